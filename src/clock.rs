@@ -1,0 +1,89 @@
+//! The only source of time and chance. Everything else is given a [`Surroundings`], so that tests can decide both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+use uuid::Uuid;
+
+use crate::domain::value::Timestamp;
+
+/// Time and chance, as everything that needs either is given them. Cheap to clone.
+#[derive(Clone)]
+pub struct Surroundings {
+    clock: Clock,
+    chance: Arc<Mutex<StdRng>>,
+}
+
+#[derive(Clone)]
+enum Clock {
+    System,
+    Manual(Arc<AtomicI64>),
+}
+
+impl Surroundings {
+    /// The clock of the machine and chance from the operating system.
+    #[must_use]
+    pub fn real() -> Self {
+        Self { clock: Clock::System, chance: Arc::new(Mutex::new(StdRng::from_entropy())) }
+    }
+
+    /// A clock that only [`Surroundings::advance`] moves, and chance that repeats for a seed.
+    #[must_use]
+    pub fn manual(start: Timestamp, seed: u64) -> Self {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
+        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
+    }
+
+    /// Moves a manual clock; the machine's clock cannot be moved.
+    pub fn advance(&self, duration: Duration) {
+        if let Clock::Manual(micros) = &self.clock {
+            micros.fetch_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        }
+    }
+
+    /// The time now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+    pub fn now(&self) -> Timestamp {
+        match &self.clock {
+            Clock::System => {
+                let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+            }
+            Clock::Manual(micros) => Timestamp::from_micros(micros.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// A fresh UUID (version 7: ordered by time, the rest random).
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        let mut random = [0; 10];
+        self.chance.lock().fill_bytes(&mut random);
+        let millis = u64::try_from(self.now().micros() / 1000).unwrap_or(0);
+        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+    }
+
+    /// A random UUID that tells nothing of its time (version 4), for ids that strangers see and must not guess.
+    #[must_use]
+    pub fn random_uuid(&self) -> Uuid {
+        uuid::Builder::from_random_bytes(self.secret()).into_uuid()
+    }
+
+    /// Random bytes fit for secrets.
+    #[must_use]
+    pub fn secret<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.chance.lock().fill_bytes(&mut bytes);
+        bytes
+    }
+
+    /// A random number from 0 to 1.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.chance.lock().r#gen()
+    }
+}

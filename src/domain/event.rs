@@ -1,0 +1,52 @@
+//! Everything that can have happened, as one type: what the log records and the projections fold.
+
+use super::{delivery, node, publisher, task, token, user};
+
+/// One thing that happened to one aggregate.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "events live in shared slices and are not moved one by one")]
+pub enum Event {
+    User(user::UserEvent),
+    Publisher(publisher::PublisherEvent),
+    Token(token::TokenEvent),
+    Node(node::NodeEvent),
+    Task(task::TaskEvent),
+    Delivery(delivery::DeliveryEvent),
+}
+
+impl Event {
+    /// The stable name of the event, as `audit` prints it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::User(event) => event.name(),
+            Self::Publisher(event) => event.name(),
+            Self::Token(event) => event.name(),
+            Self::Node(event) => event.name(),
+            Self::Task(event) => event.name(),
+            Self::Delivery(event) => event.name(),
+        }
+    }
+}
+
+/// Wires an aggregate's event enum into [`Event`]: conversion and stable names.
+macro_rules! part_of_event {
+    ($event:ident as $variant:ident { $($name:ident),+ $(,)? }) => {
+        impl From<$event> for crate::domain::event::Event {
+            fn from(event: $event) -> Self {
+                Self::$variant(event)
+            }
+        }
+
+        impl $event {
+            /// The stable name of the event.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name { .. } => stringify!($name),)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use part_of_event;

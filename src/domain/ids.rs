@@ -1,0 +1,265 @@
+//! Identifiers. Each is its own type, checked when it is made, so that one can never stand where another belongs.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use super::value::Invalid;
+
+/// Declares an identifier that is a UUID.
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// Reads the hyphenated form.
+            ///
+            /// # Errors
+            /// When the text is not a UUID.
+            pub fn parse(text: &str) -> Result<Self, Invalid> {
+                Uuid::try_parse(text).map(Self).map_err(|_| Invalid::new("must be a UUID"))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// A person or program with an account.
+    UserId
+);
+uuid_id!(
+    /// A bearer token's public handle; never the secret.
+    TokenId
+);
+uuid_id!(
+    /// One published version of a node.
+    VersionId
+);
+uuid_id!(
+    /// A media generation job.
+    TaskId
+);
+uuid_id!(
+    /// One message to one receiver: the id of the event that it tells of, so it is the same after every restart.
+    DeliveryId
+);
+uuid_id!(
+    /// One recorded event.
+    EventId
+);
+
+/// A publisher's name in URLs: `^[a-z][a-z0-9-]{0,62}$` (contract 4).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublisherId(String);
+
+impl PublisherId {
+    /// Checks the form.
+    ///
+    /// # Errors
+    /// When the text does not match the pattern.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let bytes = text.as_bytes();
+        let well_formed = bytes.first().is_some_and(u8::is_ascii_lowercase)
+            && bytes.len() <= 63
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-');
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new(
+                "must start with a lowercase letter and hold at most 63 lowercase letters, digits and hyphens",
+            ))
+        }
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PublisherId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A node's name in URLs: `^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`, unique across the service whatever its case
+/// (contract 4). Keeps the case in which it was registered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(String);
+
+impl NodeId {
+    /// Checks the form.
+    ///
+    /// # Errors
+    /// When the text does not match the pattern.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let bytes = text.as_bytes();
+        let ends_well =
+            bytes.first().is_some_and(u8::is_ascii_alphanumeric) && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+        let inside_well = bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if ends_well && inside_well && bytes.len() <= 100 {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new(
+                "must hold 1 to 100 letters, digits, dots, underscores and hyphens, and start and end with a letter or digit",
+            ))
+        }
+    }
+
+    /// The nearest well-formed id to a display name: separators become hyphens, anything else is dropped.
+    ///
+    /// # Errors
+    /// When nothing usable is left of the name.
+    pub fn derive(name: &str) -> Result<Self, Invalid> {
+        let mut id = String::new();
+        for c in name.chars() {
+            match c {
+                c if c.is_ascii_alphanumeric() || c == '.' || c == '_' => id.push(c.to_ascii_lowercase()),
+                c if (c.is_whitespace() || c.is_ascii_punctuation()) && !id.ends_with('-') => id.push('-'),
+                _ => {}
+            }
+        }
+        id.truncate(100);
+        Self::parse(id.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
+            .map_err(|_| Invalid::new("is required: no id can be derived from the name"))
+    }
+
+    /// The id as it was registered.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form that is unique: two ids that differ only in case have the same key.
+    #[must_use]
+    pub fn key(&self) -> NodeKey {
+        NodeKey(self.0.to_ascii_lowercase())
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A node id without its case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeKey(String);
+
+impl NodeKey {
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a request is called in logs, answers and events: 1 to 128 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// Checks the form.
+    ///
+    /// # Errors
+    /// When the text is empty, too long or holds anything but visible ASCII.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new("must be 1 to 128 visible ASCII characters"))
+        }
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The kinds of streams, one for each aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamKind {
+    User,
+    Publisher,
+    Token,
+    Node,
+    Task,
+    Delivery,
+}
+
+impl StreamKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [Self::User, Self::Publisher, Self::Token, Self::Node, Self::Task, Self::Delivery];
+
+    /// The name before the slash of a stream's name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Publisher => "publisher",
+            Self::Token => "token",
+            Self::Node => "node",
+            Self::Task => "task",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publisher_ids_follow_the_pattern() {
+        for good in ["a", "acme", "acme-2", &"a".repeat(63)] {
+            assert!(PublisherId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Acme", "2acme", "-a", "a_b", "a.b", "ä", &"a".repeat(64)] {
+            assert!(PublisherId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn node_ids_follow_the_pattern() {
+        for good in ["a", "9", "Ab", "a.b_c-d", &"x".repeat(100)] {
+            assert!(NodeId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "a-", ".a", "a b", "a/b", "ä", &"x".repeat(101)] {
+            assert!(NodeId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn node_ids_that_differ_in_case_share_a_key() {
+        let (upper, lower) = (NodeId::parse("Face-Tools").unwrap(), NodeId::parse("face-tools").unwrap());
+        assert_ne!(upper, lower);
+        assert_eq!(upper.key(), lower.key());
+    }
+
+    #[test]
+    fn node_ids_are_derived_from_names() {
+        assert_eq!(NodeId::derive("  Face  Tools (v2)! ").unwrap().as_str(), "face-tools-v2");
+        assert!(NodeId::derive("日本語").is_err());
+    }
+
+    #[test]
+    fn request_ids_are_visible_and_short() {
+        assert!(RequestId::parse("req-1").is_ok());
+        for bad in ["", "a b", "a\n", "é", &"x".repeat(129)] {
+            assert!(RequestId::parse(bad).is_err());
+        }
+    }
+}

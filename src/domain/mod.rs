@@ -1,0 +1,18 @@
+//! What is true and what may happen: pure rules without input, output, clock or chance.
+//!
+//! Every aggregate is one file that reads in order: rejections, state, events, commands, decide, evolve, tests.
+//! Times, identifiers and random numbers arrive inside the command, so that a rule gives the same answer for ever.
+
+pub mod decider;
+pub mod delivery;
+pub mod event;
+pub mod ids;
+pub mod image;
+pub mod node;
+pub mod policy;
+pub mod publisher;
+pub mod task;
+pub mod token;
+pub mod user;
+pub mod value;
+pub mod version;

@@ -1,0 +1,258 @@
+//! Media tasks: from the submission to a picture or a reason, through a vendor that may be asked only once.
+
+use super::decider::Decider;
+use super::event::{Event, part_of_event};
+use super::ids::{StreamKind, TaskId, UserId};
+use super::image::{Picture, Upscale};
+use super::value::{CallbackUrl, Text, Timestamp, named_values};
+
+named_values! {
+    /// The states of an image task (contract 5); the last two are terminal.
+    TaskStatus {
+        Created = "CREATED",
+        InProgress = "IN_PROGRESS",
+        Completed = "COMPLETED",
+        Failed = "FAILED",
+    }
+}
+
+/// What is to be made, and from what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// An image-upscaler job.
+    ImageUpscale { input: Picture, parameters: Upscale },
+}
+
+/// A job as it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    pub task: TaskId,
+    pub owner: UserId,
+    pub work: Work,
+    pub webhook: Option<CallbackUrl>,
+}
+
+/// Why a task failed: a stable code and a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub code: Text<64>,
+    pub message: Text<1000>,
+}
+
+/// How the vendor names the job, for polling.
+pub type VendorReference = Text<200>;
+/// What makes a repeated submission recognisable to the vendor.
+pub type VendorKey = Text<200>;
+
+/// Where a task stands. Facts live only in the stages where they are true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stage {
+    /// Accepted by us; no vendor was asked.
+    Created,
+    /// A vendor is about to be asked, or was: the answer is not recorded. `attempt` counts from 1.
+    Submitting { attempt: u32, key: VendorKey },
+    /// The vendor works on it.
+    InProgress { attempt: u32, reference: VendorReference },
+    /// The results are in our store.
+    Completed { results: Vec<Picture> },
+    /// It ended without a result.
+    Failed { failure: Failure },
+}
+
+/// A task that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRecord {
+    pub submission: Submission,
+    pub stage: Stage,
+    /// The status as its owner sees it: resubmission does not set it back.
+    pub status: TaskStatus,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl TaskRecord {
+    /// The results; empty until the task is completed.
+    #[must_use]
+    pub fn results(&self) -> &[Picture] {
+        if let Stage::Completed { results } = &self.stage { results } else { &[] }
+    }
+
+    /// Whether the task has ended for good.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.status, TaskStatus::Completed | TaskStatus::Failed)
+    }
+}
+
+/// A task's life.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Task {
+    /// No task has this id.
+    #[default]
+    Absent,
+    /// The task was submitted.
+    Present(Box<TaskRecord>),
+}
+
+/// Why a command on a task was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskRejection {
+    /// The id is taken.
+    AlreadyExists,
+    /// No task has this id.
+    NotFound,
+    /// The task is in another stage; whoever asked acted on old knowledge.
+    WrongStage { status: TaskStatus },
+}
+
+/// What happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEvent {
+    /// The job was checked and accepted.
+    TaskSubmitted(Submission),
+    /// A vendor is about to be asked: recorded before the call.
+    SubmissionStarted { attempt: u32, key: VendorKey },
+    /// The vendor took the job.
+    VendorAccepted { reference: VendorReference },
+    /// The vendor refused the job.
+    VendorRefused { failure: Failure },
+    /// The call to the vendor ended without an answer.
+    OutcomeUnknown { reason: Text<1000> },
+    /// The vendor no longer knows a job that it had taken.
+    VendorForgot,
+    /// The results are stored.
+    TaskCompleted { results: Vec<Picture> },
+    /// The task ended without a result.
+    TaskFailed { failure: Failure },
+}
+
+part_of_event!(TaskEvent as Task {
+    TaskSubmitted, SubmissionStarted, VendorAccepted, VendorRefused, OutcomeUnknown, VendorForgot, TaskCompleted, TaskFailed,
+});
+
+impl TaskEvent {
+    /// The status that the event brings, if it changes the status: what callbacks tell of.
+    #[must_use]
+    pub fn status_change(&self) -> Option<TaskStatus> {
+        match self {
+            Self::TaskSubmitted(_) => Some(TaskStatus::Created),
+            Self::VendorAccepted { .. } => Some(TaskStatus::InProgress),
+            Self::TaskCompleted { .. } => Some(TaskStatus::Completed),
+            Self::TaskFailed { .. } => Some(TaskStatus::Failed),
+            Self::SubmissionStarted { .. }
+            | Self::VendorRefused { .. }
+            | Self::OutcomeUnknown { .. }
+            | Self::VendorForgot => None,
+        }
+    }
+}
+
+/// What can be asked of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskCommand {
+    /// Accepts a job.
+    Submit(Submission),
+    /// Announces the call to the vendor. From `Submitting`, only where the vendor honours `key` (contract 5): the caller
+    /// says so with `repeatable`.
+    StartSubmission { key: VendorKey, repeatable: bool },
+    /// The vendor took the job.
+    RecordAcceptance { reference: VendorReference },
+    /// The vendor refused the job: the task fails.
+    RecordRefusal { failure: Failure },
+    /// The call ended without an answer. Where a repetition is safe the task waits for it, else it fails.
+    RecordUnknown { reason: Text<1000>, repeatable: bool },
+    /// The vendor forgot the job: it may be submitted again.
+    RecordForgotten,
+    /// The results are stored.
+    Complete { results: Vec<Picture> },
+    /// The task cannot be done.
+    Fail { failure: Failure },
+}
+
+impl Decider for Task {
+    const KIND: StreamKind = StreamKind::Task;
+    type State = Self;
+    type Command = TaskCommand;
+    type Event = TaskEvent;
+    type Rejection = TaskRejection;
+
+    fn decide(state: &Self, command: TaskCommand, _now: Timestamp) -> Result<Vec<TaskEvent>, TaskRejection> {
+        match (state, command) {
+            (Self::Absent, TaskCommand::Submit(submission)) => Ok(vec![TaskEvent::TaskSubmitted(submission)]),
+            (Self::Present(_), TaskCommand::Submit(_)) => Err(TaskRejection::AlreadyExists),
+            (Self::Absent, _) => Err(TaskRejection::NotFound),
+            (Self::Present(task), command) => task.decide(command),
+        }
+    }
+
+    fn evolve(state: &mut Self, event: &TaskEvent, at: Timestamp) {
+        match (state, event) {
+            (state, TaskEvent::TaskSubmitted(submission)) => {
+                *state = Self::Present(Box::new(TaskRecord {
+                    submission: submission.clone(),
+                    stage: Stage::Created,
+                    status: TaskStatus::Created,
+                    created_at: at,
+                    updated_at: at,
+                }));
+            }
+            (Self::Present(task), event) => task.evolve(event, at),
+            (Self::Absent, _) => {}
+        }
+    }
+
+    fn narrow(event: &Event) -> Option<&TaskEvent> {
+        if let Event::Task(event) = event { Some(event) } else { None }
+    }
+}
+
+impl TaskRecord {
+    fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
+        match (&self.stage, command) {
+            (Stage::Created, TaskCommand::StartSubmission { key, .. }) => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: 1, key }])
+            }
+            (Stage::Submitting { attempt, .. }, TaskCommand::StartSubmission { key, repeatable: true }) => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
+            }
+            (Stage::Submitting { .. }, TaskCommand::RecordAcceptance { reference }) => {
+                Ok(vec![TaskEvent::VendorAccepted { reference }])
+            }
+            (Stage::Submitting { .. }, TaskCommand::RecordRefusal { failure }) => {
+                Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
+            }
+            (Stage::Submitting { .. }, TaskCommand::RecordUnknown { reason, repeatable }) => {
+                let failure = Failure { code: Text::recorded("outcome_unknown".to_owned()), message: reason.clone() };
+                let ended = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
+                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(ended).collect())
+            }
+            (Stage::InProgress { .. }, TaskCommand::RecordForgotten) => Ok(vec![TaskEvent::VendorForgot]),
+            (Stage::InProgress { .. }, TaskCommand::Complete { results }) => {
+                Ok(vec![TaskEvent::TaskCompleted { results }])
+            }
+            (Stage::Created | Stage::Submitting { .. } | Stage::InProgress { .. }, TaskCommand::Fail { failure }) => {
+                Ok(vec![TaskEvent::TaskFailed { failure }])
+            }
+            _ => Err(TaskRejection::WrongStage { status: self.status }),
+        }
+    }
+
+    fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
+        match (&self.stage, event) {
+            (_, TaskEvent::SubmissionStarted { attempt, key }) => {
+                self.stage = Stage::Submitting { attempt: *attempt, key: key.clone() };
+            }
+            (Stage::Submitting { attempt, .. }, TaskEvent::VendorAccepted { reference }) => {
+                self.stage = Stage::InProgress { attempt: *attempt, reference: reference.clone() };
+            }
+            (Stage::InProgress { attempt, reference }, TaskEvent::VendorForgot) => {
+                self.stage = Stage::Submitting { attempt: *attempt, key: reference.clone() };
+            }
+            (_, TaskEvent::TaskCompleted { results }) => self.stage = Stage::Completed { results: results.clone() },
+            (_, TaskEvent::TaskFailed { failure }) => self.stage = Stage::Failed { failure: failure.clone() },
+            _ => {}
+        }
+        self.status = event.status_change().unwrap_or(self.status);
+        self.updated_at = at;
+    }
+}

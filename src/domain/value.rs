@@ -1,0 +1,318 @@
+//! Checked values that more than one aggregate uses. A value that exists has passed its check.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// Why a value was refused: a sentence that goes after the name of the field and says what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid(String);
+
+impl Invalid {
+    /// A reason such as "must be a UUID".
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A moment in UTC, in microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// This moment and `duration` more.
+    #[must_use]
+    pub fn after(self, duration: std::time::Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// The time from `earlier` to this moment; zero when `earlier` is not earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> std::time::Duration {
+        std::time::Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// RFC 3339 in UTC with microseconds.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Micros, true))
+    }
+}
+
+/// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Text<const MAX: usize>(String);
+
+impl<const MAX: usize> Text<MAX> {
+    /// Checks length and characters.
+    ///
+    /// # Errors
+    /// When the text is too long or holds control characters.
+    pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
+        let text = text.into();
+        if text.chars().count() > MAX {
+            return Err(Invalid::new(format!("must be at most {MAX} characters")));
+        }
+        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return Err(Invalid::new("must not hold control characters"));
+        }
+        Ok(Self(text))
+    }
+
+    /// Text that was checked when it was recorded: no limit is applied, so that a limit lowered later never makes an old
+    /// record unreadable.
+    #[must_use]
+    pub fn recorded(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MAX: usize> fmt::Display for Text<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Display names (contract 4).
+pub type Name = Text<200>;
+/// One entry of a list, and other short texts (contract 4: each list 100 entries of 200).
+pub type Label = Text<200>;
+/// Most entries that a list may have (contract 4).
+pub const LIST_MAX: usize = 100;
+
+/// A list of labels: at most [`LIST_MAX`] of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels(Vec<Label>);
+
+impl Labels {
+    /// Checks the number of entries; each entry was checked when it was made.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn new(entries: Vec<Label>) -> Result<Self, Invalid> {
+        if entries.len() > LIST_MAX {
+            return Err(Invalid::new(format!("must have at most {LIST_MAX} entries")));
+        }
+        Ok(Self(entries))
+    }
+
+    /// A list that was checked when it was recorded.
+    #[must_use]
+    pub fn recorded(entries: Vec<String>) -> Self {
+        Self(entries.into_iter().map(Label::recorded).collect())
+    }
+
+    /// The entries in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Label::as_str)
+    }
+}
+
+/// An absolute http or https URL, or the empty string, which means none (contract 4).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Link(String);
+
+impl Link {
+    /// Most characters of a URL.
+    pub const MAX: usize = 2048;
+
+    /// Checks scheme, host and length.
+    ///
+    /// # Errors
+    /// When the text is neither empty nor an absolute http(s) URL.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        check_http_url(text).map(|()| Self(text.to_owned()))
+    }
+
+    /// A link that was checked when it was recorded.
+    #[must_use]
+    pub fn recorded(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The URL; empty when there is none.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where a receiver wants to be told: an absolute http or https URL, never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallbackUrl(String);
+
+impl CallbackUrl {
+    /// Checks scheme, host and length.
+    ///
+    /// # Errors
+    /// When the text is not an absolute http(s) URL.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        check_http_url(text).map(|()| Self(text.to_owned()))
+    }
+
+    /// A URL that was checked when it was recorded.
+    #[must_use]
+    pub fn recorded(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The URL as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_http_url(text: &str) -> Result<(), Invalid> {
+    let refusal = || Invalid::new("must be an absolute http or https URL");
+    if text.len() > Link::MAX {
+        return Err(Invalid::new(format!("must be at most {} bytes", Link::MAX)));
+    }
+    let url = url::Url::parse(text).map_err(|_| refusal())?;
+    let http = matches!(url.scheme(), "http" | "https");
+    if http && url.has_host() && text.chars().all(|c| !c.is_control() && !c.is_whitespace()) {
+        Ok(())
+    } else {
+        Err(refusal())
+    }
+}
+
+/// SHA-256 of some bytes: the name of a file, or what is kept of a secret.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// Reads 64 hexadecimal digits in lower case.
+    ///
+    /// # Errors
+    /// When the text has any other form.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let refusal = || Invalid::new("must be 64 lowercase hexadecimal digits");
+        let digits = text.as_bytes();
+        if digits.len() != 64 || !digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(refusal());
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let nibble = |d: u8| if d.is_ascii_digit() { d - b'0' } else { d - b'a' + 10 };
+            *byte = nibble(pair[0]) << 4 | nibble(pair[1]);
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// Declares an enumeration whose values have fixed names in the interface.
+macro_rules! named_values {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// Every value, in the order of the interface.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name of the value in the interface.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// Reads the name.
+            ///
+            /// # Errors
+            /// When the name is unknown; the reason lists the names that are allowed.
+            pub fn parse(text: &str) -> Result<Self, $crate::domain::value::Invalid> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
+                    $crate::domain::value::Invalid::new(concat!("must be one of", $(" ", $text),+))
+                })
+            }
+        }
+    };
+}
+pub(crate) use named_values;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_counted_in_characters() {
+        assert!(Text::<3>::parse("日本語").is_ok());
+        assert!(Text::<3>::parse("日本語x").is_err());
+        assert!(Text::<9>::parse("a\u{0}b").is_err());
+        assert!(Text::<9>::parse("a\n\tb").is_ok());
+    }
+
+    #[test]
+    fn links_are_absolute_or_empty() {
+        for good in ["", "http://a", "https://a.example/x?y#z", "http://[::1]:80/"] {
+            assert!(Link::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["x", "/x", "ftp://a", "http://", "javascript:alert(1)", "https://a b"] {
+            assert!(Link::parse(bad).is_err(), "{bad}");
+        }
+        assert!(CallbackUrl::parse("").is_err());
+    }
+
+    #[test]
+    fn digests_round_trip() {
+        let digest = Digest([0xa5; 32]);
+        assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
+        assert!(Digest::parse("A5").is_err());
+        assert!(Digest::parse(&"A5".repeat(32)).is_err());
+    }
+
+    #[test]
+    fn timestamps_print_as_rfc3339() {
+        assert_eq!(Timestamp::from_micros(0).to_string(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(Timestamp::from_micros(-1).seconds(), -1);
+    }
+}

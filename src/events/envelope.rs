@@ -1,0 +1,97 @@
+//! What is recorded around an event: where, when, by whom, and why.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::stream::{Position, StreamId, Version};
+use crate::domain::event::Event;
+use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
+use crate::domain::value::Timestamp;
+
+/// Who caused an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Actor {
+    /// The service itself: start-up and reactors.
+    System,
+    /// A user, by a user token or the bootstrap token.
+    User(UserId),
+    /// A publisher's personal access token.
+    Token(TokenId),
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("system"),
+            Self::User(id) => write!(f, "user/{id}"),
+            Self::Token(id) => write!(f, "token/{id}"),
+        }
+    }
+}
+
+/// The circumstances of a command, the same for all its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circumstances {
+    pub actor: Actor,
+    /// The request that carried the command; none for reactors.
+    pub request: Option<RequestId>,
+    /// The event that the command reacts to; none for requests.
+    pub causation: Option<EventId>,
+    pub at: Timestamp,
+}
+
+/// An event that is not recorded yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    pub id: EventId,
+    pub event: Event,
+}
+
+/// The events of one command, for one stream: recorded all or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    pub stream: StreamId,
+    /// The version that the stream must have now.
+    pub expected: Version,
+    pub circumstances: Circumstances,
+    /// At least one.
+    pub events: Vec<NewEvent>,
+}
+
+/// An event as the log holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedEvent {
+    pub position: Position,
+    pub stream: StreamId,
+    /// The version of the stream after this event.
+    pub version: Version,
+    pub id: EventId,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub request: Option<RequestId>,
+    pub causation: Option<EventId>,
+    pub event: Event,
+}
+
+/// The recorded events of one command, in their order; never empty.
+pub type Commit = Arc<[RecordedEvent]>;
+
+impl Append {
+    /// What this append becomes when its first event is recorded after position `head`.
+    #[must_use]
+    pub fn record(self, head: Position) -> Commit {
+        let Self { stream, expected, circumstances, events } = self;
+        let recorded = (1..).zip(events).map(|(nth, NewEvent { id, event })| RecordedEvent {
+            position: Position(head.0 + nth),
+            stream: stream.clone(),
+            version: Version(expected.0 + nth),
+            id,
+            at: circumstances.at,
+            actor: circumstances.actor,
+            request: circumstances.request.clone(),
+            causation: circumstances.causation,
+            event,
+        });
+        recorded.collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Streams: the history of one aggregate, named `<kind>/<key>`, counted in versions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
+
+/// The name of a stream, for example `publisher/acme`. Cheap to clone. Never holds personal data (DESIGN 3).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    kind: StreamKind,
+    name: Arc<str>,
+}
+
+impl StreamId {
+    fn new(kind: StreamKind, key: &dyn fmt::Display) -> Self {
+        Self { kind, name: format!("{}/{key}", kind.as_str()).into() }
+    }
+
+    /// Reads a stream's name; `None` when the kind is unknown or there is no key.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (kind, key) = name.split_once('/')?;
+        let kind = StreamKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+        (!key.is_empty()).then(|| Self { kind, name: name.into() })
+    }
+
+    /// The kind of aggregate.
+    #[must_use]
+    pub fn kind(&self) -> StreamKind {
+        self.kind
+    }
+
+    /// The whole name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Gives each identifier its stream.
+macro_rules! stream_of {
+    ($($id:ident => $kind:ident),+ $(,)?) => {
+        $(impl From<&$id> for StreamId {
+            fn from(id: &$id) -> Self {
+                Self::new(StreamKind::$kind, id)
+            }
+        })+
+    };
+}
+
+stream_of!(UserId => User, PublisherId => Publisher, TokenId => Token, TaskId => Task, DeliveryId => Delivery);
+
+impl From<&NodeKey> for StreamId {
+    fn from(key: &NodeKey) -> Self {
+        Self::new(StreamKind::Node, &key.as_str())
+    }
+}
+
+/// How many events a stream has; the first event makes it version 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Version(pub u64);
+
+/// The place of an event in the whole log; the first event has position 1, and there are no gaps. Position 0 is before
+/// the first event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(pub u64);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
