@@ -10,7 +10,7 @@ use super::value::{Text, Timestamp};
 /// Waiting times between attempts (contract 8); after the last one the delivery is dead-lettered.
 pub const SCHEDULE: [Duration; 9] = [
     Duration::from_secs(5),
-    Duration::X,
+    Duration::from_mins(5),
     Duration::from_mins(30),
     Duration::from_hours(2),
     Duration::from_hours(5),
