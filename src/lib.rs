@@ -2,6 +2,8 @@
 //!
 //! The modules in dependency order; `ARCHITECTURE.md` has the picture.
 
+pub mod actors;
 pub mod clock;
 pub mod domain;
 pub mod events;
+pub mod projections;

@@ -105,7 +105,7 @@ impl Upscale {
     pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
         let times = u64::from(self.scale_factor.times());
         let (out_width, out_height) = (u64::from(width) * times, u64::from(height) * times);
-        if out_width * out_height <= OUTPUT_PIXELS_MAX {
+        if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
             return Ok(());
         }
         Err(Invalid::new(format!(

@@ -171,6 +171,12 @@ impl Decider for Node {
 }
 
 impl NodeProfile {
+    /// The name for people: the id when none was given (contract 4).
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        self.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty()).unwrap_or(self.id.as_str())
+    }
+
     /// The version that `reference` names.
     #[must_use]
     pub fn version(&self, reference: &VersionRef) -> Option<&NodeVersion> {

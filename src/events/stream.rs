@@ -31,6 +31,12 @@ impl StreamId {
         self.kind
     }
 
+    /// The part after the slash.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.name.split_once('/').map_or("", |(_, key)| key)
+    }
+
     /// The whole name.
     #[must_use]
     pub fn as_str(&self) -> &str {

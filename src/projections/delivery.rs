@@ -1,0 +1,107 @@
+//! Deliveries that are still to be made: a queue for each task, so that a receiver hears of its changes in order.
+//!
+//! A delivery exists because the change of status that it tells of is recorded: nothing has to be written for it, and
+//! nothing can be lost between the change and its announcement.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::domain::delivery::DeliveryEvent;
+use crate::domain::ids::{DeliveryId, TaskId};
+use crate::domain::image::Picture;
+use crate::domain::task::{Failure, TaskEvent, TaskStatus};
+use crate::domain::value::{CallbackUrl, Timestamp};
+use crate::events::envelope::RecordedEvent;
+
+/// A delivery that is still to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingDelivery {
+    pub id: DeliveryId,
+    pub task: TaskId,
+    pub url: CallbackUrl,
+    pub status: TaskStatus,
+    pub results: Vec<Picture>,
+    pub failure: Option<Failure>,
+    /// When the next attempt is due.
+    pub due: Timestamp,
+}
+
+/// All deliveries that are still to be made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deliveries {
+    queues: HashMap<TaskId, Queue>,
+    /// The first delivery of every queue that has one, by the time when it is due.
+    due: BTreeSet<(Timestamp, TaskId)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Queue {
+    url: CallbackUrl,
+    pending: VecDeque<PendingDelivery>,
+    /// The task has ended: the queue goes when it is empty.
+    closed: bool,
+}
+
+impl Deliveries {
+    /// Folds an event of a task: a change of status is to be told, if the task has a webhook. The first status is in the
+    /// answer to the submission already.
+    pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
+        if let TaskEvent::TaskSubmitted(submission) = event {
+            if let Some(url) = &submission.webhook {
+                self.queues.insert(task, Queue { url: url.clone(), pending: VecDeque::new(), closed: false });
+            }
+            return;
+        }
+        let (Some(status), Some(queue)) = (event.status_change(), self.queues.get_mut(&task)) else { return };
+        queue.closed = matches!(status, TaskStatus::Completed | TaskStatus::Failed);
+        if queue.pending.is_empty() {
+            self.due.insert((recorded.at, task));
+        }
+        queue.pending.push_back(PendingDelivery {
+            id: DeliveryId(recorded.id.0),
+            task,
+            url: queue.url.clone(),
+            status,
+            results: if let TaskEvent::TaskCompleted { results } = event { results.clone() } else { Vec::new() },
+            failure: if let TaskEvent::TaskFailed { failure } = event { Some(failure.clone()) } else { None },
+            due: recorded.at,
+        });
+    }
+
+    /// Folds an event of a delivery.
+    pub fn apply(&mut self, event: &DeliveryEvent) {
+        let (DeliveryEvent::AttemptFailed { task, delivery, .. }
+        | DeliveryEvent::DeliverySucceeded { task, delivery, .. }
+        | DeliveryEvent::DeliveryDeadLettered { task, delivery, .. }) = event;
+        let Some(queue) = self.queues.get_mut(task) else { return };
+        let Some(first) = queue.pending.front_mut().filter(|first| first.id == *delivery) else { return };
+        self.due.remove(&(first.due, *task));
+        if let DeliveryEvent::AttemptFailed { next_at, .. } = event {
+            first.due = *next_at;
+        } else {
+            queue.pending.pop_front();
+        }
+        match queue.pending.front() {
+            Some(next) => {
+                self.due.insert((next.due, *task));
+            }
+            None if queue.closed => {
+                self.queues.remove(task);
+            }
+            None => {}
+        }
+    }
+
+    /// The deliveries that are due at `now`, the longest due first.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &PendingDelivery> {
+        self.due
+            .iter()
+            .take_while(move |(due, _)| *due <= now)
+            .filter_map(|(_, task)| self.queues.get(task)?.pending.front())
+    }
+
+    /// When the next delivery is due after `now`.
+    #[must_use]
+    pub fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.due.iter().map(|(due, _)| *due).find(|due| *due > now)
+    }
+}

@@ -1,0 +1,12 @@
+//! What can be asked: read models, folded from events in the order of the log.
+
+pub mod delivery;
+pub mod node;
+pub mod page;
+pub mod publisher;
+pub mod read_models;
+pub mod task;
+pub mod token;
+pub mod user;
+
+pub use read_models::{ReadFailure, ReadModels};

@@ -1,0 +1,151 @@
+//! All read models together: how events get in, and how readers get at them.
+//!
+//! The writer applies a group of commits before it answers any of them, so that a request which starts after an answer
+//! sees its effect. Readers take a short shared lock; the guard must not be held across an await.
+
+use std::sync::Arc;
+
+use parking_lot::{RwLock, RwLockReadGuard};
+use tokio::sync::watch;
+
+use super::delivery::Deliveries;
+use super::node::Nodes;
+use super::publisher::Publishers;
+use super::task::Tasks;
+use super::token::Tokens;
+use super::user::Users;
+use crate::domain::decider::Decider;
+use crate::domain::decider::fold;
+use crate::domain::event::Event;
+use crate::domain::ids::TaskId;
+use crate::domain::task::{Task, TaskEvent, TaskRecord};
+use crate::events::envelope::{Commit, RecordedEvent};
+use crate::events::log::{EventLog, LogFailure};
+use crate::events::stream::{Position, StreamId, Version};
+
+/// A read model could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReadFailure {
+    /// The log behind it failed.
+    #[error(transparent)]
+    Log(#[from] LogFailure),
+    /// The thread that read the log died.
+    #[error("reading the log was interrupted")]
+    Interrupted,
+}
+
+/// Everything that is folded from the log; equal for equal logs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Models {
+    pub users: Users,
+    pub publishers: Publishers,
+    pub tokens: Tokens,
+    pub nodes: Nodes,
+    pub tasks: Tasks,
+    pub deliveries: Deliveries,
+    /// The last event that was folded.
+    pub position: Position,
+}
+
+impl Models {
+    /// Folds one event; it must be the one after [`Models::position`].
+    pub fn apply(&mut self, recorded: &RecordedEvent) {
+        let (name, at) = (recorded.stream.key(), recorded.at);
+        match &recorded.event {
+            Event::User(event) => self.users.apply(event, at),
+            Event::Publisher(event) => self.publishers.apply(name, event, at),
+            Event::Token(event) => self.tokens.apply(event),
+            Event::Node(event) => self.nodes.apply(name, event, at),
+            Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Task(event) => {
+                if let Ok(task) = TaskId::parse(name) {
+                    self.tasks.apply(task, event, recorded);
+                    self.deliveries.apply_task(task, event, recorded);
+                }
+            }
+        }
+        self.position = recorded.position;
+    }
+}
+
+/// The read models as the service holds them. Cheap to clone.
+#[derive(Clone)]
+pub struct ReadModels {
+    log: Arc<dyn EventLog>,
+    models: Arc<RwLock<Models>>,
+    changes: Arc<Changes>,
+}
+
+/// Wakes reactors; a receiver that was away sees only that something changed.
+struct Changes {
+    tasks: watch::Sender<Position>,
+    deliveries: watch::Sender<Position>,
+}
+
+impl ReadModels {
+    /// Read models that were folded from `log` so far.
+    #[must_use]
+    pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
+        let changes =
+            Changes { tasks: watch::Sender::new(models.position), deliveries: watch::Sender::new(models.position) };
+        Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
+    }
+
+    /// Folds commits that follow each other, then wakes whoever waits for such changes.
+    pub fn apply<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
+        let (mut tasks, mut deliveries) = (false, false);
+        let mut models = self.models.write();
+        for recorded in commits.into_iter().flat_map(|commit| commit.iter()) {
+            models.apply(recorded);
+            tasks |= matches!(recorded.event, Event::Task(_));
+            deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+        }
+        let position = models.position;
+        drop(models);
+        if tasks {
+            self.changes.tasks.send_replace(position);
+        }
+        if deliveries {
+            self.changes.deliveries.send_replace(position);
+        }
+    }
+
+    /// A look at all models at one position. Blocks the writer while it is held: keep it short, never across an await.
+    pub fn read(&self) -> RwLockReadGuard<'_, Models> {
+        self.models.read()
+    }
+
+    /// Changes whenever a task has changed.
+    #[must_use]
+    pub fn task_changes(&self) -> watch::Receiver<Position> {
+        self.changes.tasks.subscribe()
+    }
+
+    /// Changes whenever a delivery may have become due.
+    #[must_use]
+    pub fn delivery_changes(&self) -> watch::Receiver<Position> {
+        self.changes.deliveries.subscribe()
+    }
+
+    /// The task with this id: from memory, or folded from its stream when it ended long ago.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, ReadFailure> {
+        if let Some(entry) = self.read().tasks.get(id) {
+            return Ok(Some(entry.record.clone()));
+        }
+        let log = Arc::clone(&self.log);
+        let history = tokio::task::spawn_blocking(move || log.read_stream(&StreamId::from(&id), Version(0)));
+        let history = history.await.map_err(|_| ReadFailure::Interrupted)??;
+        Ok(fold_task(&history))
+    }
+}
+
+fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
+    let own: Vec<(&TaskEvent, _)> = history.iter().filter_map(|e| Some((Task::narrow(&e.event)?, e.at))).collect();
+    match fold::<Task>(own) {
+        Task::Present(record) => Some(*record),
+        Task::Absent => None,
+    }
+}

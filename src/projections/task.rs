@@ -1,0 +1,120 @@
+//! Tasks: the unfinished ones for the poller, and the last finished ones for their owners.
+//!
+//! Memory is bounded by the work in flight: a task that ended leaves after [`RECENT_MAX`] others have ended, and is folded
+//! from its stream when somebody asks for it later ([`super::ReadModels::task`]).
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use serde::Serialize;
+
+use crate::domain::decider::Decider;
+use crate::domain::ids::{EventId, TaskId};
+use crate::domain::image::Picture;
+use crate::domain::task::{Failure, Stage, Task, TaskEvent, TaskRecord, TaskStatus};
+use crate::events::envelope::RecordedEvent;
+use crate::events::stream::Position;
+
+/// How many ended tasks are kept in memory.
+const RECENT_MAX: usize = 10_000;
+
+/// A task with what its next command needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskEntry {
+    pub record: TaskRecord,
+    /// The last event of the task: the cause of whatever a reactor does next.
+    pub last_event: EventId,
+}
+
+/// The tasks in memory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tasks {
+    by_id: HashMap<TaskId, TaskEntry>,
+    /// Unfinished tasks, oldest first.
+    unfinished: BTreeMap<Position, TaskId>,
+    submitted_at: HashMap<TaskId, Position>,
+    recent: VecDeque<TaskId>,
+}
+
+impl Tasks {
+    /// Folds an event of the task with this id.
+    pub fn apply(&mut self, id: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
+        let mut task = self.by_id.remove(&id).map_or_else(Task::default, |entry| Task::Present(Box::new(entry.record)));
+        Task::evolve(&mut task, event, recorded.at);
+        let Task::Present(record) = task else { return };
+        if matches!(event, TaskEvent::TaskSubmitted(_)) {
+            self.unfinished.insert(recorded.position, id);
+            self.submitted_at.insert(id, recorded.position);
+        }
+        if record.is_terminal() {
+            self.retire(id);
+        }
+        self.by_id.insert(id, TaskEntry { record: *record, last_event: recorded.id });
+    }
+
+    fn retire(&mut self, id: TaskId) {
+        let Some(position) = self.submitted_at.remove(&id) else { return };
+        self.unfinished.remove(&position);
+        self.recent.push_back(id);
+        if self.recent.len() > RECENT_MAX
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            self.by_id.remove(&oldest);
+        }
+    }
+
+    /// The task, if it is still in memory.
+    #[must_use]
+    pub fn get(&self, id: TaskId) -> Option<&TaskEntry> {
+        self.by_id.get(&id)
+    }
+
+    /// Every unfinished task, oldest first.
+    pub fn unfinished(&self) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
+        self.unfinished.values().filter_map(|id| Some((*id, self.by_id.get(id)?)))
+    }
+}
+
+/// An image task as it is shown to its owner and told to its webhook: the seed's `ImageTask`, and why it failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImageTaskView {
+    /// URLs of the results.
+    pub generated: Vec<String>,
+    pub status: &'static str,
+    pub task_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<FailureView>,
+}
+
+/// Why a task failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailureView {
+    pub code: String,
+    pub message: String,
+}
+
+impl ImageTaskView {
+    /// The task as it is now.
+    #[must_use]
+    pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
+        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+        Self::new(record.submission.task, record.status, record.results(), failure, public_url)
+    }
+
+    /// A task by its parts; results are served below `public_url`, which has no trailing slash.
+    #[must_use]
+    pub fn new(
+        task: TaskId,
+        status: TaskStatus,
+        results: &[Picture],
+        failure: Option<&Failure>,
+        public_url: &str,
+    ) -> Self {
+        Self {
+            generated: results.iter().map(|picture| format!("{public_url}/media/{}", picture.file_name())).collect(),
+            status: status.as_str(),
+            task_id: task.to_string(),
+            error: failure
+                .map(|failure| FailureView { code: failure.code.to_string(), message: failure.message.to_string() }),
+        }
+    }
+}

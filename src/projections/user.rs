@@ -1,0 +1,40 @@
+//! Users by id, in the order in which they came.
+
+use indexmap::IndexMap;
+
+use super::page::{Page, PageRequest};
+use crate::domain::decider::Decider;
+use crate::domain::ids::UserId;
+use crate::domain::user::{User, UserEvent, UserProfile};
+use crate::domain::value::Timestamp;
+
+/// All users.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Users {
+    by_id: IndexMap<UserId, User>,
+}
+
+impl Users {
+    /// Folds an event of the user with this id.
+    pub fn apply(&mut self, event: &UserEvent, at: Timestamp) {
+        let UserEvent::UserCreated(UserProfile { id, .. }) = event;
+        User::evolve(self.by_id.entry(*id).or_default(), event, at);
+    }
+
+    /// The user with this id.
+    #[must_use]
+    pub fn get(&self, id: UserId) -> Option<&UserProfile> {
+        self.by_id.get(&id).and_then(present)
+    }
+
+    /// A page of all users, oldest first.
+    #[must_use]
+    pub fn page(&self, request: PageRequest) -> Page<&UserProfile> {
+        let users: Vec<_> = self.by_id.values().filter_map(present).collect();
+        request.cut(users.into_iter())
+    }
+}
+
+fn present(user: &User) -> Option<&UserProfile> {
+    if let User::Present(profile) = user { Some(profile) } else { None }
+}
