@@ -1,4 +1,5 @@
-//! The only source of time and chance. Everything else is given a [`Surroundings`], so that tests can decide both.
+//! The only source of time and chance, and of mishaps. Everything else is given a [`Surroundings`], so that tests can
+//! decide all three.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,11 +12,28 @@ use uuid::Uuid;
 
 use crate::domain::value::Timestamp;
 
-/// Time and chance, as everything that needs either is given them. Cheap to clone.
+/// Time, chance and mishaps, as everything that needs them is given them. Cheap to clone.
 #[derive(Clone)]
 pub struct Surroundings {
     clock: Clock,
     chance: Arc<Mutex<StdRng>>,
+    mishap: Option<Mishap>,
+}
+
+/// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic or block.
+pub type Mishap = Arc<dyn Fn(Place, &str) + Send + Sync>;
+
+/// Where a test can make something go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a request handler; worked on is the path.
+    Handler,
+    /// In an aggregate actor before it decides; worked on is the stream.
+    Decide,
+    /// In an aggregate actor between deciding and appending; worked on is the stream.
+    Append,
+    /// In a reactor before it acts; worked on is its name.
+    Reactor,
 }
 
 #[derive(Clone)]
@@ -28,14 +46,27 @@ impl Surroundings {
     /// The clock of the machine and chance from the operating system.
     #[must_use]
     pub fn real() -> Self {
-        Self { clock: Clock::System, chance: Arc::new(Mutex::new(StdRng::from_entropy())) }
+        Self { clock: Clock::System, chance: Arc::new(Mutex::new(StdRng::from_entropy())), mishap: None }
     }
 
     /// A clock that only [`Surroundings::advance`] moves, and chance that repeats for a seed.
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
-        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
+        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))), mishap: None }
+    }
+
+    /// The same surroundings, in which `mishap` happens.
+    #[must_use]
+    pub fn with_mishap(self, mishap: Mishap) -> Self {
+        Self { mishap: Some(mishap), ..self }
+    }
+
+    /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.
+    pub fn reach(&self, place: Place, subject: &str) {
+        if let Some(mishap) = &self.mishap {
+            mishap(place, subject);
+        }
     }
 
     /// Moves a manual clock; the machine's clock cannot be moved.

@@ -2,8 +2,9 @@
 //!
 //! The modules in dependency order; `ARCHITECTURE.md` has the picture.
 
-pub mod actors;
 pub mod clock;
+pub mod data_dir;
 pub mod domain;
 pub mod events;
 pub mod projections;
+pub mod actors;

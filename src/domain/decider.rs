@@ -12,7 +12,7 @@ pub trait Decider: Sized + 'static {
     /// The kind of stream that holds this aggregate's events.
     const KIND: StreamKind;
     /// What the past events amount to; the default is the state before the first event.
-    type State: Default + Send;
+    type State: Default + Send + Unpin;
     /// What can be asked of the aggregate.
     type Command: Send;
     /// What can have happened to it.

@@ -189,6 +189,12 @@ impl RequestId {
     }
 }
 
+impl From<Uuid> for RequestId {
+    fn from(uuid: Uuid) -> Self {
+        Self(uuid.hyphenated().to_string())
+    }
+}
+
 /// The kinds of streams, one for each aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamKind {

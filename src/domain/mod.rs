@@ -11,6 +11,7 @@ pub mod image;
 pub mod node;
 pub mod policy;
 pub mod publisher;
+pub mod secret;
 pub mod task;
 pub mod token;
 pub mod user;

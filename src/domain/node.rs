@@ -149,8 +149,8 @@ impl Decider for Node {
     }
 
     fn evolve(state: &mut Self, event: &NodeEvent, at: Timestamp) {
-        match (state, event) {
-            (state, NodeEvent::NodeCreated { id, publisher, fields }) => {
+        match (&mut *state, event) {
+            (Self::Unclaimed, NodeEvent::NodeCreated { id, publisher, fields }) => {
                 *state = Self::Active(Box::new(NodeProfile {
                     id: id.clone(),
                     publisher: publisher.clone(),
@@ -217,7 +217,7 @@ impl NodeProfile {
 
     fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         match event {
-            NodeEvent::NodeCreated { .. } => {}
+            NodeEvent::NodeCreated { .. } => return,
             NodeEvent::NodeRevised { change } => self.fields.apply(change),
             NodeEvent::VersionReleased { version } => {
                 self.versions.push(NodeVersion::new(version, VersionStatus::Active, at));
@@ -226,11 +226,13 @@ impl NodeProfile {
                 self.versions.push(NodeVersion::new(version, VersionStatus::Pending, at));
             }
             NodeEvent::VersionRevised { id, change } => {
-                if let Some(version) = self.versions.iter_mut().find(|version| version.id == *id) {
-                    version.fields.apply(change);
-                }
+                let Some(version) = self.versions.iter_mut().find(|version| version.id == *id) else { return };
+                version.fields.apply(change);
             }
         }
         self.updated_at = at;
     }
 }
+
+#[cfg(test)]
+mod tests;

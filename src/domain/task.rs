@@ -47,12 +47,13 @@ pub type VendorKey = Text<200>;
 /// Where a task stands. Facts live only in the stages where they are true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Accepted by us; no vendor was asked.
-    Created,
-    /// A vendor is about to be asked, or was: the answer is not recorded. `attempt` counts from 1.
+    /// No vendor has it: none was asked yet, or the one that had taken it does not know it any more.
+    Waiting { attempts: u32 },
+    /// A vendor is about to be asked, or was and the answer is not recorded, or it forgot what it had taken. `attempt`
+    /// counts from 1.
     Submitting { attempt: u32, key: VendorKey },
     /// The vendor works on it.
-    InProgress { attempt: u32, reference: VendorReference },
+    InProgress { attempt: u32, key: VendorKey, reference: VendorReference },
     /// The results are in our store.
     Completed { results: Vec<Picture> },
     /// It ended without a result.
@@ -186,11 +187,11 @@ impl Decider for Task {
     }
 
     fn evolve(state: &mut Self, event: &TaskEvent, at: Timestamp) {
-        match (state, event) {
-            (state, TaskEvent::TaskSubmitted(submission)) => {
+        match (&mut *state, event) {
+            (Self::Absent, TaskEvent::TaskSubmitted(submission)) => {
                 *state = Self::Present(Box::new(TaskRecord {
                     submission: submission.clone(),
-                    stage: Stage::Created,
+                    stage: Stage::Waiting { attempts: 0 },
                     status: TaskStatus::Created,
                     created_at: at,
                     updated_at: at,
@@ -209,11 +210,9 @@ impl Decider for Task {
 impl TaskRecord {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
         match (&self.stage, command) {
-            (Stage::Created, TaskCommand::StartSubmission { key, .. }) => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: 1, key }])
-            }
-            (Stage::Submitting { attempt, .. }, TaskCommand::StartSubmission { key, repeatable: true }) => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
+            (Stage::Waiting { attempts }, TaskCommand::StartSubmission { key, .. })
+            | (Stage::Submitting { attempt: attempts, .. }, TaskCommand::StartSubmission { key, repeatable: true }) => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key }])
             }
             (Stage::Submitting { .. }, TaskCommand::RecordAcceptance { reference }) => {
                 Ok(vec![TaskEvent::VendorAccepted { reference }])
@@ -230,29 +229,40 @@ impl TaskRecord {
             (Stage::InProgress { .. }, TaskCommand::Complete { results }) => {
                 Ok(vec![TaskEvent::TaskCompleted { results }])
             }
-            (Stage::Created | Stage::Submitting { .. } | Stage::InProgress { .. }, TaskCommand::Fail { failure }) => {
-                Ok(vec![TaskEvent::TaskFailed { failure }])
-            }
+            (
+                Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
+                TaskCommand::Fail { failure },
+            ) => Ok(vec![TaskEvent::TaskFailed { failure }]),
             _ => Err(TaskRejection::WrongStage { status: self.status }),
         }
     }
 
     fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
-        match (&self.stage, event) {
-            (_, TaskEvent::SubmissionStarted { attempt, key }) => {
-                self.stage = Stage::Submitting { attempt: *attempt, key: key.clone() };
+        self.stage = match (&self.stage, event) {
+            (Stage::Waiting { .. } | Stage::Submitting { .. }, TaskEvent::SubmissionStarted { attempt, key }) => {
+                Stage::Submitting { attempt: *attempt, key: key.clone() }
             }
-            (Stage::Submitting { attempt, .. }, TaskEvent::VendorAccepted { reference }) => {
-                self.stage = Stage::InProgress { attempt: *attempt, reference: reference.clone() };
+            (Stage::Submitting { attempt, key }, TaskEvent::VendorAccepted { reference }) => {
+                Stage::InProgress { attempt: *attempt, key: key.clone(), reference: reference.clone() }
             }
-            (Stage::InProgress { attempt, reference }, TaskEvent::VendorForgot) => {
-                self.stage = Stage::Submitting { attempt: *attempt, key: reference.clone() };
+            (Stage::InProgress { attempt, .. }, TaskEvent::VendorForgot) => Stage::Waiting { attempts: *attempt },
+            (
+                Stage::Submitting { attempt, key },
+                TaskEvent::VendorRefused { .. } | TaskEvent::OutcomeUnknown { .. },
+            ) => Stage::Submitting { attempt: *attempt, key: key.clone() },
+            (Stage::InProgress { .. }, TaskEvent::TaskCompleted { results }) => {
+                Stage::Completed { results: results.clone() }
             }
-            (_, TaskEvent::TaskCompleted { results }) => self.stage = Stage::Completed { results: results.clone() },
-            (_, TaskEvent::TaskFailed { failure }) => self.stage = Stage::Failed { failure: failure.clone() },
-            _ => {}
-        }
+            (
+                Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
+                TaskEvent::TaskFailed { failure },
+            ) => Stage::Failed { failure: failure.clone() },
+            _ => return,
+        };
         self.status = event.status_change().unwrap_or(self.status);
         self.updated_at = at;
     }
 }
+
+#[cfg(test)]
+mod tests;

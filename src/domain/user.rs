@@ -66,12 +66,59 @@ impl Decider for User {
     }
 
     fn evolve(state: &mut Self, event: &UserEvent, _at: Timestamp) {
-        match event {
-            UserEvent::UserCreated(profile) => *state = Self::Present(profile.clone()),
+        if let (Self::Absent, UserEvent::UserCreated(profile)) = (&*state, event) {
+            *state = Self::Present(profile.clone());
         }
     }
 
     fn narrow(event: &Event) -> Option<&UserEvent> {
         if let Event::User(event) = event { Some(event) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::decider::testing::{given_when, state_after};
+    use uuid::Uuid;
+
+    fn profile(email: &str) -> UserProfile {
+        UserProfile {
+            id: UserId(Uuid::from_u128(1)),
+            email: Some(Email::recorded(email.to_owned())),
+            name: None,
+            is_admin: false,
+            is_approved: true,
+        }
+    }
+
+    fn created(email: &str) -> UserEvent {
+        UserEvent::UserCreated(profile(email))
+    }
+
+    #[test]
+    fn an_account_is_opened_as_asked() {
+        let answer = given_when::<User>(&[], UserCommand::Create(profile("a@example.org")));
+        assert_eq!(answer, Ok(vec![created("a@example.org")]));
+        assert_eq!(state_after::<User>(&[created("a@example.org")]), User::Present(profile("a@example.org")));
+    }
+
+    #[test]
+    fn an_id_is_given_once() {
+        let answer = given_when::<User>(&[created("a@example.org")], UserCommand::Create(profile("b@example.org")));
+        assert_eq!(answer, Err(UserRejection::AlreadyExists));
+    }
+
+    #[test]
+    fn a_second_creation_in_a_history_changes_nothing() {
+        let state = state_after::<User>(&[created("a@example.org"), created("b@example.org")]);
+        assert_eq!(state, User::Present(profile("a@example.org")));
+    }
+
+    #[test]
+    fn events_are_told_apart_from_those_of_other_kinds() {
+        let event = Event::from(created("a@example.org"));
+        assert_eq!((User::narrow(&event), event.name()), (Some(&created("a@example.org")), "UserCreated"));
+        assert_eq!(crate::domain::token::Token::narrow(&event), None);
     }
 }

@@ -196,6 +196,14 @@ impl CallbackUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Scheme, host and port as they were given: who receives.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        let host_at = self.0.find("://").map_or(0, |at| at + 3);
+        let end = self.0[host_at..].find(['/', '?', '#', '\\']).map_or(self.0.len(), |at| host_at + at);
+        &self.0[..end]
+    }
 }
 
 fn check_http_url(text: &str) -> Result<(), Invalid> {
@@ -300,6 +308,14 @@ mod tests {
             assert!(Link::parse(bad).is_err(), "{bad}");
         }
         assert!(CallbackUrl::parse("").is_err());
+    }
+
+    #[test]
+    fn the_origin_of_a_callback_is_its_receiver() {
+        let origin = |url: &str| CallbackUrl::parse(url).unwrap().origin().to_owned();
+        assert_eq!(origin("http://a.example:81/x?y"), "http://a.example:81");
+        assert_eq!(origin("https://a.example?y=/"), "https://a.example");
+        assert_eq!(origin("https://a.example"), "https://a.example");
     }
 
     #[test]

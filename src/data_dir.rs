@@ -1,0 +1,129 @@
+//! The one directory where everything is kept: its lock, and files that only its owner may read.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory, locked: a second service that opens it is turned away.
+#[derive(Debug)]
+pub struct DataDir {
+    root: PathBuf,
+    _lock: File,
+}
+
+/// Why the directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another process holds the lock.
+    #[error("the data directory {} is in use by another running service: stop that one, or give this one a data_dir of its own", .0.display())]
+    InUse(PathBuf),
+    /// It cannot be made or locked.
+    #[error("the data directory {path}: {source}", path = path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl DataDir {
+    /// Makes the directory if it is not there, and locks it until this value is dropped or the process ends, however it ends.
+    ///
+    /// # Errors
+    /// [`DataDirError`] when it cannot be made, or is in use.
+    pub fn open(root: &Path) -> Result<Self, DataDirError> {
+        let failed = |source| DataDirError::File { path: root.to_owned(), source };
+        std::fs::create_dir_all(root).map_err(failed)?;
+        let lock =
+            OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A place in it.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+/// Reads a file that should be its owner's alone, and warns when it is not; `None` when there is none.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn read_private(path: &Path) -> io::Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            if std::fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
+                tracing::warn!(path = %path.display(), "others can read this secret: chmod 600");
+            }
+            Ok(Some(text))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file that only its owner may read, as [`write_whole`] does.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, 0o600, bytes)
+}
+
+/// Writes a small file that appears whole or not at all, also across a power cut: under another name, synced, renamed, and
+/// the directory synced.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension("draft");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)?;
+    sync_parent(path)
+}
+
+/// Makes the name of a file durable.
+///
+/// # Errors
+/// When its directory cannot be synced.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_user_at_a_time() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("a/b");
+        let first = DataDir::open(&root).unwrap();
+        assert!(matches!(DataDir::open(&root), Err(DataDirError::InUse(path)) if path == root));
+        drop(first);
+        assert!(DataDir::open(&root).is_ok());
+    }
+
+    #[test]
+    fn private_files_are_their_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        assert_eq!(read_private(&path).unwrap(), None);
+        write_private(&path, b"first").unwrap();
+        write_private(&path, b"second").unwrap();
+        assert_eq!(read_private(&path).unwrap().as_deref(), Some("second"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! Bearer secrets: how they look, so that a mistyped one is refused without a look-up and a leaked one can be scanned for
+//! (contract 3). `mdu_` or `mdp_`, 43 digits of base 62 that hold 256 random bits, 6 that hold a CRC32C of all before.
+
+use sha2::{Digest as _, Sha256};
+
+use super::value::Digest;
+
+/// Whom a secret speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A user.
+    User,
+    /// A publisher: a personal access token.
+    Publisher,
+}
+
+impl Kind {
+    /// How secrets of this kind begin.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::User => "mdu_",
+            Self::Publisher => "mdp_",
+        }
+    }
+}
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Digits of base 62 that hold 256 bits.
+const RANDOM_DIGITS: usize = 43;
+/// Digits of base 62 that hold 32 bits.
+const CHECKSUM_DIGITS: usize = 6;
+
+/// The secret that these random bytes make.
+#[must_use]
+pub fn mint(kind: Kind, random: [u8; 32]) -> String {
+    let mut secret = kind.prefix().to_owned();
+    secret.push_str(&base62(random.to_vec(), RANDOM_DIGITS));
+    let checksum = checksum(&secret);
+    secret.push_str(&checksum);
+    secret
+}
+
+/// The kind of a secret of the right form; `None` when it cannot be one of ours.
+#[must_use]
+pub fn recognise(secret: &str) -> Option<Kind> {
+    let kind = [Kind::User, Kind::Publisher].into_iter().find(|kind| secret.starts_with(kind.prefix()))?;
+    let length = kind.prefix().len() + RANDOM_DIGITS + CHECKSUM_DIGITS;
+    let intact = secret.len() == length
+        && secret.is_ascii()
+        && checksum(&secret[..length - CHECKSUM_DIGITS]) == secret[length - CHECKSUM_DIGITS..];
+    intact.then_some(kind)
+}
+
+/// What is kept of a secret: enough to recognise it, useless to speak with it.
+#[must_use]
+pub fn hash(secret: &str) -> Digest {
+    Digest(Sha256::digest(secret.as_bytes()).into())
+}
+
+fn checksum(text: &str) -> String {
+    base62(crc32c::crc32c(text.as_bytes()).to_be_bytes().to_vec(), CHECKSUM_DIGITS)
+}
+
+/// A big-endian number in base 62, with leading zeros up to `digits`.
+fn base62(mut number: Vec<u8>, digits: usize) -> String {
+    let mut text = vec![b'0'; digits];
+    for digit in text.iter_mut().rev() {
+        let mut remainder = 0;
+        for byte in &mut number {
+            let dividend = remainder << 8 | u32::from(*byte);
+            *byte = u8::try_from(dividend / 62).unwrap_or(u8::MAX);
+            remainder = dividend % 62;
+        }
+        *digit = ALPHABET[remainder as usize];
+    }
+    text.into_iter().map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minted_secret_is_recognised() {
+        for random in [[0; 32], [255; 32], [7; 32]] {
+            assert_eq!(recognise(&mint(Kind::User, random)), Some(Kind::User));
+            assert_eq!(recognise(&mint(Kind::Publisher, random)), Some(Kind::Publisher));
+        }
+    }
+
+    #[test]
+    fn different_bytes_make_different_secrets_of_one_length() {
+        let (low, high) = (mint(Kind::User, [0; 32]), mint(Kind::User, [255; 32]));
+        assert_ne!(low, high);
+        assert_eq!((low.len(), high.len()), (53, 53));
+        assert!(low.starts_with("mdu_0000000"));
+    }
+
+    #[test]
+    fn any_single_mistake_is_noticed() {
+        let secret = mint(Kind::User, [42; 32]);
+        for at in 0..secret.len() {
+            let mut wrong = secret.clone().into_bytes();
+            wrong[at] = if wrong[at] == b'x' { b'y' } else { b'x' };
+            assert_eq!(recognise(&String::from_utf8(wrong).unwrap()), None, "at {at}");
+        }
+        for wrong in ["", "mdu_", &secret[..52], &format!("{secret}0"), &"ä".repeat(27)] {
+            assert_eq!(recognise(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_in_base_62() {
+        assert_eq!(base62(vec![0, 61], 3), "00z");
+        assert_eq!(base62(vec![0, 62], 3), "010");
+        assert_eq!(base62(vec![255, 255], 3), "H31");
+    }
+}

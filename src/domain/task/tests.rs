@@ -1,0 +1,318 @@
+//! Every command in every stage, and what histories amount to.
+
+use super::*;
+use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
+use crate::domain::image::{Dial, ImageFormat, OptimizedFor, ScaleFactor, UpscaleEngine};
+use crate::domain::value::Digest;
+use proptest::prelude::*;
+use std::time::Duration;
+use uuid::Uuid;
+
+type Answer = Result<Vec<TaskEvent>, TaskRejection>;
+
+fn picture(nth: u8) -> Picture {
+    Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
+}
+
+fn submission() -> Submission {
+    let parameters = Upscale {
+        scale_factor: ScaleFactor::X2,
+        engine: UpscaleEngine::Automatic,
+        optimized_for: OptimizedFor::Standard,
+        creativity: Dial::default(),
+        fractality: Dial::default(),
+        hdr: Dial::default(),
+        resemblance: Dial::default(),
+        prompt: None,
+    };
+    Submission {
+        task: TaskId(Uuid::from_u128(1)),
+        owner: UserId(Uuid::from_u128(2)),
+        work: Work::ImageUpscale { input: picture(1), parameters },
+        webhook: None,
+    }
+}
+
+fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+    Text::parse(text).unwrap()
+}
+
+fn failure(code: &str, message: &str) -> Failure {
+    Failure { code: text(code), message: text(message) }
+}
+
+fn busy() -> Failure {
+    failure("vendor_busy", "the vendor has no place")
+}
+
+fn submitted() -> TaskEvent {
+    TaskEvent::TaskSubmitted(submission())
+}
+
+fn started(attempt: u32) -> TaskEvent {
+    TaskEvent::SubmissionStarted { attempt, key: text("key") }
+}
+
+fn accepted() -> TaskEvent {
+    TaskEvent::VendorAccepted { reference: text("job-7") }
+}
+
+fn refused() -> TaskEvent {
+    TaskEvent::VendorRefused { failure: busy() }
+}
+
+fn unknown() -> TaskEvent {
+    TaskEvent::OutcomeUnknown { reason: text("timed out") }
+}
+
+fn completed() -> TaskEvent {
+    TaskEvent::TaskCompleted { results: vec![picture(2)] }
+}
+
+fn failed(failure: Failure) -> TaskEvent {
+    TaskEvent::TaskFailed { failure }
+}
+
+/// A history that ends in each stage. A forgotten job waits to be submitted again, but its status is not set back.
+fn stages() -> [(&'static str, Vec<TaskEvent>); 7] {
+    [
+        ("absent", vec![]),
+        ("created", vec![submitted()]),
+        ("submitting", vec![submitted(), started(1)]),
+        ("in progress", vec![submitted(), started(1), accepted()]),
+        ("forgotten", vec![submitted(), started(1), accepted(), TaskEvent::VendorForgot]),
+        ("completed", vec![submitted(), started(1), accepted(), completed()]),
+        ("failed", vec![submitted(), failed(busy())]),
+    ]
+}
+
+/// Every command with its answer in every stage, in the order of [`stages`].
+#[rustfmt::skip]
+fn table() -> [(TaskCommand, [&'static str; 7]); 10] {
+    use TaskCommand::{Complete, Fail, StartSubmission, Submit};
+    use TaskCommand::{RecordAcceptance, RecordForgotten, RecordRefusal, RecordUnknown};
+    let start = |repeatable| StartSubmission { key: text("key"), repeatable };
+    let unknown = |repeatable| RecordUnknown { reason: text("timed out"), repeatable };
+    let (acceptance, refusal) = (RecordAcceptance { reference: text("job-7") }, RecordRefusal { failure: busy() });
+    let (completion, failing) = (Complete { results: vec![picture(2)] }, Fail { failure: busy() });
+    let (none, no, taken) = ("NotFound", "WrongStage", "AlreadyExists");
+    let (started, accepted, failed) = ("SubmissionStarted", "VendorAccepted", "TaskFailed");
+    let (refused, lost, unsure) = ("VendorRefused TaskFailed", "OutcomeUnknown TaskFailed", "OutcomeUnknown");
+    let (forgot, completed) = ("VendorForgot", "TaskCompleted");
+    [
+        //                         absent           created  submitting in progress forgotten completed failed
+        (Submit(submission()),    ["TaskSubmitted", taken,   taken,     taken,      taken,    taken,    taken]),
+        (start(false),            [none,            started, no,        no,         started,  no,       no]),
+        (start(true),             [none,            started, started,   no,         started,  no,       no]),
+        (acceptance,              [none,            no,      accepted,  no,         no,       no,       no]),
+        (refusal,                 [none,            no,      refused,   no,         no,       no,       no]),
+        (unknown(false),          [none,            no,      lost,      no,         no,       no,       no]),
+        (unknown(true),           [none,            no,      unsure,    no,         no,       no,       no]),
+        (RecordForgotten,         [none,            no,      no,        forgot,     no,       no,       no]),
+        (completion,              [none,            no,      no,        completed,  no,       no,       no]),
+        (failing,                 [none,            failed,  failed,    failed,     failed,   no,       no]),
+    ]
+}
+
+fn status_of(state: &Task) -> Option<TaskStatus> {
+    if let Task::Present(task) = state { Some(task.status) } else { None }
+}
+
+fn status_after(history: &[TaskEvent]) -> Option<TaskStatus> {
+    status_of(&state_after::<Task>(history))
+}
+
+fn record(history: &[TaskEvent]) -> TaskRecord {
+    match state_after::<Task>(history) {
+        Task::Absent => panic!("no task"),
+        Task::Present(task) => *task,
+    }
+}
+
+/// The names of the events, or of the rejection.
+fn told(answer: Answer, status: Option<TaskStatus>) -> String {
+    match answer {
+        Ok(events) => events.iter().map(TaskEvent::name).collect::<Vec<_>>().join(" "),
+        Err(TaskRejection::AlreadyExists) => "AlreadyExists".to_owned(),
+        Err(TaskRejection::NotFound) => "NotFound".to_owned(),
+        Err(TaskRejection::WrongStage { status: told }) => {
+            assert_eq!(Some(told), status, "the rejection names the status of the task");
+            "WrongStage".to_owned()
+        }
+    }
+}
+
+#[test]
+fn every_command_is_answered_in_every_stage() {
+    for (command, answers) in table() {
+        for ((stage, history), expected) in stages().into_iter().zip(answers) {
+            let answer = given_when::<Task>(&history, command.clone());
+            assert_eq!(told(answer, status_after(&history)), expected, "{command:?} when {stage}");
+        }
+    }
+}
+
+#[test]
+fn a_submission_is_kept_as_it_came() {
+    assert_eq!(given_when::<Task>(&[], TaskCommand::Submit(submission())), Ok(vec![submitted()]));
+    let task = record(&[submitted()]);
+    assert_eq!(
+        (task.submission, task.stage, task.status),
+        (submission(), Stage::Waiting { attempts: 0 }, TaskStatus::Created)
+    );
+    assert_eq!((task.created_at, task.updated_at), (THEN, THEN));
+}
+
+#[test]
+fn attempts_are_counted_and_the_key_is_kept() {
+    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable };
+    let mut history = vec![submitted()];
+    assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(1)]));
+    history.extend([started(1), unknown()]);
+    assert_eq!(given_when::<Task>(&history, start(true)), Ok(vec![started(2)]));
+    history.extend([started(2), accepted()]);
+    let working = Stage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
+    assert_eq!(record(&history).stage, working);
+    history.push(TaskEvent::VendorForgot);
+    assert_eq!(record(&history).stage, Stage::Waiting { attempts: 2 });
+    assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(3)]));
+}
+
+#[test]
+fn a_refusal_fails_the_task_with_the_vendors_reason() {
+    let history = [submitted(), started(1)];
+    assert_eq!(
+        given_when::<Task>(&history, TaskCommand::RecordRefusal { failure: busy() }),
+        Ok(vec![refused(), failed(busy())])
+    );
+}
+
+#[test]
+fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task_and_says_so() {
+    let command = TaskCommand::RecordUnknown { reason: text("timed out"), repeatable: false };
+    let lost = failed(failure("outcome_unknown", "timed out"));
+    assert_eq!(given_when::<Task>(&[submitted(), started(1)], command), Ok(vec![unknown(), lost]));
+}
+
+#[test]
+fn results_appear_with_the_completion_only() {
+    for (stage, history) in stages().into_iter().skip(1) {
+        let expected: &[_] = if stage == "completed" { &[picture(2)] } else { &[] };
+        assert_eq!(record(&history).results(), expected, "{stage}");
+    }
+}
+
+#[test]
+fn two_statuses_are_terminal() {
+    for (stage, history) in stages().into_iter().skip(1) {
+        assert_eq!(record(&history).is_terminal(), matches!(stage, "completed" | "failed"), "{stage}");
+    }
+}
+
+#[test]
+fn resubmission_does_not_set_the_status_back() {
+    let history = [submitted(), started(1), accepted(), TaskEvent::VendorForgot, started(2), unknown()];
+    for events in (3..=history.len()).map(|end| &history[..end]) {
+        assert_eq!(status_after(events), Some(TaskStatus::InProgress));
+    }
+}
+
+#[test]
+fn only_events_that_fit_the_stage_count() {
+    let events = [
+        (submitted(), ["absent", "", "", ""]),
+        (started(9), ["created", "submitting", "forgotten", ""]),
+        (accepted(), ["submitting", "", "", ""]),
+        (refused(), ["submitting", "", "", ""]),
+        (unknown(), ["submitting", "", "", ""]),
+        (TaskEvent::VendorForgot, ["in progress", "", "", ""]),
+        (completed(), ["in progress", "", "", ""]),
+        (failed(busy()), ["created", "submitting", "in progress", "forgotten"]),
+    ];
+    for (event, fitting) in events {
+        for (stage, history) in stages() {
+            let before = state_after::<Task>(&history);
+            let mut after = before.clone();
+            Task::evolve(&mut after, &event, NOW);
+            assert_eq!(after != before, fitting.contains(&stage), "{event:?} when {stage}");
+        }
+    }
+}
+
+#[test]
+fn events_are_told_apart_from_those_of_other_kinds() {
+    let event = Event::from(submitted());
+    assert_eq!((Task::narrow(&event), event.name()), (Some(&submitted()), "TaskSubmitted"));
+    assert_eq!(crate::domain::user::User::narrow(&event), None);
+}
+
+/// Whether a task may be seen in `after` right after it was seen in `before` (contract 5). A task may fail before a
+/// vendor took it.
+fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
+    use TaskStatus::{Completed, Created, Failed, InProgress};
+    before == after
+        || matches!(
+            (before, after),
+            (None, Some(Created))
+                | (Some(Created), Some(InProgress | Failed))
+                | (Some(InProgress), Some(Completed | Failed))
+        )
+}
+
+/// Whether stage and status tell the same story.
+fn agree(state: &Task) -> bool {
+    let Task::Present(task) = state else { return true };
+    match task.stage {
+        Stage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
+        Stage::Submitting { .. } => !task.is_terminal(),
+        Stage::Waiting { .. } | Stage::InProgress { .. } => task.status == TaskStatus::InProgress,
+        Stage::Completed { .. } => task.status == TaskStatus::Completed,
+        Stage::Failed { .. } => task.status == TaskStatus::Failed,
+    }
+}
+
+fn any_command() -> impl Strategy<Value = TaskCommand> {
+    proptest::sample::select(table().map(|(command, _)| command).to_vec())
+}
+
+fn any_event() -> impl Strategy<Value = TaskEvent> {
+    let events = [
+        submitted(),
+        started(1),
+        accepted(),
+        refused(),
+        unknown(),
+        TaskEvent::VendorForgot,
+        completed(),
+        failed(busy()),
+    ];
+    proptest::sample::select(events.to_vec())
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_commands_leaves_the_path(commands in prop::collection::vec(any_command(), 0..40)) {
+        let mut state = Task::default();
+        for (second, command) in (1..).zip(commands) {
+            let now = NOW.after(Duration::from_secs(second));
+            for event in Task::decide(&state, command, now).unwrap_or_default() {
+                let before = state.clone();
+                Task::evolve(&mut state, &event, now);
+                prop_assert_ne!(&state, &before, "an event that was decided counts");
+                prop_assert!(may_follow(status_of(&before), status_of(&state)));
+                prop_assert!(agree(&state));
+            }
+        }
+    }
+
+    #[test]
+    fn no_history_leaves_the_path(history in prop::collection::vec(any_event(), 0..40)) {
+        let mut state = Task::default();
+        for event in history {
+            let before = status_of(&state);
+            Task::evolve(&mut state, &event, NOW);
+            prop_assert!(may_follow(before, status_of(&state)));
+            prop_assert!(agree(&state));
+        }
+    }
+}
