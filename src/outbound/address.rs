@@ -1,0 +1,285 @@
+//! What may be reached: the public internet, and of the rest only what the settings allow (contract 8).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::Host;
+
+use crate::domain::value::Invalid;
+
+/// How far an address is from the public internet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Anybody's: always permitted.
+    Public,
+    /// Of this machine or its network: permitted with `allow_private`, for an allowed name, or when listed.
+    Private,
+    /// Link-local, metadata services, reserved and test networks: permitted only when the address itself is listed.
+    Special,
+    /// Not the address of one host: never permitted.
+    Never,
+}
+
+/// One entry of `egress.allow`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowEntry {
+    /// Every address that shares the first `prefix` bits; a single address is a network of one.
+    Network { address: IpAddr, prefix: u8 },
+    /// A host name, in lower case: what it is resolved to may be private.
+    Name(String),
+}
+
+impl AllowEntry {
+    /// Reads an address, a network such as `10.0.0.0/8`, or a host name.
+    ///
+    /// # Errors
+    /// When the text is none of them, or a network's address has bits behind its prefix.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        if let Some((address, prefix)) = text.split_once('/') {
+            return Self::parse_network(address, prefix);
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::single(address));
+        }
+        match Host::parse(text) {
+            Ok(Host::Domain(name)) => Ok(Self::Name(without_root(&name).to_owned())),
+            Ok(Host::Ipv4(address)) => Ok(Self::single(address.into())),
+            Ok(Host::Ipv6(address)) => Ok(Self::single(address.into())),
+            Err(_) => Err(Invalid::new("must be an address, a network such as 10.0.0.0/8, or a host name")),
+        }
+    }
+
+    fn parse_network(address: &str, prefix: &str) -> Result<Self, Invalid> {
+        let refusal =
+            || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
+        let address: IpAddr = address.parse().map_err(|_| refusal())?;
+        let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
+        if prefix <= width(address) && first_bits(address, prefix) == bits(address) {
+            Ok(Self::Network { address, prefix })
+        } else {
+            Err(refusal())
+        }
+    }
+
+    fn single(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self::Network { address, prefix: width(address) }
+    }
+
+    fn holds(&self, ip: IpAddr) -> bool {
+        match self {
+            Self::Network { address, prefix } => {
+                address.is_ipv4() == ip.is_ipv4() && first_bits(ip, *prefix) == bits(*address)
+            }
+            Self::Name(_) => false,
+        }
+    }
+
+    fn is_name(&self, host: &str) -> bool {
+        matches!(self, Self::Name(name) if name.eq_ignore_ascii_case(without_root(host)))
+    }
+}
+
+/// What may be reached, as the settings have it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AddressRules {
+    /// Whether loopback and private addresses are permitted: `egress.private`, resolved by the caller.
+    pub allow_private: bool,
+    /// What is permitted besides: `egress.allow`.
+    pub allow: Vec<AllowEntry>,
+}
+
+impl AddressRules {
+    /// Whether a URL that gives the address itself may be called.
+    #[must_use]
+    pub fn permits(&self, ip: IpAddr) -> bool {
+        self.decide(ip, self.allow_private)
+    }
+
+    /// Whether a host of this name may be called at the address that the name was resolved to.
+    #[must_use]
+    pub fn permits_named(&self, host: &str, ip: IpAddr) -> bool {
+        self.decide(ip, self.allow_private || self.allow.iter().any(|entry| entry.is_name(host)))
+    }
+
+    fn decide(&self, ip: IpAddr, allow_private: bool) -> bool {
+        let ip = ip.to_canonical();
+        let listed = || self.allow.iter().any(|entry| entry.holds(ip));
+        match reach(ip) {
+            Reach::Public => true,
+            Reach::Private => allow_private || listed(),
+            Reach::Special => listed(),
+            Reach::Never => false,
+        }
+    }
+}
+
+/// A name without the dot of the root at its end, which changes nothing about whom it names.
+fn without_root(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+fn reach(ip: IpAddr) -> Reach {
+    match ip {
+        IpAddr::V4(ip) => reach_v4(ip),
+        IpAddr::V6(ip) => reach_v6(ip),
+    }
+}
+
+/// IANA's special-purpose registry of IPv4, and the metadata services that hide elsewhere.
+fn reach_v4(ip: Ipv4Addr) -> Reach {
+    match ip.octets() {
+        // "This network", multicast, broadcast.
+        [0 | 224..=239, ..] | [255, 255, 255, 255] => Reach::Never,
+        // Link-local and metadata; protocol assignments, documentation, relays, benchmarks, reserved.
+        [169, 254, ..]
+        | [100, 100, 100, 200]
+        | [168, 63, 129, 16]
+        | [192, 0, 0 | 2, _]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        | [192, 88, 99, _]
+        | [198, 18..=19, ..]
+        | [240..=255, ..] => Reach::Special,
+        [10 | 127, ..] | [100, 64..=127, ..] | [172, 16..=31, ..] | [192, 168, ..] => Reach::Private,
+        _ => Reach::Public,
+    }
+}
+
+/// IANA's special-purpose registry of IPv6. An address that carries an IPv4 address reaches as far as that one; outside
+/// `2000::/3` nothing is public.
+fn reach_v6(ip: Ipv6Addr) -> Reach {
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => Reach::Never,
+        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
+        // Compatible and mapped, NAT64, 6to4.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            reach_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+        }
+        // Metadata; protocol assignments, documentation.
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
+        | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
+        | [0x2001, 0..=0x1ff | 0xdb8, ..]
+        | [0x3fff, 0..=0xfff, ..] => Reach::Special,
+        [0xfc00..=0xfdff, ..] => Reach::Private,
+        [0x2000..=0x3fff, ..] => Reach::Public,
+        _ => Reach::Special,
+    }
+}
+
+fn width(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+/// The bits of an address, the first one highest.
+fn bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
+}
+
+/// The first `prefix` bits of an address, followed by zeros.
+fn first_bits(ip: IpAddr, prefix: u8) -> u128 {
+    let rest = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+    bits(ip) & !rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[rustfmt::skip]
+    const PUBLIC: &[&str] = &[
+        "1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+        "169.253.255.255", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255", "198.17.255.255", "198.20.0.0",
+        "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1", "2002:101:101::1",
+        "2001:200::1",
+    ];
+    #[rustfmt::skip]
+    const PRIVATE: &[&str] = &[
+        "127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.0", "100.127.255.255", "172.16.0.0",
+        "172.31.255.255", "192.168.0.0", "192.168.255.255", "::1", "fc00::", "fdff:ffff::1", "::ffff:127.0.0.1",
+        "::10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2002:c0a8:101::1",
+    ];
+    #[rustfmt::skip]
+    const SPECIAL: &[&str] = &[
+        "169.254.0.0", "169.254.169.254", "169.254.255.255", "100.100.100.200", "168.63.129.16", "192.0.0.1",
+        "192.0.0.192", "192.0.2.1", "192.88.99.1", "198.18.0.0", "198.19.255.255", "198.51.100.1", "203.0.113.1",
+        "240.0.0.0", "255.255.255.254", "fe80::1", "febf::1", "fec0::1", "fd00:ec2::254", "fd20:ce::254", "2001::1",
+        "2001:db8::1", "3fff::1", "100::1", "64:ff9b:1::1", "5f00::1", "4000::1", "::ffff:169.254.169.254",
+        "64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1",
+    ];
+    #[rustfmt::skip]
+    const NEVER: &[&str] = &[
+        "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.255.255.255", "255.255.255.255", "::", "ff02::1", "ffff::1",
+        "::ffff:0.0.0.0", "::ffff:224.0.0.1", "64:ff9b::255.255.255.255", "2002:0:0::1",
+    ];
+
+    fn rules(allow_private: bool, allow: &[&str]) -> AddressRules {
+        let allow = allow.iter().map(|entry| AllowEntry::parse(entry).unwrap()).collect();
+        AddressRules { allow_private, allow }
+    }
+
+    fn assert_permitted(rules: &AddressRules, expected: bool, table: &[&str]) {
+        for text in table {
+            assert_eq!(rules.permits(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_public_addresses_are_permitted() {
+        let strict = rules(false, &[]);
+        assert_permitted(&strict, true, PUBLIC);
+        for forbidden in [PRIVATE, SPECIAL, NEVER] {
+            assert_permitted(&strict, false, forbidden);
+        }
+    }
+
+    #[test]
+    fn allowing_private_addresses_opens_neither_metadata_nor_multicast() {
+        let open = rules(true, &[]);
+        assert_permitted(&open, true, PUBLIC);
+        assert_permitted(&open, true, PRIVATE);
+        assert_permitted(&open, false, SPECIAL);
+        assert_permitted(&open, false, NEVER);
+    }
+
+    #[test]
+    fn listed_addresses_and_networks_are_permitted() {
+        let listed = rules(false, &["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
+        let inside = ["127.0.0.1", "::ffff:127.0.0.1", "10.1.255.255", "fdaa::1", "169.254.10.9", "fe80::1"];
+        let outside = ["127.0.0.2", "10.2.0.0", "fc00::1", "169.254.169.254", "fe80::2", "::1"];
+        assert_permitted(&listed, true, &inside);
+        assert_permitted(&listed, false, &outside);
+    }
+
+    #[test]
+    fn what_is_not_one_host_stays_forbidden_however_it_is_listed() {
+        let everything = rules(true, &["0.0.0.0/0", "::/0"]);
+        assert_permitted(&everything, true, SPECIAL);
+        assert_permitted(&everything, false, NEVER);
+    }
+
+    #[test]
+    fn a_listed_name_may_lead_to_private_addresses_only() {
+        let named = rules(false, &["Hooks.Internal."]);
+        let private: IpAddr = "10.0.0.1".parse().unwrap();
+        for name in ["hooks.internal", "HOOKS.internal."] {
+            assert!(named.permits_named(name, private), "{name}");
+            assert!(!named.permits_named(name, "169.254.169.254".parse().unwrap()), "{name}");
+        }
+        assert!(!named.permits_named("evil.hooks.internal", private));
+        assert!(!named.permits(private));
+    }
+
+    #[test]
+    fn entries_are_read_strictly() {
+        for bad in ["", "10.0.0.0/33", "10.0.0.1/8", "::/129", "10/8", "a b", "10.0.0.0/-1", "name/8", "http://a"] {
+            assert!(AllowEntry::parse(bad).is_err(), "{bad}");
+        }
+        let loopback = AllowEntry::Network { address: Ipv4Addr::LOCALHOST.into(), prefix: 32 };
+        for same in ["127.0.0.1", "127.0.0.1/32", "::ffff:127.0.0.1", "0x7f.1"] {
+            assert_eq!(AllowEntry::parse(same).unwrap(), loopback, "{same}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Callbacks: one signed POST to a receiver, and what came of it (contract 8). When to try again is for
+//! `domain::delivery` to say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::NaiveDateTime;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER};
+
+use super::client::{Answer, Client};
+use super::signature::{Message, WebhookKey, sign};
+use crate::domain::delivery::{AttemptOutcome, RETRY_AFTER_MAX};
+use crate::domain::value::{CallbackUrl, Text, Timestamp};
+
+/// The three forms of an HTTP date, the one in use first (RFC 9110, 5.6.7).
+const HTTP_DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+
+/// One attempt to tell a receiver.
+#[derive(Debug, Clone)]
+pub struct Callback {
+    pub url: CallbackUrl,
+    /// The same for every attempt; holds no dot.
+    pub webhook_id: String,
+    /// JSON, sent as it is.
+    pub body: Bytes,
+    /// When this attempt starts.
+    pub at: Timestamp,
+}
+
+/// Sends callbacks. Cheap to clone.
+#[derive(Clone)]
+pub struct CallbackSender {
+    client: Client,
+    key: Arc<WebhookKey>,
+}
+
+impl CallbackSender {
+    /// A sender that signs with `key`.
+    #[must_use]
+    pub fn new(client: Client, key: Arc<WebhookKey>) -> Self {
+        Self { client, key }
+    }
+
+    /// Makes one attempt. Whatever goes wrong is an outcome, with a reason that tells no more than the receiver's owner
+    /// may know.
+    pub async fn send(&self, callback: Callback) -> AttemptOutcome {
+        let Ok(headers) = self.headers(&callback) else {
+            return unreachable("the webhook id does not fit into a header");
+        };
+        match self.client.post(callback.url.as_str(), headers, callback.body).await {
+            Ok(answer) => AttemptOutcome::Answered { status: answer.status, retry_after: pause(&answer, callback.at) },
+            Err(failure) => unreachable(&failure.to_string()),
+        }
+    }
+
+    fn headers(&self, callback: &Callback) -> Result<HeaderMap, InvalidHeaderValue> {
+        let message = Message { id: &callback.webhook_id, at: callback.at, body: &callback.body };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("webhook-id", HeaderValue::from_str(&callback.webhook_id)?);
+        headers.insert("webhook-timestamp", HeaderValue::from(callback.at.seconds()));
+        headers.insert("webhook-signature", HeaderValue::from_str(&sign(message, &self.key, &[]))?);
+        Ok(headers)
+    }
+}
+
+fn unreachable(reason: &str) -> AttemptOutcome {
+    let reason = reason.chars().filter(|c| !c.is_control()).take(1000).collect();
+    AttemptOutcome::Unreachable { reason: Text::recorded(reason) }
+}
+
+/// How long the receiver asks us to wait; at most what would be honoured.
+fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
+    let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+    } else {
+        http_date(text)?.since(at)
+    };
+    Some(asked.min(RETRY_AFTER_MAX))
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    let date = HTTP_DATES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())?;
+    Some(Timestamp::from_micros(date.and_utc().timestamp_micros()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Surroundings;
+    use crate::outbound::address::{AddressRules, AllowEntry};
+    use crate::outbound::client::Limits;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::mpsc;
+
+    const AT: Timestamp = Timestamp::from_micros(1_431_703_961_500_000); // Fri, 15 May 2015 15:32:41.5 GMT
+    const BODY: &str = r#"{"status":"COMPLETED"}"#;
+    /// Far more than any test needs, so that only a hanging one meets it.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// How a receiver behaves once it has read a request.
+    #[derive(Clone)]
+    enum Reply {
+        Text(String),
+        /// This head, then the same line for as long as somebody reads.
+        Endless(&'static str),
+        /// This much, then nothing more while the connection is open.
+        Stall(&'static str),
+    }
+
+    impl Reply {
+        fn status(line: &str) -> Self {
+            Self::Text(format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\n\r\n"))
+        }
+
+        async fn write(self, stream: &mut TcpStream) {
+            match self {
+                Self::Text(text) => drop(stream.write_all(text.as_bytes()).await),
+                Self::Endless(head) => {
+                    let mut sent = stream.write_all(head.as_bytes()).await;
+                    let line = format!("x: {}\r\n", "y".repeat(1000));
+                    while sent.is_ok() {
+                        sent = stream.write_all(line.as_bytes()).await;
+                    }
+                }
+                Self::Stall(head) => {
+                    let _ = stream.write_all(head.as_bytes()).await;
+                    while matches!(stream.read(&mut [0; 64]).await, Ok(1..)) {}
+                }
+            }
+        }
+    }
+
+    /// A receiver on loopback, and the requests that reached it.
+    async fn receiver(reply: Reply) -> (u16, mpsc::UnboundedReceiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, requests) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                while !request.ends_with(BODY.as_bytes()) && matches!(stream.read_buf(&mut request).await, Ok(1..)) {}
+                sender.send(String::from_utf8(request).unwrap()).unwrap();
+                reply.clone().write(&mut stream).await;
+            }
+        });
+        (port, requests)
+    }
+
+    /// A receiver that speaks before it listens, as no TLS server does.
+    async fn without_tls() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            Reply::Stall("220 mail server ready\r\n").write(&mut stream).await;
+        });
+        port
+    }
+
+    fn sender(rules: AddressRules, limits: Limits) -> CallbackSender {
+        let folder = tempfile::tempdir().unwrap();
+        let key = WebhookKey::open(&folder.path().join("key"), &Surroundings::manual(AT, 1)).unwrap();
+        CallbackSender::new(Client::new(rules, limits).unwrap(), Arc::new(key))
+    }
+
+    fn open() -> AddressRules {
+        AddressRules { allow_private: true, allow: Vec::new() }
+    }
+
+    fn hurried() -> Limits {
+        Limits { total: Duration::from_millis(200), ..Limits::default() }
+    }
+
+    fn callback(url: &str) -> Callback {
+        let url = CallbackUrl::recorded(url.to_owned());
+        Callback { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT }
+    }
+
+    async fn outcome_with(sender: &CallbackSender, url: &str) -> AttemptOutcome {
+        tokio::time::timeout(PATIENCE, sender.send(callback(url))).await.expect("an attempt that hangs")
+    }
+
+    /// What comes of an attempt at a receiver that replies like this.
+    async fn outcome(reply: Reply, limits: Limits) -> AttemptOutcome {
+        let (port, _requests) = receiver(reply).await;
+        outcome_with(&sender(open(), limits), &format!("http://127.0.0.1:{port}/hook")).await
+    }
+
+    /// A name that cannot be looked up, so that no name server is asked.
+    fn too_long_for_a_name() -> String {
+        "x".repeat(64)
+    }
+
+    fn answered(status: u16) -> AttemptOutcome {
+        AttemptOutcome::Answered { status, retry_after: None }
+    }
+
+    fn reason(outcome: AttemptOutcome) -> String {
+        match outcome {
+            AttemptOutcome::Unreachable { reason } => reason.to_string(),
+            answered @ AttemptOutcome::Answered { .. } => panic!("{answered:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_callback_is_a_signed_post() {
+        let (port, mut requests) = receiver(Reply::status("204 No Content")).await;
+        let sender = sender(open(), Limits::default());
+        assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered(204));
+        let request = requests.recv().await.unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        let message = Message { id: "evt-1", at: AT, body: BODY.as_bytes() };
+        let signature = sign(message, &sender.key, &[]);
+        for line in [
+            "POST /hook?a=b HTTP/1.1",
+            "content-type: application/json",
+            concat!("user-agent: mediary/", env!("CARGO_PKG_VERSION")),
+            "webhook-id: evt-1",
+            "webhook-timestamp: 1431703961",
+            &format!("webhook-signature: {signature}"),
+        ] {
+            assert!(head.lines().any(|found| found == line), "{line} in {head}");
+        }
+        assert_eq!(body, BODY);
+    }
+
+    #[tokio::test]
+    async fn refusals_are_answers() {
+        for (line, status) in [("500 Internal Server Error", 500), ("410 Gone", 410), ("404 Not Found", 404)] {
+            assert_eq!(outcome(Reply::status(line), Limits::default()).await, answered(status));
+        }
+    }
+
+    #[tokio::test]
+    async fn redirects_are_not_followed() {
+        let (port, mut elsewhere) = receiver(Reply::status("200 OK")).await;
+        for status in [301, 302, 307, 308] {
+            let head = format!("{status} Moved\r\nlocation: http://127.0.0.1:{port}/");
+            assert_eq!(outcome(Reply::status(&head), Limits::default()).await, answered(status));
+        }
+        assert!(elsewhere.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn retry_after_is_read_in_every_form() {
+        for (value, expected) in [
+            ("120", Some(120)),
+            ("0", Some(0)),
+            ("99999999999999999999999", Some(86_400)),
+            ("Fri, 15 May 2015 15:34:42 GMT", Some(120)),
+            ("Friday, 15-May-15 15:34:42 GMT", Some(120)),
+            ("Fri May 15 15:34:42 2015", Some(120)),
+            ("Fri, 15 May 2015 15:00:00 GMT", Some(0)),
+            ("Sun, 15 May 2016 15:00:00 GMT", Some(86_400)),
+            ("-1", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            let reply = Reply::status(&format!("503 Busy\r\nretry-after: {value}"));
+            let AttemptOutcome::Answered { status: 503, retry_after } = outcome(reply, Limits::default()).await else {
+                panic!("{value}")
+            };
+            assert_eq!(retry_after.map(|pause| pause.as_secs()), expected, "{value}");
+        }
+    }
+
+    #[tokio::test]
+    async fn endless_answers_are_cut_off() {
+        let generous = Limits { total: PATIENCE * 2, ..Limits::default() };
+        let body = Reply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
+        assert_eq!(outcome(body, generous).await, answered(200));
+        assert!(reason(outcome(Reply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no answer"));
+    }
+
+    #[tokio::test]
+    async fn slow_receivers_meet_the_deadline() {
+        assert_eq!(reason(outcome(Reply::Stall(""), hurried()).await), "no answer within 0.2 s");
+        assert_eq!(reason(outcome(Reply::Stall("HTTP/1.1 200 OK\r\n"), hurried()).await), "no answer within 0.2 s");
+        let head_only = Reply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
+        assert_eq!(outcome(head_only, hurried()).await, answered(200));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_answer_has_a_reason() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let sender = sender(open(), Limits::default());
+        let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
+        assert!(refused.starts_with("no connection: ") && refused.contains("refused"), "{refused}");
+        let garbled = reason(outcome(Reply::Text("what?\r\n\r\n".to_owned()), Limits::default()).await);
+        assert!(garbled.starts_with("no answer: "), "{garbled}");
+        let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
+        assert!(untrusted.starts_with("no connection: ") && !untrusted.contains("timed out"), "{untrusted}");
+        let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
+        assert_eq!(unknown, "the host name could not be resolved");
+        let mut callback = callback("http://127.0.0.1/");
+        callback.webhook_id = "a\nb".to_owned();
+        assert_eq!(reason(sender.send(callback).await), "the webhook id does not fit into a header");
+    }
+
+    #[tokio::test]
+    async fn reasons_hold_no_secret_of_the_url() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        for (rules, url) in [
+            (open(), format!("http://{free}/s3cret?token=s3cret")),
+            (open(), format!("http://me:s3cret@{free}/")),
+            (open(), format!("http://s3cret{}/s3cret", too_long_for_a_name())),
+            (open(), "s3cret://x/".to_owned()),
+            (AddressRules::default(), format!("http://{free}/?token=s3cret")),
+        ] {
+            let reason = reason(outcome_with(&sender(rules, hurried()), &url).await);
+            assert!(!reason.contains("s3cret") && !reason.contains("127.0.0.1"), "{reason}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_private_receiver_is_called_only_when_it_is_allowed() {
+        let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        canary.set_nonblocking(true).unwrap();
+        let port = canary.local_addr().unwrap().port();
+        let (strict, allowed) = (sender(AddressRules::default(), hurried()), sender(open(), hurried()));
+        for host in ["127.0.0.1", "2130706433", "0x7f.1", "localhost", "[::ffff:127.0.0.1]"] {
+            let url = format!("http://{host}:{port}/");
+            let reason = reason(outcome_with(&strict, &url).await);
+            assert!(reason.contains("egress rules"), "{host}: {reason}");
+            assert!(canary.accept().is_err(), "{host} was called");
+            outcome_with(&allowed, &url).await;
+            assert!(canary.accept().is_ok(), "{host} was not called: the canary is deaf");
+        }
+        assert!(reason(outcome_with(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_listed_may_be_private() {
+        let (port, _requests) = receiver(Reply::status("200 OK")).await;
+        let rules = AddressRules { allow_private: false, allow: vec![AllowEntry::parse("localhost").unwrap()] };
+        let sender = sender(rules, Limits::default());
+        assert_eq!(outcome_with(&sender, &format!("http://localhost:{port}/")).await, answered(200));
+        assert!(reason(outcome_with(&sender, &format!("http://127.0.0.1:{port}/")).await).contains("egress rules"));
+    }
+}

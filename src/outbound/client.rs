@@ -1,0 +1,281 @@
+//! The HTTP client: every request leaves by it, within limits and to permitted addresses only.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::ClientBuilder;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::HeaderMap;
+use url::{Host, Url};
+
+use super::address::AddressRules;
+
+/// How the service introduces itself.
+const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
+
+/// Most header fields of an answer; the client's own bound on their size is some 400 KiB.
+const HEADERS_MAX: usize = 64;
+
+/// How long an exchange may take and how much of an answer is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// For the connection, TLS included.
+    pub connect: Duration,
+    /// From the look-up of the name to the last byte that is read.
+    pub total: Duration,
+    /// Bytes of a body that are read; the connection is closed on the rest.
+    pub body_bytes: usize,
+}
+
+/// The limits of callbacks: 15 s for all of it (contract 8).
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), total: Duration::from_secs(15), body_bytes: 64 * 1024 }
+    }
+}
+
+/// What a server answered; its body is not kept.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+}
+
+/// Why no answer came. Names neither the URL nor a resolved address, so that it can be shown to whoever gave the URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallFailure {
+    /// The URL is not one of ours to call.
+    #[error("the URL {0}")]
+    Url(&'static str),
+    /// The address rules forbid every address of the host.
+    #[error("refused by the egress rules: this service may not call that address")]
+    Forbidden,
+    /// The name has no address, or the name servers did not say.
+    #[error("the host name could not be resolved")]
+    Unresolved,
+    /// There was no connection.
+    #[error("no connection: {0}")]
+    NoConnection(String),
+    /// The time was up.
+    #[error("no answer within {} s", .0.as_secs_f32())]
+    TooSlow(Duration),
+    /// The connection ended before the answer, or what came was not HTTP.
+    #[error("no answer: {0}")]
+    Broken(String),
+}
+
+/// The client could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client could not be set up: {0}")]
+pub struct ClientFailure(#[source] reqwest::Error);
+
+/// Sends requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    rules: Arc<AddressRules>,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client under these rules and limits. It trusts the certificates that the machine trusts.
+    ///
+    /// # Errors
+    /// [`ClientFailure`] when TLS cannot be set up.
+    pub fn new(rules: AddressRules, limits: Limits) -> Result<Self, ClientFailure> {
+        install_tls();
+        let rules = Arc::new(rules);
+        let http = builder(&rules, limits).build().or_else(|error| {
+            tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
+            builder(&rules, limits).tls_certs_only([]).build()
+        });
+        Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
+    }
+
+    /// Posts `body` and waits for the answer. A redirect is an answer like any other.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when the rules forbid the call or no answer came within the limits.
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, CallFailure> {
+        let url = self.check(url)?;
+        let request = self.http.post(url.clone()).headers(headers).body(body);
+        let mut response = request.send().await.map_err(|error| self.failure(&error))?;
+        self.check_peer(&url, response.remote_addr())?;
+        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        drain(response, self.limits.body_bytes).await;
+        Ok(answer)
+    }
+
+    /// Scheme, user name and address. The resolver is never asked about an address, so that is looked at here.
+    fn check(&self, url: &str) -> Result<Url, CallFailure> {
+        let url = Url::parse(url).map_err(|_| CallFailure::Url("is malformed"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(CallFailure::Url("must be http or https"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(CallFailure::Url("must not carry a user name or password"));
+        }
+        let permitted = match url.host() {
+            Some(Host::Ipv4(ip)) => self.rules.permits(ip.into()),
+            Some(Host::Ipv6(ip)) => self.rules.permits(ip.into()),
+            Some(Host::Domain(_)) => true,
+            None => return Err(CallFailure::Url("must have a host")),
+        };
+        if permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
+    }
+
+    /// The address that answered, held against the rules once more: nothing underneath may have gone another way.
+    fn check_peer(&self, url: &Url, peer: Option<SocketAddr>) -> Result<(), CallFailure> {
+        let permitted = match (url.host(), peer) {
+            (Some(Host::Domain(name)), Some(peer)) => self.rules.permits_named(name, peer.ip()),
+            (_, Some(peer)) => self.rules.permits(peer.ip()),
+            (_, None) => false,
+        };
+        if permitted { Ok(()) } else { Err(CallFailure::Forbidden) }
+    }
+
+    fn failure(&self, error: &reqwest::Error) -> CallFailure {
+        if causes(error).any(|cause| matches!(cause.downcast_ref(), Some(CallFailure::Forbidden))) {
+            CallFailure::Forbidden
+        } else if error.is_timeout() && error.is_connect() {
+            CallFailure::NoConnection("timed out".to_owned())
+        } else if error.is_timeout() {
+            CallFailure::TooSlow(self.limits.total)
+        } else if error.is_dns() {
+            CallFailure::Unresolved
+        } else if error.is_connect() {
+            CallFailure::NoConnection(root_cause(error))
+        } else {
+            CallFailure::Broken(root_cause(error))
+        }
+    }
+}
+
+/// Puts the provider of TLS in place, without which no client can be made. May be called any number of times.
+pub fn install_tls() {
+    // Fails only when a provider is in place already, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn builder(rules: &Arc<AddressRules>, limits: Limits) -> ClientBuilder {
+    ClientBuilder::new()
+        .user_agent(USER_AGENT)
+        .connect_timeout(limits.connect)
+        .timeout(limits.total)
+        // HTTP_PROXY and its like would have the proxy dial in our place, unchecked.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(PermittedAddresses { rules: Arc::clone(rules) })
+        // No idle connection is kept, so every attempt asks the resolver; then HTTP/2 has nothing to offer.
+        .pool_max_idle_per_host(0)
+        .http1_only()
+        .http1_max_headers(HEADERS_MAX)
+        .referer(false)
+}
+
+/// The machine's resolver, without the addresses that may not be dialled.
+struct PermittedAddresses {
+    rules: Arc<AddressRules>,
+}
+
+impl Resolve for PermittedAddresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let rules = Arc::clone(&self.rules);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let permitted = permitted(&rules, name.as_str(), found)?;
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn permitted(
+    rules: &AddressRules,
+    name: &str,
+    found: impl Iterator<Item = SocketAddr>,
+) -> Result<Vec<SocketAddr>, CallFailure> {
+    let permitted: Vec<_> = found.filter(|address| rules.permits_named(name, address.ip())).collect();
+    if permitted.is_empty() { Err(CallFailure::Forbidden) } else { Ok(permitted) }
+}
+
+/// Reads on so that the server is not cut off in the middle of a short answer, but no further than the limit.
+async fn drain(mut response: reqwest::Response, limit: usize) {
+    let mut left = limit;
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let Some(rest) = left.checked_sub(chunk.len()) else { return };
+        left = rest;
+    }
+}
+
+/// The error and everything behind it, outermost first.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// What the innermost cause says; the outer ones may print the URL.
+fn root_cause(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "unknown error".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(rules: AddressRules) -> Client {
+        Client::new(rules, Limits::default()).unwrap()
+    }
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn only_plain_http_urls_are_called() {
+        let client = client(AddressRules::default());
+        for bad in ["x", "ftp://example.org/", "file:///etc/passwd", "http://u@example.org/", "http://:p@example.org/"]
+        {
+            assert!(matches!(client.check(bad), Err(CallFailure::Url(_))), "{bad}");
+        }
+        assert!(client.check("https://example.org/hook").is_ok());
+    }
+
+    #[test]
+    fn addresses_are_recognised_in_every_notation() {
+        let client = client(AddressRules::default());
+        let notations = ["127.0.0.1", "127.0.0.1.", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "１２７.０.０.１"];
+        for host in notations.into_iter().chain(["[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[fe80::1]"]) {
+            let url = format!("http://{host}:8080/");
+            assert_eq!(client.check(&url), Err(CallFailure::Forbidden), "{host}");
+        }
+    }
+
+    #[test]
+    fn of_a_names_addresses_only_the_permitted_ones_are_dialled() {
+        let rules = AddressRules::default();
+        let mixed = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
+        assert_eq!(permitted(&rules, "mixed.example", mixed.into_iter()), Ok(addresses(&["1.1.1.1:0"])));
+        let private = addresses(&["10.0.0.1:0"]);
+        assert_eq!(permitted(&rules, "private.example", private.into_iter()), Err(CallFailure::Forbidden));
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_is_refused() {
+        let client = client(AddressRules::default());
+        for url in ["http://example.org/", "http://1.1.1.1/"] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(client.check_peer(&url, "10.0.0.1:80".parse().ok()), Err(CallFailure::Forbidden));
+            assert_eq!(client.check_peer(&url, None), Err(CallFailure::Forbidden));
+            assert_eq!(client.check_peer(&url, "1.1.1.1:80".parse().ok()), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_machine_without_certificates_still_has_a_client() {
+        let rules = Arc::new(AddressRules::default());
+        install_tls();
+        assert!(builder(&rules, Limits::default()).tls_certs_only([]).build().is_ok());
+    }
+}

@@ -1,0 +1,178 @@
+//! Signatures of callbacks, as Standard Webhooks 1.0 has them, and the key that makes them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer, SigningKey};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::clock::Surroundings;
+use crate::data_dir::{read_private, write_private};
+use crate::domain::value::Timestamp;
+
+/// What a secret key is known by.
+const SECRET_PREFIX: &str = "whsk_";
+/// What a public key is known by.
+const PUBLIC_PREFIX: &str = "whpk_";
+
+/// What is signed: neither part may be changed, and no dot may stand in `id` (Standard Webhooks, Signature scheme).
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'m> {
+    /// The webhook-id, the same for every attempt.
+    pub id: &'m str,
+    /// The time of this attempt, signed in whole seconds.
+    pub at: Timestamp,
+    /// The body, byte for byte as it is sent.
+    pub body: &'m [u8],
+}
+
+impl Message<'_> {
+    fn signed_content(&self) -> Vec<u8> {
+        let head = format!("{}.{}.", self.id, self.at.seconds());
+        [head.as_bytes(), self.body].concat()
+    }
+}
+
+/// The value of the webhook-signature header: `v1a` by the key of the service, then one `v1` for each secret of the
+/// account that is valid now.
+#[must_use]
+pub fn sign(message: Message<'_>, key: &WebhookKey, secrets: &[&[u8]]) -> String {
+    let content = message.signed_content();
+    let own = format!("v1a,{}", STANDARD.encode(key.0.sign(&content).to_bytes()));
+    let shared = secrets.iter().map(|secret| format!("v1,{}", STANDARD.encode(authentication_code(secret, &content))));
+    std::iter::once(own).chain(shared).collect::<Vec<_>>().join(" ")
+}
+
+fn authentication_code(secret: &[u8], content: &[u8]) -> [u8; 32] {
+    let mut hmac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of every length");
+    hmac.update(content);
+    hmac.finalize().into_bytes().into()
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFailure {
+    /// The file could not be read or written.
+    #[error("webhook key {path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    /// The file holds something else.
+    #[error("webhook key {path}: does not hold {SECRET_PREFIX} and 32 bytes in base64")]
+    Malformed { path: PathBuf },
+}
+
+/// The ed25519 key of the service, which signs every callback.
+pub struct WebhookKey(SigningKey);
+
+impl WebhookKey {
+    /// Reads the key from a file, or makes one and writes it there, readable only by its owner.
+    ///
+    /// # Errors
+    /// [`KeyFailure`] when the file cannot be read, is damaged, or cannot be written. A damaged file is never replaced:
+    /// receivers know the old key.
+    pub fn open(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
+        let failure = |source| KeyFailure::File { path: path.to_owned(), source };
+        if let Some(text) = read_private(path).map_err(failure)? {
+            return Self::parse(text.trim()).ok_or_else(|| KeyFailure::Malformed { path: path.to_owned() });
+        }
+        let key = Self(SigningKey::from_bytes(&surroundings.secret()));
+        write_private(path, key.secret_text().as_bytes()).map_err(failure)?;
+        Ok(key)
+    }
+
+    /// The public key as receivers are given it: `whpk_` and base64.
+    #[must_use]
+    pub fn public_key(&self) -> String {
+        format!("{PUBLIC_PREFIX}{}", STANDARD.encode(self.0.verifying_key().to_bytes()))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix(SECRET_PREFIX)?).ok()?;
+        bytes.try_into().ok().map(|seed| Self(SigningKey::from_bytes(&seed)))
+    }
+
+    fn secret_text(&self) -> String {
+        format!("{SECRET_PREFIX}{}\n", STANDARD.encode(self.0.to_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    use ed25519_dalek::{Signature, VerifyingKey};
+
+    const AT: Timestamp = Timestamp::from_micros(1_614_265_330_999_999);
+    const BODY: &[u8] = br#"{"test": 2432232314}"#;
+    const MESSAGE: Message<'static> = Message { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: AT, body: BODY };
+
+    fn key() -> WebhookKey {
+        WebhookKey(SigningKey::from_bytes(&[7; 32]))
+    }
+
+    fn surroundings() -> Surroundings {
+        Surroundings::manual(AT, 1)
+    }
+
+    #[test]
+    fn the_known_vector_is_met() {
+        let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let header = sign(MESSAGE, &key(), &[&secret]);
+        assert_eq!(header.split(' ').nth(1), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
+    }
+
+    #[test]
+    fn another_implementation_makes_the_same_symmetric_signatures() {
+        let (old, new): (&[u8], &[u8]) = (&[1; 24], &[2; 64]);
+        let header = sign(MESSAGE, &key(), &[old, new]);
+        for (secret, signature) in [old, new].into_iter().zip(header.split(' ').skip(1)) {
+            let webhook = standardwebhooks::Webhook::from_bytes(secret.to_vec()).unwrap();
+            assert_eq!(webhook.sign(MESSAGE.id, 1_614_265_330, BODY).unwrap(), signature);
+        }
+    }
+
+    #[test]
+    fn the_public_key_verifies_the_asymmetric_signature() {
+        let key = key();
+        let header = sign(MESSAGE, &key, &[]);
+        let public = STANDARD.decode(key.public_key().strip_prefix("whpk_").unwrap()).unwrap();
+        let public = VerifyingKey::from_bytes(&public.try_into().unwrap()).unwrap();
+        let signature = STANDARD.decode(header.strip_prefix("v1a,").unwrap()).unwrap();
+        let signature = Signature::from_slice(&signature).unwrap();
+        let content = |body: &str| format!("msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{body}").into_bytes();
+        assert!(public.verify_strict(&content(r#"{"test": 2432232314}"#), &signature).is_ok());
+        assert!(public.verify_strict(&content(r#"{"test": 2432232315}"#), &signature).is_err());
+    }
+
+    /// RFC 8032, 7.1, test 1.
+    #[test]
+    fn keys_are_those_of_rfc_8032() {
+        let key = WebhookKey::parse("whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=").unwrap();
+        assert_eq!(key.public_key(), "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_only_its_owner_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("webhook-key");
+        let made = WebhookKey::open(&path, &surroundings()).unwrap();
+        let found = WebhookKey::open(&path, &Surroundings::manual(AT, 2)).unwrap();
+        assert_eq!(made.public_key(), found.public_key());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_key_is_named_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("webhook-key");
+        for damaged in ["", "whsk_", "whsk_AAAA", "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(matches!(WebhookKey::open(&path, &surroundings()), Err(KeyFailure::Malformed { .. })));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+        }
+    }
+}
