@@ -14,6 +14,8 @@ use super::stream::{Position, StreamId, Version};
 
 /// Most bytes of one stored event (DESIGN 3: small records).
 pub const EVENT_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of the stored events of one append together.
+pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Why one append of a group was refused; the others of the group are not touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,9 +23,24 @@ pub enum AppendRefused {
     /// Somebody else appended first.
     #[error("stream {stream} has version {actual}, the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
-    /// One of the events is larger than [`EVENT_BYTES_MAX`].
-    #[error("an event of {bytes} bytes is larger than the {EVENT_BYTES_MAX} bytes that one event may have")]
+    /// One of the events is larger than [`EVENT_BYTES_MAX`], or all are larger than [`COMMIT_BYTES_MAX`].
+    #[error(
+        "{bytes} bytes are more than an event ({EVENT_BYTES_MAX}) or the events of a command ({COMMIT_BYTES_MAX}) may have"
+    )]
     TooLarge { bytes: usize },
+}
+
+impl Append {
+    /// Whether the stream has the version that the append expects.
+    ///
+    /// # Errors
+    /// [`AppendRefused::Conflict`] when it has not.
+    pub fn check(&self, actual: Version) -> Result<(), AppendRefused> {
+        if actual == self.expected {
+            return Ok(());
+        }
+        Err(AppendRefused::Conflict { stream: self.stream.clone(), expected: self.expected, actual })
+    }
 }
 
 /// Why the log could not do its work. Nothing of the group was acknowledged.
@@ -49,7 +66,7 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
 /// - *Durable*: when [`EventLog::append`] returns, the accepted events survive whatever the backend says it survives.
 /// - *Ordered*: positions have no gaps; the versions of a stream have no gaps; both start at 1.
 /// - *Guarded*: an append whose `expected` is not the stream's version is refused and changes nothing. Within a group the
-///   appends count one after the other.
+///   appends count one after the other. An append without events is only checked: it records nothing.
 /// - *Atomic*: the events of one append are all in the log, one after the other, or none is, also after a crash.
 /// - *Readable*: what [`EventLog::append`] returned is seen by every read that starts later.
 /// - *Closed on failure*: after a failed append the log refuses all further ones with [`LogFailure::ReadOnly`]; reads go on.

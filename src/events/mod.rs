@@ -1,5 +1,14 @@
 //! What happened: the log, its stored shapes, and what it promises.
 
+pub mod chain;
+pub mod codec;
 pub mod envelope;
+mod follower;
+pub mod journal;
 pub mod log;
+pub mod memory_log;
+pub mod schema;
+pub mod sled_log;
 pub mod stream;
+mod tail;
+mod versions;

@@ -1,0 +1,257 @@
+//! The SHA-256 chain over the records of the journal, and the signed HEAD that says how far it was acknowledged.
+//!
+//! HEAD is one file with two slots that are written in turn, so that a torn write of one leaves the other:
+//!
+//! ```text
+//! slot:  magic 8 │ log id 16 │ position 8 │ chain hash 32 │ sequence 8 │ ed25519 signature 64 │ crc32c 4
+//! ```
+//!
+//! It is written after the group that it tells of was synced, and is itself not synced: after kill -9 it is at most one
+//! group old, after a power cut it may be older, but it is never ahead of what the disk holds.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use ed25519_dalek::{Signature, Signer, SigningKey};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::stream::Position;
+use crate::clock::Surroundings;
+use crate::data_dir::{write_private, write_whole};
+
+const MAGIC: &[u8; 8] = b"MDYHEAD1";
+/// Each slot has a page of its own.
+const SLOT_SPACING: u64 = 4096;
+const SIGNED_BYTES: usize = 72;
+const SLOT_BYTES: usize = SIGNED_BYTES + 64 + 4;
+
+/// The hash of a record and of everything before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainHash(pub [u8; 32]);
+
+impl ChainHash {
+    /// What stands before the first record of a log.
+    #[must_use]
+    pub fn genesis(log: Uuid) -> Self {
+        Self(Sha256::digest(log.as_bytes()).into())
+    }
+
+    /// The hash after one more record.
+    #[must_use]
+    pub fn next(self, payload: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(self.0).chain_update(payload).finalize().into())
+    }
+}
+
+/// How far the journal was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The last acknowledged event; 0 before the first.
+    pub position: Position,
+    /// The hash of the record that holds it.
+    pub chain: ChainHash,
+}
+
+/// Why there is no HEAD to rely on.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Not one slot is whole.
+    #[error("both slots are damaged")]
+    Damaged,
+    /// A slot is whole, but not ours.
+    #[error("it was signed with another key or for another log")]
+    Foreign,
+}
+
+/// Reads the signing key; `None` when there is none yet.
+///
+/// # Errors
+/// When the file cannot be read, or is not a key.
+pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            let seed = <[u8; 32]>::try_from(bytes.as_slice())
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a signing key has 32 bytes"))?;
+            Ok(Some(SigningKey::from_bytes(&seed)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a signing key that only the owner of the file can read.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn create_key(path: &Path, surroundings: &Surroundings) -> io::Result<SigningKey> {
+    let seed: [u8; 32] = surroundings.secret();
+    write_private(path, &seed)?;
+    Ok(SigningKey::from_bytes(&seed))
+}
+
+/// The open HEAD file of one log.
+pub struct HeadFile {
+    file: File,
+    key: SigningKey,
+    log: Uuid,
+    sequence: u64,
+}
+
+impl HeadFile {
+    /// Creates the file, durably, with the head of an empty log.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, Head)> {
+        let head = Head { position: Position(0), chain: ChainHash::genesis(log) };
+        let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
+        bytes[..SLOT_BYTES].copy_from_slice(&slot(&key, log, &head, 0));
+        write_whole(path, 0o644, &bytes)?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok((Self { file, key, log, sequence: 0 }, head))
+    }
+
+    /// Opens the file and reads the newer whole slot.
+    ///
+    /// # Errors
+    /// When no slot is whole, or one is whole but has a wrong signature.
+    pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, Head), HeadError> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut newest = None;
+        for nth in 0..2 {
+            let mut bytes = [0; SLOT_BYTES];
+            match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
+                read => read?,
+            }
+            if let Some((sequence, head)) = read_slot(&key, log, &bytes)?
+                && newest.is_none_or(|(newer, _)| sequence > newer)
+            {
+                newest = Some((sequence, head));
+            }
+        }
+        let (sequence, head) = newest.ok_or(HeadError::Damaged)?;
+        Ok((Self { file, key, log, sequence }, head))
+    }
+
+    /// Signs a head into the older slot; not synced.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, head: &Head) -> io::Result<()> {
+        self.sequence += 1;
+        let bytes = slot(&self.key, self.log, head, self.sequence);
+        self.file.write_all_at(&bytes, self.sequence % 2 * SLOT_SPACING)
+    }
+
+    /// Makes the last write durable.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BYTES] {
+    let mut bytes = [0; SLOT_BYTES];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..24].copy_from_slice(log.as_bytes());
+    bytes[24..32].copy_from_slice(&head.position.0.to_le_bytes());
+    bytes[32..64].copy_from_slice(&head.chain.0);
+    bytes[64..SIGNED_BYTES].copy_from_slice(&sequence.to_le_bytes());
+    let signature = key.sign(&bytes[..SIGNED_BYTES]);
+    bytes[SIGNED_BYTES..SLOT_BYTES - 4].copy_from_slice(&signature.to_bytes());
+    let crc = crc32c::crc32c(&bytes[..SLOT_BYTES - 4]);
+    bytes[SLOT_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// The sequence and head in a slot; `None` when it was never written, or not to the end.
+fn read_slot(key: &SigningKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Option<(u64, Head)>, HeadError> {
+    let (covered, crc) = bytes.split_at(SLOT_BYTES - 4);
+    if crc != crc32c::crc32c(covered).to_le_bytes() || !covered.starts_with(MAGIC) {
+        return Ok(None);
+    }
+    let (signed, signature) = covered.split_at(SIGNED_BYTES);
+    let genuine = Signature::from_slice(signature).is_ok_and(|signature| key.verify(signed, &signature).is_ok());
+    if !genuine || signed[8..24] != *log.as_bytes() {
+        return Err(HeadError::Foreign);
+    }
+    let number = |at: usize| signed[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let chain = signed[32..].first_chunk().map_or([0; 32], |bytes| *bytes);
+    Ok(Some((number(64), Head { position: Position(number(24)), chain: ChainHash(chain) })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Timestamp;
+
+    fn surroundings() -> Surroundings {
+        Surroundings::manual(Timestamp::from_micros(0), 1)
+    }
+
+    fn head(position: u64) -> Head {
+        Head { position: Position(position), chain: ChainHash([7; 32]) }
+    }
+
+    /// A HEAD file on which positions 1 to 3 were written.
+    fn written(directory: &Path) -> (std::path::PathBuf, SigningKey) {
+        let path = directory.join("HEAD");
+        let key = create_key(&directory.join("key"), &surroundings()).unwrap();
+        let (mut file, _) = HeadFile::create(&path, key.clone(), Uuid::nil()).unwrap();
+        for position in 1..=3 {
+            file.write(&head(position)).unwrap();
+        }
+        (path, key)
+    }
+
+    #[test]
+    fn the_last_head_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, key) = written(directory.path());
+        assert_eq!(HeadFile::open(&path, key, Uuid::nil()).unwrap().1, head(3));
+    }
+
+    #[test]
+    fn a_torn_slot_leaves_the_one_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, key) = written(directory.path());
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&[0xff; 20], SLOT_SPACING + 30).unwrap();
+        assert_eq!(HeadFile::open(&path, key.clone(), Uuid::nil()).unwrap().1, head(2));
+        file.write_all_at(&[0xff; 20], 30).unwrap();
+        assert!(matches!(HeadFile::open(&path, key, Uuid::nil()), Err(HeadError::Damaged)));
+    }
+
+    #[test]
+    fn a_head_of_another_key_or_log_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, key) = written(directory.path());
+        let other = SigningKey::from_bytes(&[9; 32]);
+        assert!(matches!(HeadFile::open(&path, other, Uuid::nil()), Err(HeadError::Foreign)));
+        assert!(matches!(HeadFile::open(&path, key, Uuid::max()), Err(HeadError::Foreign)));
+    }
+
+    #[test]
+    fn the_key_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        let key = create_key(&path, &surroundings()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(load_key(&path).unwrap().unwrap(), key);
+    }
+
+    #[test]
+    fn the_chain_depends_on_every_record() {
+        let genesis = ChainHash::genesis(Uuid::nil());
+        assert_ne!(genesis.next(b"a").next(b"b"), genesis.next(b"b").next(b"a"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Bytes of a commit: a schema version (u16, little endian) and the stored shape by bincode with one fixed configuration.
+//! The only file that names bincode.
+
+use bincode::config::{self, Config};
+
+use super::envelope::{Commit, RecordedEvent};
+use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
+use super::schema::{self, DecodeError, restore, store, v1};
+
+/// A commit, or one event of it, has more bytes than the log takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge {
+    pub bytes: usize,
+}
+
+const VERSION_BYTES: usize = size_of::<u16>();
+
+/// Little endian, varint. The limit stays on: without it a corrupt length makes the decoder allocate it, which aborts the
+/// process.
+fn configuration() -> impl Config {
+    config::standard().with_limit::<{ 2 * COMMIT_BYTES_MAX }>()
+}
+
+/// Appends the bytes of a commit to `out`. On refusal `out` keeps what was written: cut it back.
+///
+/// # Errors
+/// When one event is larger than [`EVENT_BYTES_MAX`] or all together are larger than [`COMMIT_BYTES_MAX`].
+pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarge> {
+    let start = out.len();
+    out.extend_from_slice(&schema::VERSION.to_le_bytes());
+    if let Some(commit) = store::commit(events) {
+        write(commit, out);
+    }
+    let bytes = out.len() - start;
+    if bytes <= EVENT_BYTES_MAX {
+        return Ok(());
+    }
+    let largest = events.iter().map(event_bytes).max().unwrap_or(0);
+    if largest > EVENT_BYTES_MAX {
+        Err(TooLarge { bytes: largest })
+    } else if bytes > COMMIT_BYTES_MAX {
+        Err(TooLarge { bytes })
+    } else {
+        Ok(())
+    }
+}
+
+fn event_bytes(event: &RecordedEvent) -> usize {
+    let mut scratch = Vec::new();
+    write(store::entry(event), &mut scratch);
+    scratch.len()
+}
+
+fn write(value: impl serde::Serialize, out: &mut Vec<u8>) {
+    bincode::serde::encode_into_std_write(value, out, configuration())
+        .expect("plain structs of known length always encode into memory");
+}
+
+/// Reads the bytes of a commit, whatever schema version wrote them.
+///
+/// # Errors
+/// When the bytes are not exactly one commit.
+pub fn decode(payload: &[u8]) -> Result<Commit, DecodeError> {
+    let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(DecodeError::Short)?;
+    match u16::from_le_bytes(*version) {
+        // An older shape is decoded by its own file and upcast here.
+        schema::VERSION => restore::commit(read_v1(stored)?),
+        unknown => Err(DecodeError::UnknownVersion(unknown)),
+    }
+}
+
+fn read_v1(stored: &[u8]) -> Result<v1::Commit<'static>, DecodeError> {
+    let (commit, used) = bincode::serde::decode_from_slice(stored, configuration())
+        .map_err(|error| DecodeError::Malformed(error.to_string()))?;
+    match stored.len() - used {
+        0 => Ok(commit),
+        left => Err(DecodeError::Trailing(left)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::ids::{EventId, TaskId};
+    use crate::domain::task::TaskEvent;
+    use crate::domain::value::{Text, Timestamp};
+    use crate::events::envelope::{Actor, Append, Circumstances, NewEvent};
+    use crate::events::stream::{Position, StreamId, Version};
+
+    fn commit(events: usize, reason_bytes: usize) -> Commit {
+        let reason = Text::recorded("x".repeat(reason_bytes));
+        let event = |nth| NewEvent {
+            id: EventId(Uuid::from_u128(nth)),
+            event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
+        };
+        let circumstances =
+            Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(7) };
+        let append = Append {
+            stream: StreamId::from(&TaskId(Uuid::nil())),
+            expected: Version(4),
+            circumstances,
+            events: (0..events as u128).map(event).collect(),
+        };
+        append.record(Position(9))
+    }
+
+    fn encoded(commit: &Commit) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(commit, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_commit_comes_back_as_it_was() {
+        for commit in [commit(1, 0), commit(3, 100), commit(15, EVENT_BYTES_MAX - 100)] {
+            assert_eq!(decode(&encoded(&commit)), Ok(commit));
+        }
+    }
+
+    #[test]
+    fn large_events_and_large_commits_are_refused() {
+        let refused = |commit: Commit| encode(&commit, &mut Vec::new()).unwrap_err().bytes;
+        assert!(refused(commit(1, EVENT_BYTES_MAX)) > EVENT_BYTES_MAX);
+        assert!(refused(commit(40, EVENT_BYTES_MAX / 2)) > COMMIT_BYTES_MAX);
+    }
+
+    #[test]
+    fn anything_but_one_commit_is_an_error() {
+        let bytes = encoded(&commit(2, 10));
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_err(), "cut to {length} bytes");
+        }
+        assert_eq!(decode(&[&bytes[..], &[0]].concat()), Err(DecodeError::Trailing(1)));
+        assert_eq!(decode(&[&[9, 0], &bytes[2..]].concat()), Err(DecodeError::UnknownVersion(9)));
+    }
+
+    #[test]
+    fn a_corrupt_length_is_an_error_and_no_allocation() {
+        let huge = [&[1, 0, 1, 253][..], &[0xff; 8]].concat();
+        assert!(matches!(decode(&huge), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_commit_without_events_is_an_error() {
+        let mut bytes = schema::VERSION.to_le_bytes().to_vec();
+        let (stream, events) = ("task/x".into(), Vec::new());
+        let (request, causation) = (None, None);
+        let actor = v1::Actor::System;
+        write(
+            v1::Commit { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },
+            &mut bytes,
+        );
+        assert_eq!(decode(&bytes), Err(DecodeError::Empty));
+    }
+}

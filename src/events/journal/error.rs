@@ -1,0 +1,33 @@
+//! Why a log cannot be opened or read: always with the place and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::events::stream::Position;
+
+const REMEDY: &str = "stop the service, keep a copy of the data directory, and run `mediary restore` with a backup";
+
+/// Why a log cannot be opened, or its journal not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file system refused.
+    #[error("cannot {doing} {}: {reason}", file.display())]
+    Io { doing: &'static str, file: PathBuf, reason: io::Error },
+    /// What the journal holds is not what was written to it.
+    #[error("damage in {} at offset {offset}, position {position}: {reason}; {REMEDY}", file.display())]
+    Damaged { file: PathBuf, offset: u64, position: Position, reason: String },
+    /// The journal cannot be checked without this file.
+    #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
+    Unvouched { file: PathBuf, reason: String },
+    /// sled could not be filled from the journal.
+    #[error("cannot build {} from the journal: {reason}", directory.display())]
+    Sled { directory: PathBuf, reason: String },
+}
+
+impl OpenError {
+    /// Wraps a refusal of the file system.
+    pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let file = file.into();
+        move |reason| Self::Io { doing, file, reason }
+    }
+}

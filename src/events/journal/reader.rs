@@ -1,0 +1,120 @@
+//! Reading the journal from front to back, every record checked: checksum, position, chain and shape.
+
+use std::path::PathBuf;
+
+use super::error::OpenError;
+use super::frame::{self, Frame, RECORDS_START};
+use super::segment::Segment;
+use crate::events::chain::ChainHash;
+use crate::events::codec;
+use crate::events::envelope::Commit;
+use crate::events::stream::Position;
+
+/// One record of the journal.
+pub struct Record<'r> {
+    pub commit: Commit,
+    /// The bytes that [`codec::decode`] reads.
+    pub payload: &'r [u8],
+}
+
+/// A pass over the journal.
+pub struct JournalReader {
+    paths: std::vec::IntoIter<PathBuf>,
+    segment: Option<Segment>,
+    offset: usize,
+    /// The position that comes next.
+    next: u64,
+    chain: ChainHash,
+    /// Records that end here or before are checked, but not handed out.
+    after: Position,
+    /// The last position to read; none to read on to where nothing whole is left.
+    until: Option<Position>,
+}
+
+impl JournalReader {
+    /// Over all of `paths`, of which the first begins at `next` after `chain`.
+    pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
+        let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
+        Self { paths, segment, offset, next, chain, after: Position(0), until: None }
+    }
+
+    /// Hands out only the records that hold events after `after`, up to `until`.
+    pub(super) fn between(self, after: Position, until: Position) -> Self {
+        Self { after, until: Some(until), ..self }
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// When the journal is damaged here; there is nothing to be read after that.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
+        while self.until.is_none_or(|until| self.next <= until.0) {
+            let Some((frame, commit)) = self.advance()? else { break };
+            if self.next > self.after.0 + 1 {
+                let payload = self.segment.as_ref().map_or(&[][..], |segment| &segment.bytes[frame.payload]);
+                return Ok(Some(Record { commit, payload }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
+        loop {
+            let Some(segment) = &self.segment else {
+                let Some(path) = self.paths.next() else { return Ok(None) };
+                let segment = Segment::load(path, self.next)?;
+                segment.check_continues(self.next, self.chain)?;
+                self.offset = RECORDS_START;
+                self.segment = Some(segment);
+                continue;
+            };
+            match self.check(segment) {
+                Ok((frame, commit)) => {
+                    (self.offset, self.chain) = (frame.payload.end, frame.chain);
+                    self.next += commit.len() as u64;
+                    return Ok(Some((frame, commit)));
+                }
+                Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
+                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset) => self.segment = None,
+                Err(flaw) => return Err(segment.damaged(self.offset, self.next, flaw)),
+            }
+        }
+    }
+
+    /// The record at the present place, or what is wrong with it.
+    fn check(&self, segment: &Segment) -> Result<(Frame, Commit), String> {
+        let frame = frame::parse(&segment.bytes, self.offset)?;
+        let payload = &segment.bytes[frame.payload.clone()];
+        if frame.position != self.next {
+            return Err(format!("the record has position {}", frame.position));
+        }
+        if frame.chain != self.chain.next(payload) {
+            return Err("the record does not follow from the one before it (hash chain)".to_owned());
+        }
+        let commit = codec::decode(payload).map_err(|error| error.to_string())?;
+        if commit[0].position.0 != self.next {
+            return Err(format!("the record holds position {}", commit[0].position));
+        }
+        Ok((frame, commit))
+    }
+
+    /// The hash of the last record that was read.
+    #[must_use]
+    pub fn chain(&self) -> ChainHash {
+        self.chain
+    }
+
+    /// The position after the last record that was read.
+    #[must_use]
+    pub fn next_position(&self) -> Position {
+        Position(self.next)
+    }
+
+    /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
+    /// is wrong at that place.
+    pub(super) fn into_end(self) -> Option<(Segment, usize, String)> {
+        let flaw = self.segment.as_ref().and_then(|segment| self.check(segment).err()).unwrap_or_default();
+        let offset = self.offset;
+        self.segment.map(|segment| (segment, offset, flaw))
+    }
+}

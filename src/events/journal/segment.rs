@@ -1,0 +1,139 @@
+//! The files of the journal: their names, how one is made ready, and how one is read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use super::error::OpenError;
+use super::frame::{Header, RECORDS_START};
+use crate::data_dir::sync_parent;
+use crate::events::chain::ChainHash;
+use crate::events::stream::Position;
+
+const EXTENSION: &str = "seg";
+/// The segment that is not in use yet.
+const PREPARED: &str = "next.tmp";
+const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// The segments of a journal, in their order.
+pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            segments.push(path);
+        }
+    }
+    segments.sort();
+    Ok(segments)
+}
+
+/// Removes what a start that was killed left behind.
+pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    match fs::remove_file(directory.join(PREPARED)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A segment of zeros being written by a thread of its own.
+pub struct Preparation(JoinHandle<io::Result<File>>);
+
+impl Preparation {
+    /// Begins to write zeros.
+    pub fn start(directory: &Path, bytes: u64) -> Self {
+        let path = directory.join(PREPARED);
+        Self(thread::spawn(move || write_zeros(&path, bytes)))
+    }
+
+    /// Waits for the zeros to be on disk.
+    pub fn finish(self) -> io::Result<File> {
+        self.0.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares segments panicked")))
+    }
+}
+
+/// Zeros are really written: a segment that is only reserved costs at each sync. Synced in chunks, so that the appends
+/// going on meanwhile never wait for a whole segment.
+fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    let zeros = vec![0; CHUNK_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        let chunk = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+        file.write_all(&zeros[..chunk])?;
+        file.sync_data()?;
+        left -= chunk as u64;
+    }
+    Ok(file)
+}
+
+/// Puts a prepared segment to use: its header and its name are durable when this returns.
+pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(&header.to_bytes(), 0)?;
+    file.sync_all()?;
+    let path = directory.join(format!("{:020}.{EXTENSION}", header.first));
+    fs::rename(directory.join(PREPARED), &path)?;
+    sync_parent(&path)?;
+    Ok(path)
+}
+
+/// A segment in memory.
+pub struct Segment {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+    pub header: Header,
+}
+
+impl Segment {
+    /// Reads a segment whole and checks its header. `expected` is the position that it should begin with.
+    pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
+        let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
+        match Header::parse(&bytes) {
+            Ok(header) => Ok(Self { path, bytes, header }),
+            Err(reason) => Err(OpenError::Damaged {
+                file: path,
+                offset: 0,
+                position: Position(expected),
+                reason: reason.to_owned(),
+            }),
+        }
+    }
+
+    /// Checks that the segment goes on where the last one ended.
+    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
+        if self.header.first != position {
+            let first = self.header.first;
+            return Err(self.damaged(
+                0,
+                position,
+                format!("the segment begins with position {first}: events are missing"),
+            ));
+        }
+        if self.header.chain != chain {
+            return Err(self.damaged(0, position, "the segment belongs to another history"));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was written after `offset`.
+    pub fn is_blank_from(&self, offset: usize) -> bool {
+        self.bytes.get(offset..).unwrap_or_default().iter().all(|byte| *byte == 0)
+    }
+
+    /// Whether no record was ever written to it.
+    pub fn is_unused(&self) -> bool {
+        self.is_blank_from(RECORDS_START)
+    }
+
+    /// Damage in this segment.
+    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
+        OpenError::Damaged {
+            file: self.path.clone(),
+            offset: offset as u64,
+            position: Position(position),
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The log in memory: for tests and models. Survives nothing.
+
+use std::collections::HashMap;
+
+use parking_lot::RwLock;
+
+use super::codec;
+use super::envelope::{Append, Commit, RecordedEvent};
+use super::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
+use super::stream::{Position, StreamId, Version};
+
+/// A log that is gone with the process.
+#[derive(Default)]
+pub struct MemoryLog {
+    history: RwLock<History>,
+}
+
+#[derive(Default)]
+struct History {
+    events: Vec<RecordedEvent>,
+    /// The places in `events` of each stream's events.
+    streams: HashMap<StreamId, Vec<usize>>,
+}
+
+impl History {
+    fn version(&self, stream: &StreamId) -> Version {
+        Version(self.streams.get(stream).map_or(0, Vec::len) as u64)
+    }
+
+    fn append(&mut self, append: Append) -> Result<Commit, AppendRefused> {
+        append.check(self.version(&append.stream))?;
+        let commit = append.record(Position(self.events.len() as u64));
+        codec::encode(&commit, &mut Vec::new()).map_err(|refusal| AppendRefused::TooLarge { bytes: refusal.bytes })?;
+        for event in commit.iter() {
+            self.streams.entry(event.stream.clone()).or_default().push(self.events.len());
+            self.events.push(event.clone());
+        }
+        Ok(commit)
+    }
+}
+
+impl EventLog for MemoryLog {
+    fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
+        let mut history = self.history.write();
+        Ok(group.into_iter().map(|append| history.append(append)).collect())
+    }
+
+    fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let history = self.history.read();
+        let places = history.streams.get(stream).map_or(&[][..], Vec::as_slice);
+        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+        Ok(places.iter().skip(skipped).map(|place| history.events[*place].clone()).collect())
+    }
+
+    fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+        Ok(self.history.read().events.iter().skip(skipped).take(limit).cloned().collect())
+    }
+
+    fn head(&self) -> Position {
+        Position(self.history.read().events.len() as u64)
+    }
+}

@@ -1,0 +1,215 @@
+//! The log that is read: sled, following the journal. The only file of the log that names sled.
+//!
+//! ```text
+//! tree events    position of a commit's first event (u64) → the payload of the journal's record
+//! tree streams   stream name, 0x00, version of a commit's first event (u64) → position (u64), number of events (u32)
+//! ```
+//!
+//! The journal is what makes an event durable, so sled is never asked to be: it has no timed flush. It is filled by one
+//! thread, behind the answers, with a bounded lag; what it lacks is read from the tail in memory. Its `flush_async` and
+//! `watch_prefix` are not used (one deadlocks, the other blocks writers), nor its batches: they hold up every reader, and
+//! nothing here needs more than one insert to be atomic, because sled is compared with the journal at each start.
+
+mod log;
+mod open;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+
+pub use log::{SledLog, SledLogOptions};
+pub use open::{OpenReport, SledReport};
+
+use super::codec;
+use super::envelope::{Commit, RecordedEvent};
+use super::stream::{Position, StreamId, Version};
+
+/// What is wrong in sled, and near which position.
+struct Flaw {
+    position: Position,
+    reason: String,
+}
+
+/// The two trees.
+struct Trees {
+    db: sled::Db,
+    events: sled::Tree,
+    streams: sled::Tree,
+}
+
+/// A damaged sled may panic instead of answering.
+fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+    match panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("sled panicked".to_owned()),
+    }
+}
+
+impl Trees {
+    /// Opens or creates them. A cache of 64 MiB reads as fast as the default of 1 GiB; segments of 8 MiB keep every record
+    /// out of the side files that sled makes for large ones.
+    fn open(directory: &Path) -> Result<Self, String> {
+        guarded(|| {
+            let db = sled::Config::new()
+                .path(directory)
+                .mode(sled::Mode::HighThroughput)
+                .cache_capacity(64 * 1024 * 1024)
+                .segment_size(8 * 1024 * 1024)
+                .flush_every_ms(None)
+                .open()?;
+            Ok(Self { events: db.open_tree("events")?, streams: db.open_tree("streams")?, db })
+        })
+    }
+
+    fn flush(&self) -> Result<(), String> {
+        guarded(|| self.db.flush()).map(drop)
+    }
+
+    /// Inserts commits with their payloads. An event is never there without its entry in `streams`.
+    fn insert(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
+        let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
+        entries.sort_unstable();
+        guarded(|| {
+            for (key, value) in entries {
+                self.streams.insert(key, &value)?;
+            }
+            for (commit, payload) in records {
+                self.events.insert(commit[0].position.0.to_be_bytes(), *payload)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The last commit, as its bytes.
+    fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+    }
+
+    /// Hands out the keys and values of both trees, up to the commit at `last`.
+    fn each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
+        guarded(|| {
+            for entry in self.events.range(..=last.0.to_be_bytes()) {
+                let (key, value) = entry?;
+                each(&key, &value);
+            }
+            for entry in &self.streams {
+                let (key, value) = entry?;
+                if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
+                    each(&key, &value);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, Flaw> {
+        let last = guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
+        match last.map_err(Flaw::unreadable)? {
+            None => Ok(Version(0)),
+            Some((key, value)) => {
+                let (version, _, events) = parse_entry(&key, &value)?;
+                Ok(Version(version.0 + events - 1))
+            }
+        }
+    }
+
+    /// Adds the events of a stream after version `after`, and before `below` if given.
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        after: Version,
+        below: Option<Version>,
+        events: &mut Vec<RecordedEvent>,
+    ) -> Result<(), Flaw> {
+        let key = |version: u64| stream_key(stream, Some(Version(version)));
+        let (lowest, wanted) = (key(0), key(after.0 + 1));
+        let begin = guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
+        let begin = begin.map_err(Flaw::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
+        let end = key(below.map_or(u64::MAX, |version| version.0));
+        let mut entries = self.streams.range(begin..end);
+        while let Some((key, value)) = guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
+            let (version, position, _) = parse_entry(&key, &value)?;
+            let at = position.0.to_be_bytes();
+            let payload = guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
+            let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;
+            if commit[0].stream != *stream || commit[0].version != version {
+                return Err(Flaw { position, reason: format!("the record is not version {version} of {stream}") });
+            }
+            events.extend(commit.iter().filter(|event| event.version > after).cloned());
+        }
+        let reached = events.last().map_or(after, |event| event.version);
+        if below.is_some_and(|below| reached.0 + 1 < below.0) {
+            return Err(Flaw::unreadable(format!("version {} of stream {stream} is missing", reached.0 + 1)));
+        }
+        Ok(())
+    }
+
+    /// Adds the events after position `after` up to `last`: all of them, or none.
+    fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), Flaw> {
+        let wanted = (after.0 + 1).to_be_bytes();
+        let begin = guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
+        let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
+        let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
+        let mut next = after.0 + 1;
+        while next <= last.0 {
+            let missing = Flaw::missing(Position(next));
+            let record = guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
+            let (key, payload) = record.ok_or(missing)?;
+            let commit = read_commit(&key, &payload)?;
+            for event in commit.iter().filter(|event| event.position > after && event.position <= last) {
+                if event.position.0 != next {
+                    return Err(Flaw::missing(Position(next)));
+                }
+                events.push(event.clone());
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Flaw {
+    fn missing(position: Position) -> Self {
+        Self { position, reason: "the record is missing".to_owned() }
+    }
+
+    fn unreadable(reason: String) -> Self {
+        Self { position: Position(0), reason }
+    }
+}
+
+fn read_commit(key: &[u8], payload: &[u8]) -> Result<Commit, Flaw> {
+    let position = Position(u64_at(key, 0).unwrap_or_default());
+    let commit = codec::decode(payload).map_err(|error| Flaw { position, reason: error.to_string() })?;
+    if commit[0].position == position {
+        Ok(commit)
+    } else {
+        Err(Flaw { position, reason: format!("the record holds position {}", commit[0].position) })
+    }
+}
+
+fn stream_key(stream: &StreamId, version: Option<Version>) -> Vec<u8> {
+    let version = version.map(|version| version.0.to_be_bytes());
+    [stream.as_str().as_bytes(), &[0], version.as_ref().map_or(&[][..], |bytes| &bytes[..])].concat()
+}
+
+fn stream_entry(commit: &Commit) -> (Vec<u8>, [u8; 12]) {
+    let (first, mut value) = (&commit[0], [0; 12]);
+    value[..8].copy_from_slice(&first.position.0.to_be_bytes());
+    value[8..].copy_from_slice(&u32::try_from(commit.len()).unwrap_or(u32::MAX).to_be_bytes());
+    (stream_key(&first.stream, Some(first.version)), value)
+}
+
+/// Version, position and number of events of an entry in `streams`.
+fn parse_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), Flaw> {
+    let version = key.len().checked_sub(8).and_then(|at| u64_at(key, at));
+    let events =
+        value.get(8..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
+    match (version, u64_at(value, 0), events) {
+        (Some(version), Some(position), Some(events @ 1..)) => Ok((Version(version), Position(position), events)),
+        _ => Err(Flaw::unreadable("an entry of the stream index has an impossible form".to_owned())),
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+}

@@ -1,0 +1,388 @@
+//! The durable log: journal, queue, sled and the tail in memory, as one [`EventLog`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::open::{self, OpenReport};
+use super::{Flaw, Trees};
+use crate::clock::Surroundings;
+use crate::events::envelope::{Append, Commit, RecordedEvent};
+use crate::events::follower::{Handed, Queue};
+use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
+use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
+use crate::events::stream::{Position, StreamId, Version};
+use crate::events::tail::Tail;
+use crate::events::versions::VersionCache;
+
+/// Events that are inserted before the tail is shortened.
+pub(super) const BATCH_EVENTS: usize = 4096;
+
+/// The nice value of the thread that fills sled.
+const LOWEST_PRIORITY: i32 = 19;
+
+/// How the log is kept.
+#[derive(Clone)]
+pub struct SledLogOptions {
+    pub journal: JournalOptions,
+    /// How many events sled may be behind the journal; an append waits when there are more.
+    pub lag_events_max: usize,
+    /// How many streams are remembered with their versions (up to twice as many).
+    pub versions_max: usize,
+}
+
+impl SledLogOptions {
+    /// The options of production for a data directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { journal: JournalOptions::new(directory), lag_events_max: 262_144, versions_max: 100_000 }
+    }
+}
+
+/// The durable log. Survives kill -9 and power loss from the moment that an append returns.
+///
+/// One process, one `SledLog` on a directory: the caller sees to that.
+pub struct SledLog {
+    writer: Mutex<Writer>,
+    shared: Arc<Shared>,
+    follower: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Writer {
+    journal: Journal,
+    versions: VersionCache,
+    /// Why nothing can be appended any more.
+    refusal: Option<String>,
+}
+
+struct Shared {
+    trees: Trees,
+    tail: RwLock<Tail>,
+    queue: Queue,
+    /// Exists when damage was found in sled: then the next start rebuilds it.
+    damage_mark: PathBuf,
+}
+
+impl SledLog {
+    /// Opens or creates the log: checks the whole journal, brings sled up to it or rebuilds it. `on_commit` is given every
+    /// commit in order.
+    ///
+    /// # Errors
+    /// When the journal is damaged or sled is ahead of it, or the file system refuses.
+    pub fn open(
+        options: &SledLogOptions,
+        surroundings: &Surroundings,
+        on_commit: impl FnMut(&Commit),
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let open::Opened { journal, trees, versions, report } = open::open(options, surroundings, on_commit)?;
+        let shared = Arc::new(Shared {
+            trees,
+            tail: RwLock::new(Tail::after(journal.head())),
+            queue: Queue::new(options.lag_events_max),
+            damage_mark: open::damage_mark(options),
+        });
+        let following = Arc::clone(&shared);
+        let follower = thread::Builder::new()
+            .name("sled-follower".to_owned())
+            .spawn(move || {
+                yield_to_others();
+                following.follow();
+            })
+            .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
+        let writer = Mutex::new(Writer { journal, versions, refusal: None });
+        Ok((Self { writer, shared, follower: Mutex::new(Some(follower)) }, report))
+    }
+
+    /// How many groups were synced since the log was opened.
+    #[must_use]
+    pub fn sync_count(&self) -> u64 {
+        self.writer.lock().journal.sync_count()
+    }
+
+    /// Whether the log takes appends.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn state(&self) -> Result<(), LogFailure> {
+        // Whoever holds the lock is appending just now.
+        let Some(writer) = self.writer.try_lock() else { return Ok(()) };
+        writer.refusal.clone().map_or(Ok(()), |reason| Err(LogFailure::ReadOnly { reason }))
+    }
+
+    /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
+    ///
+    /// # Errors
+    /// As [`Journal::read_from`].
+    pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
+        self.writer.lock().journal.read_from(after)
+    }
+
+    /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
+    ///
+    /// # Errors
+    /// When the file system refuses; what was acknowledged is safe all the same.
+    pub fn close(&self) -> Result<(), LogFailure> {
+        let mut writer = self.writer.lock();
+        writer.refusal.get_or_insert_with(|| "the log was closed".to_owned());
+        self.shared.queue.drain();
+        self.join_follower();
+        let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
+        writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
+        self.shared.trees.flush().map_err(|reason| failed("flush sled", reason))
+    }
+
+    fn join_follower(&self) {
+        if let Some(follower) = self.follower.lock().take()
+            && follower.join().is_err()
+        {
+            tracing::error!("the thread that fills sled panicked");
+        }
+    }
+}
+
+impl Drop for SledLog {
+    /// Leaves sled as far as it is: the next start brings it up to the journal.
+    fn drop(&mut self) {
+        self.shared.queue.stop();
+        self.join_follower();
+        if let Err(error) = self.writer.get_mut().journal.close() {
+            tracing::warn!(%error, "the journal could not be closed");
+        }
+    }
+}
+
+impl EventLog for SledLog {
+    fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
+        let mut writer = self.writer.lock();
+        if let Some(reason) = &writer.refusal {
+            return Err(LogFailure::ReadOnly { reason: reason.clone() });
+        }
+        let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
+        if let Err(failure) = &outcome {
+            writer.refusal = Some(failure.to_string());
+        }
+        outcome
+    }
+
+    fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
+        // The tail first: what is not in it now has been in sled before.
+        let tail = self.shared.tail.read().stream(stream);
+        let tail_begins = tail.first().map(|commit| commit[0].version);
+        let mut events = Vec::new();
+        if tail_begins.is_none_or(|begins| after.0 + 1 < begins.0) {
+            let found = self.shared.trees.read_stream(stream, after, tail_begins, &mut events);
+            found.map_err(|flaw| self.shared.damaged(flaw))?;
+        }
+        events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
+        let expected = (after.0 + 1..).map(Version);
+        match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
+            None => Ok(events),
+            Some((event, version)) => {
+                let reason = format!("version {version} of stream {stream} is missing");
+                Err(self.shared.damaged(Flaw { position: event.position, reason }))
+            }
+        }
+    }
+
+    fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let (tail_begins, commits) = {
+            let tail = self.shared.tail.read();
+            (tail.first_position(), tail.commits_after(after, limit))
+        };
+        let in_sled = tail_begins.0.saturating_sub(after.0 + 1).min(limit as u64);
+        let mut events = Vec::new();
+        if in_sled > 0 {
+            let last = Position(after.0 + in_sled);
+            self.shared.trees.read_all(after, last, &mut events).map_err(|flaw| self.shared.damaged(flaw))?;
+        }
+        let room = limit - events.len();
+        let tail = commits.iter().flat_map(|commit| commit.iter()).filter(|event| event.position > after);
+        events.extend(tail.take(room).cloned());
+        Ok(events)
+    }
+
+    fn head(&self) -> Position {
+        self.shared.tail.read().head()
+    }
+
+    fn after_group(&self) {
+        let mut writer = self.writer.lock();
+        if let Err(error) = writer.journal.sign_head() {
+            tracing::error!(%error, "HEAD could not be written: the log is read-only now");
+            writer.refusal.get_or_insert_with(|| format!("HEAD could not be written: {error}"));
+        }
+    }
+}
+
+impl Writer {
+    fn append(&mut self, group: Vec<Append>, shared: &Shared) -> Result<GroupOutcome, LogFailure> {
+        let mut records = Vec::with_capacity(group.len());
+        let mut outcome = Vec::with_capacity(group.len());
+        for append in group {
+            let actual = self.version(&append.stream, shared)?;
+            outcome.push(append.check(actual).and_then(|()| self.stage(append, &mut records)));
+        }
+        if !records.is_empty() {
+            let bytes = self.journal.write_group()?;
+            let events = records.iter().map(|(commit, _)| commit.len()).sum();
+            shared.publish(Handed { bytes, records, events });
+            self.versions.age();
+        }
+        Ok(outcome)
+    }
+
+    fn stage(
+        &mut self,
+        append: Append,
+        records: &mut Vec<(Commit, std::ops::Range<usize>)>,
+    ) -> Result<Commit, AppendRefused> {
+        let commit = append.record(self.journal.staged_head());
+        if let Some(last) = commit.last() {
+            let staged = self.journal.stage(&commit);
+            let payload = staged.map_err(|refusal| AppendRefused::TooLarge { bytes: refusal.bytes })?;
+            self.versions.set(&last.stream, last.version);
+            records.push((commit.clone(), payload));
+        }
+        Ok(commit)
+    }
+
+    fn version(&self, stream: &StreamId, shared: &Shared) -> Result<Version, LogFailure> {
+        if let Some(known) = self.versions.get(stream) {
+            return Ok(known);
+        }
+        if let Some(recent) = shared.tail.read().version_of(stream) {
+            return Ok(recent);
+        }
+        shared.trees.stream_version(stream).map_err(|flaw| shared.damaged(flaw))
+    }
+}
+
+/// Lets the thread (and those that it starts) have what the others leave: nobody waits for sled, everybody for answers.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWEST_PRIORITY) {
+        tracing::debug!(%error, "sled is filled at normal priority");
+    }
+}
+
+impl Shared {
+    fn wait_for_room(&self) -> Result<(), LogFailure> {
+        self.queue.wait_for_room().map_err(|reason| LogFailure::Storage { doing: "fill sled".to_owned(), reason })
+    }
+
+    /// Lets readers see a durable group. First the tail, then the queue: what sled has is taken out of the tail.
+    fn publish(&self, group: Handed) {
+        let mut tail = self.tail.write();
+        for (commit, _) in &group.records {
+            tail.push(commit.clone());
+        }
+        drop(tail);
+        self.queue.push(group);
+    }
+
+    /// Fills sled until the queue ends.
+    fn follow(&self) {
+        while let Some(groups) = self.queue.take(BATCH_EVENTS) {
+            let records = groups.iter().flat_map(|group| {
+                group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
+            });
+            let records: Vec<_> = records.collect();
+            if let Err(reason) = self.trees.insert(&records) {
+                tracing::error!(reason, "sled cannot be filled: the log will be read-only");
+                return self.queue.fail(reason);
+            }
+            if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
+                self.tail.write().evict_through(last.position);
+            }
+            self.queue.done(groups.iter().map(|group| group.events).sum());
+        }
+    }
+
+    /// Notes for the next start that sled must be rebuilt.
+    fn damaged(&self, flaw: Flaw) -> LogFailure {
+        let Flaw { position, reason } = flaw;
+        tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
+        if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
+            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
+        }
+        LogFailure::Damaged { place: "sled".to_owned(), position, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::ids::{EventId, TaskId};
+    use crate::domain::task::TaskEvent;
+    use crate::domain::value::Timestamp;
+    use crate::events::envelope::{Actor, Circumstances, NewEvent};
+
+    const AT: Timestamp = Timestamp::from_micros(1);
+
+    fn stream() -> StreamId {
+        StreamId::from(&TaskId(Uuid::nil()))
+    }
+
+    /// A log of six events in one stream, all of them in sled.
+    fn filled(directory: &std::path::Path) -> SledLog {
+        let log = open(directory).0;
+        let append = |expected| Append {
+            stream: stream(),
+            expected: Version(expected),
+            circumstances: Circumstances { actor: Actor::System, request: None, causation: None, at: AT },
+            events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
+        };
+        log.append((0..6).map(append).collect()).unwrap();
+        log.close().unwrap();
+        log
+    }
+
+    fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
+        let mut options = SledLogOptions::new(directory);
+        options.journal.segment_bytes = 16 * 1024;
+        SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
+    }
+
+    /// Damages sled behind the log's back; says what the log then answers.
+    fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
+        let directory = tempfile::tempdir().unwrap();
+        let log = filled(directory.path());
+        damage(&log.shared.trees);
+        let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
+        let answers =
+            [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
+        drop(log);
+        // Damage that was seen is healed by the next start.
+        let (log, report) = open(directory.path());
+        assert!(report.sled.rebuilt.is_some(), "{report:?}");
+        assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
+        drop(log);
+        assert_eq!(open(directory.path()).1.sled.rebuilt, None);
+        answers
+    }
+
+    #[test]
+    fn a_missing_record_is_damage_and_never_partial_data() {
+        let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
+        for position in 1..=6 {
+            assert_eq!(damaged(remove(position)), [true, true], "position {position}");
+        }
+    }
+
+    #[test]
+    fn an_undecodable_record_is_damage() {
+        assert_eq!(damaged(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
+    }
+
+    #[test]
+    fn a_missing_entry_of_the_stream_index_is_damage() {
+        let remove = |trees: &Trees| {
+            let key = super::super::stream_key(&stream(), Some(Version(3)));
+            drop(trees.streams.remove(key).unwrap());
+        };
+        assert_eq!(damaged(remove), [false, true]);
+    }
+}

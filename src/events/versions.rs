@@ -1,0 +1,82 @@
+//! A bounded memory of stream versions, so that an append rarely has to ask sled.
+
+use std::collections::HashMap;
+
+use super::stream::{StreamId, Version};
+
+/// Two generations: when the young one is full, it becomes the old one and the old one is forgotten. That happens only in
+/// [`VersionCache::age`], so that what was noted since is surely known.
+pub struct VersionCache {
+    young: HashMap<StreamId, Version>,
+    old: HashMap<StreamId, Version>,
+    /// From how many streams on a generation is full.
+    capacity: usize,
+    /// Whether nothing was ever forgotten: then a stream that is not here does not exist.
+    complete: bool,
+}
+
+impl VersionCache {
+    /// A cache that was told of every event so far: of none.
+    pub fn new(capacity: usize) -> Self {
+        Self { young: HashMap::new(), old: HashMap::new(), capacity, complete: true }
+    }
+
+    /// The version of a stream; `None` when it was forgotten, or perhaps never existed.
+    pub fn get(&self, stream: &StreamId) -> Option<Version> {
+        let known = self.young.get(stream).or_else(|| self.old.get(stream)).copied();
+        known.or_else(|| self.complete.then_some(Version(0)))
+    }
+
+    /// Notes the version of a stream.
+    pub fn set(&mut self, stream: &StreamId, version: Version) {
+        if let Some(known) = self.young.get_mut(stream) {
+            *known = version;
+        } else {
+            self.young.insert(stream.clone(), version);
+        }
+    }
+
+    /// Forgets the old generation when the young one is full. The versions noted so far must be known elsewhere by now.
+    pub fn age(&mut self) {
+        if self.young.len() >= self.capacity {
+            self.complete &= self.old.is_empty();
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(nth: usize) -> StreamId {
+        StreamId::parse(&format!("task/{nth}")).unwrap()
+    }
+
+    #[test]
+    fn a_cache_that_forgot_nothing_knows_new_streams() {
+        let mut cache = VersionCache::new(2);
+        cache.set(&stream(1), Version(5));
+        assert_eq!(cache.get(&stream(1)), Some(Version(5)));
+        assert_eq!(cache.get(&stream(2)), Some(Version(0)));
+    }
+
+    #[test]
+    fn old_streams_are_forgotten_and_used_ones_kept() {
+        let mut cache = VersionCache::new(2);
+        for nth in 1..=6 {
+            cache.set(&stream(1), Version(nth as u64));
+            cache.set(&stream(nth), Version(nth as u64));
+            cache.age();
+        }
+        assert_eq!(cache.get(&stream(1)), Some(Version(6)));
+        assert_eq!(cache.get(&stream(2)), None);
+    }
+
+    #[test]
+    fn nothing_is_forgotten_before_it_may_be() {
+        let mut cache = VersionCache::new(2);
+        (1..=9).for_each(|nth| cache.set(&stream(nth), Version(3)));
+        assert!((1..=9).all(|nth| cache.get(&stream(nth)) == Some(Version(3))));
+    }
+}
