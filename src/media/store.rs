@@ -1,0 +1,227 @@
+//! Content-addressed files: a picture is named by the SHA-256 of its bytes and never changes.
+//!
+//! Two areas lie apart, so that a name guessed or learned can never fetch what a client sent in: inputs are only read by
+//! the engine, results are served. A file is complete or absent: it is written beside its place, synced, renamed, and the
+//! directory is synced before [`Store::put`] returns. Every call blocks on the disk; call it from a blocking thread.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::image::{ImageFormat, Picture};
+use crate::domain::value::Digest;
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Area {
+    /// Sent by a client; never served.
+    Input,
+    /// Made by a vendor; served to whoever knows the name.
+    Result,
+}
+
+impl Area {
+    const ALL: [Self; 2] = [Self::Input, Self::Result];
+
+    const fn directory(self) -> &'static str {
+        match self {
+            Self::Input => "inputs",
+            Self::Result => "results",
+        }
+    }
+}
+
+/// The mark of a file that is still being written.
+const UNFINISHED: &str = ".part";
+
+/// The file store. Cheap to clone; one process owns a root at a time.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: Arc<Path>,
+    unfinished: Arc<AtomicU64>,
+}
+
+impl Store {
+    /// Opens or creates the store below `root`, and removes what a crash left unfinished.
+    ///
+    /// # Errors
+    /// When a directory cannot be made, read or synced.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        for area in Area::ALL {
+            let area_root = root.join(area.directory());
+            for prefix in 0..=u8::MAX {
+                let directory = area_root.join(format!("{prefix:02x}"));
+                fs::create_dir_all(&directory)?;
+                remove_unfinished(&directory)?;
+            }
+            sync_directory(&area_root)?;
+        }
+        sync_directory(root)?;
+        Ok(Self { root: root.into(), unfinished: Arc::default() })
+    }
+
+    /// Stores `bytes` durably and names them. A file that is there already is kept as it is.
+    ///
+    /// # Errors
+    /// When the file cannot be written or synced; nothing is left behind then that could be read.
+    pub fn put(&self, area: Area, bytes: &[u8], format: ImageFormat, width: u32, height: u32) -> io::Result<Picture> {
+        let picture = Picture { digest: digest_of(bytes), format, bytes: bytes.len() as u64, width, height };
+        let path = self.path(area, &picture.file_name());
+        let directory = path.parent().unwrap_or(&self.root);
+        if !is_complete(&path, picture.bytes)? {
+            let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
+            let unfinished = directory.join(format!("{}.{number}{UNFINISHED}", picture.digest));
+            if let Err(error) = write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
+                let _ = fs::remove_file(&unfinished);
+                return Err(error);
+            }
+        }
+        sync_directory(directory)?;
+        Ok(picture)
+    }
+
+    /// Reads a picture and checks that its bytes are those that were stored.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there, `InvalidData` when the bytes do not have the hash of the name.
+    pub fn read(&self, area: Area, picture: &Picture) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path(area, &picture.file_name()))?;
+        if digest_of(&bytes) != picture.digest {
+            let reason = format!("file {} is damaged: its bytes do not have the hash of its name", picture.file_name());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        Ok(bytes)
+    }
+
+    /// Where a file of this name lies, whether it is there or not. None unless the name is 64 lowercase hexadecimal
+    /// digits, a dot and a known extension, so that no name leads out of the area.
+    #[must_use]
+    pub fn path_of(&self, area: Area, file_name: &str) -> Option<PathBuf> {
+        let (digest, extension) = file_name.split_once('.')?;
+        Digest::parse(digest).ok()?;
+        ImageFormat::parse(extension).ok()?;
+        Some(self.path(area, file_name))
+    }
+
+    /// `file_name` begins with the hexadecimal digits of a hash.
+    fn path(&self, area: Area, file_name: &str) -> PathBuf {
+        self.root.join(area.directory()).join(&file_name[..2]).join(file_name)
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> Digest {
+    Digest(Sha256::digest(bytes).into())
+}
+
+/// Whether the file is there with the right length; one of another length is damaged and may be replaced.
+fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.is_file() && metadata.len() == length),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let root = tempfile::tempdir().unwrap();
+        let store = Store::open(root.path()).unwrap();
+        (root, store)
+    }
+
+    #[test]
+    fn what_is_put_is_read_and_named_by_its_hash() {
+        let (_root, store) = store();
+        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        assert_eq!(picture.file_name(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.png");
+        assert_eq!((picture.bytes, picture.width, picture.height), (3, 3, 1));
+        assert_eq!(store.read(Area::Result, &picture).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn inputs_are_not_among_the_results() {
+        let (_root, store) = store();
+        let picture = store.put(Area::Input, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        assert_eq!(store.read(Area::Result, &picture).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!store.path_of(Area::Result, &picture.file_name()).unwrap().exists());
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_rewritten() {
+        let (_root, store) = store();
+        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        let path = store.path_of(Area::Result, &picture.file_name()).unwrap();
+        let written = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap(), picture);
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
+    }
+
+    #[test]
+    fn damage_is_found_and_a_cut_file_is_replaced_by_the_next_put() {
+        let (_root, store) = store();
+        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        fs::write(store.path_of(Area::Result, &picture.file_name()).unwrap(), b"ab").unwrap();
+        assert_eq!(store.read(Area::Result, &picture).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        assert_eq!(store.read(Area::Result, &picture).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn opening_removes_what_a_crash_left_and_keeps_the_rest() {
+        let (root, store) = store();
+        let picture = store.put(Area::Input, b"abc", ImageFormat::Jpeg, 3, 1).unwrap();
+        let left = store.path_of(Area::Input, &picture.file_name()).unwrap().with_file_name("x.7.part");
+        fs::write(&left, b"half").unwrap();
+        let store = Store::open(root.path()).unwrap();
+        assert!(!left.exists());
+        assert_eq!(store.read(Area::Input, &picture).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn only_hashes_with_known_extensions_are_paths() {
+        let (_root, store) = store();
+        let hash = "a5".repeat(32);
+        assert!(store.path_of(Area::Result, &format!("{hash}.png")).is_some());
+        let upper = hash.to_uppercase();
+        for bad in [
+            String::new(),
+            hash.clone(),
+            format!("{hash}.exe"),
+            format!("{hash}.png.png"),
+            format!("{hash}./png"),
+            format!("../{hash}.png"),
+            format!("{hash}.png/.."),
+            format!("{upper}.png"),
+            format!("/etc/passwd.{hash}.png"),
+        ] {
+            assert_eq!(store.path_of(Area::Result, &bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The work at the size of the input: what the picture is like, smoothing, wide contrasts, tone and colour.
+//!
+//! All of this is coarser than a pixel of the input, so doing it before enlarging loses nothing and costs a fraction. What
+//! comes out is what the enlarged picture is held against.
+
+use rayon::prelude::*;
+
+use super::colour::Planes;
+use super::filters::{finer_than, smooth_between_edges};
+use super::plane::{Plane, Region};
+use super::presets::Look;
+
+/// Side of the squares that statistics are taken of, in pixels.
+const BLOCK: usize = 8;
+
+/// What a picture is like, as far as the engine cares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Statistics {
+    /// Standard deviation of the noise, as far as the plainest fifth of the picture shows it.
+    pub noise: f32,
+    /// Share of squares without any variation.
+    pub flat: f32,
+    /// Share of strong edges among the squares that vary.
+    pub edges: f32,
+}
+
+impl Statistics {
+    /// Looks at the finest band of a picture.
+    #[must_use]
+    pub fn of(luma: &Plane) -> Self {
+        let mut blocks = blocks(luma);
+        blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
+        let flat = blocks.partition_point(|block| block.deviation < 0.003);
+        let strong = blocks.len() - blocks.partition_point(|block| block.deviation < 0.06);
+        let plainest = &blocks[..blocks.len().div_ceil(5)];
+        let share = |count: usize, of: usize| count as f32 / of.max(1) as f32;
+        Self {
+            noise: plainest.iter().map(Block::noise).sum::<f32>() / plainest.len().max(1) as f32,
+            flat: share(flat, blocks.len()),
+            edges: share(strong, blocks.len() - flat),
+        }
+    }
+
+    /// A photograph in bad light or a bad file: sharpening would bring out the noise.
+    #[must_use]
+    pub fn is_noisy(&self) -> bool {
+        self.noise > 0.02
+    }
+
+    /// A drawing, a logo, text: even areas and hard edges.
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.flat > 0.3 && self.edges > 0.4
+    }
+}
+
+/// What a square of the picture has.
+struct Block {
+    /// Standard deviation of the finest band.
+    deviation: f32,
+    /// What the standard deviation of the noise would be if all that is crooked were noise.
+    crooked: f32,
+}
+
+impl Block {
+    /// White noise is as crooked as it is uneven; texture, which has more of its variation on coarser scales, is less.
+    fn noise(&self) -> f32 {
+        (2.0 * self.crooked - self.deviation / FINE_SHARE).max(0.0)
+    }
+}
+
+/// What the finest band keeps of the standard deviation of white noise.
+const FINE_SHARE: f32 = 0.91;
+
+fn blocks(luma: &Plane) -> Vec<Block> {
+    let (fine, crooked) = (finer_than(luma, 1), crookedness(luma));
+    let mut blocks = Vec::with_capacity(luma.values().len() / (BLOCK * BLOCK));
+    for top in (0..=luma.height().saturating_sub(BLOCK)).step_by(BLOCK) {
+        for left in (0..=luma.width().saturating_sub(BLOCK)).step_by(BLOCK) {
+            let square = Region { left: left as isize, top: top as isize, width: BLOCK, height: BLOCK };
+            let of = |plane: &Plane| {
+                let squares: f32 = plane.window(square).values().iter().map(|value| value * value).sum();
+                (squares / (BLOCK * BLOCK) as f32).sqrt()
+            };
+            blocks.push(Block { deviation: of(&fine), crooked: of(&crooked) });
+        }
+    }
+    blocks
+}
+
+/// The difference of two Laplacians, which no slope, edge or line along an axis answers to (Immerkaer, "Fast noise variance
+/// estimation"), scaled so that white noise keeps its standard deviation.
+fn crookedness(luma: &Plane) -> Plane {
+    let (right, bottom) = (luma.width() - 1, luma.height() - 1);
+    Plane::from_rows(luma.width(), luma.height(), |y, target| {
+        let rows = [luma.row(y.saturating_sub(1)), luma.row(y), luma.row((y + 1).min(bottom))];
+        for (x, value) in target.iter_mut().enumerate() {
+            let bend = |row: &[f32]| row[x.saturating_sub(1)] - 2.0 * row[x] + row[(x + 1).min(right)];
+            *value = (bend(rows[0]) - 2.0 * bend(rows[1]) + bend(rows[2])) / 6.0;
+        }
+    })
+}
+
+/// Radius of the smoothing in pixels: strong enough for surfaces, too small to join what lies apart.
+const SMOOTH_RADIUS: usize = 3;
+/// Radius of the smoothing of skin in pixels.
+const SKIN_RADIUS: usize = 5;
+
+/// Smooths, shapes contrasts and colours as the look says.
+#[must_use]
+pub fn grade(mut planes: Planes, look: &Look) -> Planes {
+    let original = (look.keep > 0.0).then(|| planes.clone());
+    if look.smooth > 0.0 {
+        smooth(&mut planes, look.smooth);
+    }
+    if look.skin > 0.0 {
+        smooth_skin(&mut planes, look.skin);
+    }
+    if look.local_contrast != 0.0 {
+        shape_local_contrast(&mut planes.luma, look.local_contrast);
+    }
+    tone(&mut planes, look);
+    if let Some(original) = original {
+        mix(&mut planes, &original, look.keep);
+    }
+    planes
+}
+
+/// The more smoothing, the higher the steps that it still takes for ripples; colours follow less, or they would bleed.
+fn smooth(planes: &mut Planes, amount: f32) {
+    let even = smooth_between_edges(&planes.luma, SMOOTH_RADIUS, 0.03 + 0.09 * amount);
+    planes.luma.combine(&even, |value, even| value + amount * (even - value));
+    for difference in [&mut planes.blue, &mut planes.red] {
+        let even = smooth_between_edges(difference, SMOOTH_RADIUS, 0.02);
+        difference.combine(&even, |value, even| value + 0.7 * amount * (even - value));
+    }
+}
+
+fn smooth_skin(planes: &mut Planes, amount: f32) {
+    let even = smooth_between_edges(&planes.luma, SKIN_RADIUS, 0.07);
+    for (y, [luma, blue, red]) in planes.rows_mut().enumerate() {
+        for ((luma, even), (blue, red)) in luma.iter_mut().zip(even.row(y)).zip(blue.iter().zip(red)) {
+            *luma += amount * skin_likeness(*luma, *blue, *red) * (even - *luma);
+        }
+    }
+}
+
+/// How much a colour is like that of skin, 0 to 1: skin of every shade lies on the same side of grey, a little red and a
+/// little less blue, and differs mostly in luma.
+fn skin_likeness(luma: f32, blue: f32, red: f32) -> f32 {
+    let (blue, red) = ((blue + 0.08) / 0.09, (red - 0.08) / 0.08);
+    let likeness = (1.6 - (blue * blue + red * red).sqrt()).clamp(0.0, 1.0);
+    likeness * ((luma - 0.1) * 8.0).clamp(0.0, 1.0)
+}
+
+/// Raises or lowers what stands out against the wide surroundings; near black and white ever less, so that nothing is cut.
+fn shape_local_contrast(luma: &mut Plane, amount: f32) {
+    let radius = (luma.width().min(luma.height()) / 20).clamp(3, 64);
+    let base = smooth_between_edges(luma, radius, 0.25);
+    luma.combine(&base, |value, base| {
+        let value = value.clamp(0.001, 0.999);
+        let change = amount * (value - base);
+        if change < 0.0 {
+            value * (change / value).exp()
+        } else {
+            1.0 - (1.0 - value) * (-change / (1.0 - value)).exp()
+        }
+    });
+}
+
+fn tone(planes: &mut Planes, look: &Look) {
+    let colours = [look.saturation, look.vibrance, look.greens, look.warmth];
+    let tones = [look.contrast, look.exposure, look.highlights];
+    if tones.into_iter().chain(colours).all(|amount| amount == 0.0) {
+        return;
+    }
+    let gamma = (-0.7 * look.exposure).exp2();
+    planes.par_rows_mut().for_each(|[luma, blue, red]| {
+        for ((luma, blue), red) in luma.iter_mut().zip(blue).zip(red) {
+            let before = luma.clamp(0.0, 1.0);
+            *luma = shape_tone(before.powf(gamma), look);
+            // Colours keep their strength only if they follow the luma.
+            let follow = ((*luma + 0.1) / (before + 0.1)).sqrt();
+            [*blue, *red] = shape_colour(*luma, [*blue * follow, *red * follow], look);
+        }
+    });
+}
+
+/// An S-curve through the middle, and a lift of what is bright; both keep black black and white white.
+fn shape_tone(luma: f32, look: &Look) -> f32 {
+    let curved = luma + look.contrast * 4.0 * luma * (1.0 - luma) * (luma - 0.5);
+    (curved + look.highlights * curved * curved * (1.0 - curved)).clamp(0.0, 1.0)
+}
+
+fn shape_colour(luma: f32, [blue, red]: [f32; 2], look: &Look) -> [f32; 2] {
+    let strength = (blue * blue + red * red).sqrt();
+    let weak = look.vibrance * (1.0 - strength / 0.3).max(0.0);
+    let green = look.greens * (-blue * 12.0).clamp(0.0, 1.0) * (-red * 12.0).clamp(0.0, 1.0);
+    let gain = ((1.0 + look.saturation) * (1.0 + weak + green)).max(0.0);
+    // Light is coloured most in the middle tones; black and white stay what they are.
+    let tint = 0.06 * look.warmth * (4.0 * luma * (1.0 - luma)).max(0.0);
+    [blue * gain - tint, red * gain + tint]
+}
+
+fn mix(planes: &mut Planes, original: &Planes, share: f32) {
+    let towards = |value: f32, original: f32| value + share * (original - value);
+    planes.luma.combine(&original.luma, towards);
+    planes.blue.combine(&original.blue, towards);
+    planes.red.combine(&original.red, towards);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn noise_drawings_and_photographs_are_told_apart() {
+        let photo = Statistics::of(&Planes::of(&sample::photo(64)).luma);
+        assert!(!photo.is_noisy() && !photo.is_drawn(), "{photo:?}");
+        let drawing = Statistics::of(&Planes::of(&sample::drawing(64)).luma);
+        assert!(!drawing.is_noisy() && drawing.is_drawn(), "{drawing:?}");
+        let noisy = Statistics::of(&Planes::of(&sample::noisy(64)).luma);
+        assert!(noisy.is_noisy() && !noisy.is_drawn(), "{noisy:?}");
+    }
+
+    #[test]
+    fn a_picture_smaller_than_a_square_has_statistics() {
+        assert_eq!(Statistics::of(&Plane::new(3, 2)).noise.to_bits(), 0.0_f32.to_bits());
+    }
+
+    #[test]
+    fn no_amount_of_anything_changes_nothing() {
+        let planes = Planes::of(&sample::photo(16));
+        let graded = grade(planes.clone(), &Look { keep: 0.5, ..Look::NONE });
+        assert_eq!((graded.luma, graded.blue, graded.red), (planes.luma, planes.blue, planes.red));
+    }
+
+    #[test]
+    fn skin_of_every_shade_is_skin_and_sky_is_not() {
+        let likeness = |colour: [u8; 3]| {
+            let [luma, blue, red] = super::super::colour::split(colour.map(|value| f32::from(value) / 255.0));
+            skin_likeness(luma, blue, red)
+        };
+        for skin in [[255, 219, 190], [224, 172, 140], [198, 134, 96], [141, 85, 56], [92, 58, 42]] {
+            assert!(likeness(skin) > 0.5, "{skin:?} {}", likeness(skin));
+        }
+        for other in [[120, 170, 230], [60, 140, 50], [128, 128, 128], [250, 20, 20]] {
+            assert!(likeness(other) < 0.35, "{other:?} {}", likeness(other));
+        }
+    }
+}

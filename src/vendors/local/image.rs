@@ -1,0 +1,374 @@
+//! The image engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
+//!
+//! A job is known by its key, which is also its reference: the same key while the job is known is the same job. Nothing
+//! survives a restart, and nothing needs to: the vendor answers that it forgot, the task is submitted again, and the same
+//! picture with the same parameters gives the same file. At most [`Options::jobs_max`] jobs wait or run; beyond that the
+//! vendor is busy. Jobs that have ended are remembered until [`Options::ended_max`] younger ones have ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+
+use super::{encode, prompt, upscale};
+use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture, Upscale};
+use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
+use crate::domain::value::{Digest, Text};
+use crate::media::input;
+use crate::media::store::{Area, Store};
+use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+
+/// What the engine may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Thousands of output pixels that are worked on at once; a pixel takes about 16 bytes. A larger job runs alone.
+    pub kilopixels_max: u32,
+    /// Jobs that may wait or run.
+    pub jobs_max: usize,
+    /// Ended jobs whose results are remembered.
+    pub ended_max: usize,
+}
+
+impl Default for Options {
+    /// Two jobs of the largest size at once.
+    fn default() -> Self {
+        Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
+    }
+}
+
+/// What the smallest job counts as: even that needs a thread and a core.
+const JOB_KILOPIXELS_MIN: u32 = 2_000;
+/// What a submission to a full engine is asked to wait.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
+/// The local image vendor. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalImage {
+    engine: Arc<Engine>,
+}
+
+struct Engine {
+    store: Store,
+    options: Options,
+    budget: Semaphore,
+    jobs: Mutex<Jobs>,
+    moved: Arc<Notify>,
+}
+
+/// The jobs that are known.
+#[derive(Default)]
+struct Jobs {
+    outcomes: HashMap<VendorKey, Option<Outcome>>,
+    /// Ended jobs, the oldest first.
+    ended: VecDeque<VendorKey>,
+}
+
+type Outcome = Result<Picture, Failure>;
+
+impl LocalImage {
+    /// An engine that reads inputs from `store` and puts results there.
+    #[must_use]
+    pub fn new(store: Store, options: Options) -> Self {
+        let budget = Semaphore::new(options.kilopixels_max as usize);
+        let engine = Engine { store, options, budget, jobs: Mutex::default(), moved: Arc::default() };
+        Self { engine: Arc::new(engine) }
+    }
+}
+
+impl Vendor for LocalImage {
+    fn name(&self) -> &'static str {
+        "local-image"
+    }
+
+    fn honours_keys(&self) -> bool {
+        true
+    }
+
+    /// Must be called within a tokio runtime, which then carries the work.
+    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        async move {
+            let Work::ImageUpscale { input, parameters } = job.work;
+            parameters
+                .check_output(input.width, input.height)
+                .map_err(|reason| VendorError::new(ErrorKind::Refused, format!("image {reason}")))?;
+            if self.engine.admit(&job.key)? {
+                let work = Arc::clone(&self.engine).work(job.key.clone(), input, parameters);
+                tokio::spawn(work);
+            }
+            Ok(job.key)
+        }
+        .boxed()
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+        let progress = match self.engine.jobs.lock().outcomes.get(reference) {
+            None => Progress::Forgotten,
+            Some(None) => Progress::Running,
+            Some(Some(Ok(picture))) => Progress::Done(vec![*picture]),
+            Some(Some(Err(failure))) => Progress::Failed(failure.clone()),
+        };
+        std::future::ready(Ok(progress)).boxed()
+    }
+
+    fn moved(&self) -> Arc<Notify> {
+        Arc::clone(&self.engine.moved)
+    }
+}
+
+impl Engine {
+    /// Takes the key in; false when its job is known already.
+    fn admit(&self, key: &VendorKey) -> Result<bool, VendorError> {
+        let mut jobs = self.jobs.lock();
+        if jobs.outcomes.contains_key(key) {
+            return Ok(false);
+        }
+        if jobs.outcomes.len() - jobs.ended.len() >= self.options.jobs_max {
+            let mut busy = VendorError::new(ErrorKind::Busy, "the image engine has too many jobs waiting");
+            busy.retry_after = Some(BUSY_PAUSE);
+            return Err(busy);
+        }
+        jobs.outcomes.insert(key.clone(), None);
+        Ok(true)
+    }
+
+    /// Waits for its share of the budget, works, and remembers the outcome.
+    async fn work(self: Arc<Self>, key: VendorKey, input: Picture, parameters: Upscale) {
+        let outcome = match self.budget.acquire_many(self.share(&input, &parameters)).await {
+            Ok(_share) => {
+                let engine = Arc::clone(&self);
+                let made = tokio::task::spawn_blocking(move || guarded(|| engine.make(&input, &parameters))).await;
+                made.unwrap_or_else(|_| {
+                    Err(failure("engine_stopped", "the engine was stopped before the job had ended"))
+                })
+            }
+            Err(_closed) => Err(failure("engine_stopped", "the engine was stopped before the job began")),
+        };
+        self.end(key, outcome);
+    }
+
+    /// How much of the budget a job takes, never more than there is.
+    fn share(&self, input: &Picture, parameters: &Upscale) -> u32 {
+        let times = u64::from(parameters.scale_factor.times());
+        let pixels = u64::from(input.width) * u64::from(input.height) * times * times;
+        kilopixels(pixels).max(JOB_KILOPIXELS_MIN).min(self.options.kilopixels_max)
+    }
+
+    fn end(&self, key: VendorKey, outcome: Outcome) {
+        let mut jobs = self.jobs.lock();
+        jobs.outcomes.insert(key.clone(), Some(outcome));
+        jobs.ended.push_back(key);
+        while jobs.ended.len() > self.options.ended_max {
+            if let Some(oldest) = jobs.ended.pop_front() {
+                jobs.outcomes.remove(&oldest);
+            }
+        }
+        drop(jobs);
+        self.moved.notify_one();
+    }
+
+    fn make(&self, input: &Picture, parameters: &Upscale) -> Outcome {
+        let bytes = self
+            .store
+            .read(Area::Input, input)
+            .map_err(|error| failure("input_unreadable", &format!("the input picture cannot be read: {error}")))?;
+        let picture =
+            input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("image {reason}")))?;
+        drop(bytes);
+        let (width, height) = picture.dimensions();
+        parameters
+            .check_output(width, height)
+            .map_err(|reason| failure("output_too_large", &format!("image {reason}")))?;
+        let result = upscale::upscale(picture, parameters, texture_seed(&input.digest, parameters));
+        let (width, height) = result.dimensions();
+        let (bytes, format) = encode::encode(&result, input.format)
+            .map_err(|error| failure("result_unwritable", &format!("the result cannot be encoded: {error}")))?;
+        drop(result);
+        self.store
+            .put(Area::Result, &bytes, format, width, height)
+            .map_err(|error| failure("result_unwritable", &format!("the result cannot be stored: {error}")))
+    }
+}
+
+/// A panic in the engine is the failure of one job.
+fn guarded(make: impl FnOnce() -> Outcome) -> Outcome {
+    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
+        tracing::error!("the image engine panicked");
+        Err(failure("engine_failed", "the image engine failed on this picture; this is a defect of the service"))
+    })
+}
+
+/// The same prompt gives the same texture on every picture; without a prompt each picture has its own.
+fn texture_seed(input: &Digest, parameters: &Upscale) -> u32 {
+    let prompt = parameters.prompt.as_ref().and_then(|text| prompt::seed(text.as_str()));
+    let [a, b, c, d, ..] = input.0;
+    prompt.unwrap_or(u32::from_le_bytes([a, b, c, d]))
+}
+
+fn kilopixels(pixels: u64) -> u32 {
+    u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
+fn failure(code: &str, message: &str) -> Failure {
+    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
+    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::sample;
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::image::{Dial, ImageFormat, OptimizedFor, Prompt, ScaleFactor, UpscaleEngine};
+    use crate::media::input::Pixels;
+
+    struct House {
+        _root: tempfile::TempDir,
+        store: Store,
+        vendor: LocalImage,
+        input: Picture,
+    }
+
+    fn house(options: Options) -> House {
+        let root = tempfile::tempdir().unwrap();
+        let store = Store::open(root.path()).unwrap();
+        let Pixels::Opaque(pixels) = sample::photo(16) else { panic!("the picture is opaque") };
+        let mut bytes = Cursor::new(Vec::new());
+        pixels.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
+        let input = store.put(Area::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();
+        House { _root: root, vendor: LocalImage::new(store.clone(), options), store, input }
+    }
+
+    fn parameters() -> Upscale {
+        Upscale {
+            scale_factor: ScaleFactor::X2,
+            engine: UpscaleEngine::Automatic,
+            optimized_for: OptimizedFor::Standard,
+            creativity: Dial::new(5).unwrap(),
+            fractality: Dial::default(),
+            hdr: Dial::default(),
+            resemblance: Dial::default(),
+            prompt: None,
+        }
+    }
+
+    fn job(key: &str, input: Picture) -> Job {
+        Job {
+            task: TaskId(uuid::Uuid::nil()),
+            key: Text::recorded(key.to_owned()),
+            work: Work::ImageUpscale { input, parameters: parameters() },
+        }
+    }
+
+    async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> Progress {
+        loop {
+            match vendor.poll(reference).await.unwrap() {
+                Progress::Running => vendor.moved().notified().await,
+                end => return end,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_ends_with_a_picture_in_the_store() {
+        let house = house(Options::default());
+        let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
+        let Progress::Done(pictures) = end_of(&house.vendor, &reference).await else { panic!("the job is done") };
+        assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
+        let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
+        assert_eq!(input::inspect(&bytes).unwrap().format, ImageFormat::Png);
+        // Asked again, it says the same.
+        assert_eq!(house.vendor.poll(&reference).await.unwrap(), Progress::Done(pictures));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_known_is_the_same_job_and_the_same_work_gives_the_same_file() {
+        let house = house(Options::default());
+        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
+        assert_eq!(house.vendor.submit(job("a", house.input)).await.unwrap(), first);
+        assert_eq!(house.vendor.engine.jobs.lock().outcomes.len(), 1);
+        let other = house.vendor.submit(job("b", house.input)).await.unwrap();
+        assert_eq!(end_of(&house.vendor, &first).await, end_of(&house.vendor, &other).await);
+    }
+
+    #[tokio::test]
+    async fn a_restart_forgets() {
+        let house = house(Options::default());
+        let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
+        let restarted = LocalImage::new(house.store.clone(), Options::default());
+        assert_eq!(restarted.poll(&reference).await.unwrap(), Progress::Forgotten);
+    }
+
+    #[tokio::test]
+    async fn a_picture_that_cannot_be_read_fails_with_a_reason() {
+        let house = house(Options::default());
+        let absent = Picture { digest: Digest([7; 32]), ..house.input };
+        let broken = house.store.put(Area::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
+        for (key, input, code) in [("a", absent, "input_unreadable"), ("b", broken, "input_undecodable")] {
+            let reference = house.vendor.submit(job(key, input)).await.unwrap();
+            let Progress::Failed(failure) = end_of(&house.vendor, &reference).await else { panic!("the job failed") };
+            assert_eq!(failure.code.as_str(), code);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_would_be_too_large_is_refused() {
+        let house = house(Options::default());
+        let large = Picture { width: 10_000, height: 10_000, ..house.input };
+        let refusal = house.vendor.submit(job("a", large)).await.unwrap_err();
+        assert_eq!((refusal.kind, refusal.kind.is_repeatable()), (ErrorKind::Refused, false));
+    }
+
+    #[tokio::test]
+    async fn a_full_engine_is_busy_and_takes_work_again_when_a_job_has_ended() {
+        let house = house(Options { jobs_max: 1, ..Options::default() });
+        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
+        let busy = house.vendor.submit(job("b", house.input)).await.unwrap_err();
+        assert_eq!((busy.kind, busy.retry_after), (ErrorKind::Busy, Some(BUSY_PAUSE)));
+        end_of(&house.vendor, &first).await;
+        assert!(house.vendor.submit(job("b", house.input)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_job_larger_than_the_budget_runs_alone_and_all_end() {
+        let house = house(Options { kilopixels_max: 1, ..Options::default() });
+        let mut references = Vec::new();
+        for key in ["a", "b", "c"] {
+            references.push(house.vendor.submit(job(key, house.input)).await.unwrap());
+        }
+        for reference in references {
+            assert!(matches!(end_of(&house.vendor, &reference).await, Progress::Done(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_youngest_ended_jobs_are_remembered() {
+        let house = house(Options { ended_max: 1, ..Options::default() });
+        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
+        end_of(&house.vendor, &first).await;
+        let second = house.vendor.submit(job("b", house.input)).await.unwrap();
+        assert!(matches!(end_of(&house.vendor, &second).await, Progress::Done(_)));
+        assert_eq!(house.vendor.poll(&first).await.unwrap(), Progress::Forgotten);
+    }
+
+    #[test]
+    fn a_panic_is_the_failure_of_one_job() {
+        let outcome = guarded(|| panic!("a defect"));
+        assert_eq!(outcome.unwrap_err().code.as_str(), "engine_failed");
+    }
+
+    #[test]
+    fn a_prompt_has_its_own_texture_and_pictures_without_have_theirs() {
+        let with = |text: &str| Upscale { prompt: Some(Prompt::parse(text).unwrap()), ..parameters() };
+        let (one, two) = (Digest([1; 32]), Digest([2; 32]));
+        assert_eq!(texture_seed(&one, &with("a cat")), texture_seed(&two, &with("a cat")));
+        assert_ne!(texture_seed(&one, &with("a cat")), texture_seed(&one, &with("a dog")));
+        assert_ne!(texture_seed(&one, &parameters()), texture_seed(&two, &parameters()));
+    }
+}

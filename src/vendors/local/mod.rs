@@ -1,0 +1,32 @@
+//! The engine inside: media made by this process, without a network.
+//!
+//! Pictures are enlarged by classical image processing, which is deterministic: the same file and the same parameters give
+//! the same bytes, on every machine and whatever the number of cores. In order of dependency: a channel ([`plane`]), what
+//! can be done with one ([`resample`], [`filters`], [`flow`], [`noise`]), a picture as channels ([`colour`]), what is wanted
+//! ([`presets`], [`prompt`]), the work at the size of the input ([`grade`]) and of the output ([`detail`]), the whole way
+//! ([`upscale`]), the file ([`encode`]) and the vendor with its jobs ([`image`]).
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "pixels: coordinates are far below 2^24 and samples are clamped before they are narrowed"
+)]
+
+pub mod colour;
+pub mod detail;
+pub mod encode;
+pub mod filters;
+pub mod flow;
+pub mod grade;
+pub mod image;
+pub mod noise;
+pub mod plane;
+pub mod presets;
+pub mod prompt;
+pub mod resample;
+pub mod upscale;
+
+#[cfg(test)]
+mod sample;

@@ -1,0 +1,70 @@
+//! Chance that repeats: noise that depends only on the place and the seed, so that tiles meet without a seam.
+
+use super::filters::smooth;
+use super::plane::{Plane, Region};
+
+/// White noise: mean 0, variance 1, nearly Gaussian (the sum of the four bytes of a hash).
+#[must_use]
+pub fn white(region: Region, seed: u32) -> Plane {
+    Plane::from_fn(region.width, region.height, |x, y| {
+        let (x, y) = ((region.left + x as isize) as u32, (region.top + y as isize) as u32);
+        let sum: u32 = scramble(x, y, seed).to_le_bytes().map(u32::from).iter().sum();
+        (sum as f32 - 510.0) * (1.0 / 147.8)
+    })
+}
+
+/// A hash of a place.
+#[must_use]
+pub fn scramble(x: u32, y: u32, seed: u32) -> u32 {
+    let mut hash = x.wrapping_mul(0x9E37_79B1) ^ y.wrapping_mul(0x85EB_CA77).rotate_left(16) ^ seed;
+    hash = (hash ^ (hash >> 16)).wrapping_mul(0x7FEB_352D);
+    hash = (hash ^ (hash >> 15)).wrapping_mul(0x846C_A68B);
+    hash ^ (hash >> 16)
+}
+
+/// Texture: noise of two octaves with mean 0 and variance about 1, nothing of it coarser than six times `grain`, the radius
+/// of the finest octave in pixels.
+#[must_use]
+pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
+    let fine = smooth(&white(region, seed), grain);
+    let middle = smooth(&fine, grain);
+    let coarse = smooth(&middle, 2 * grain);
+    // Each band is a difference of two smoothings; the gains bring the sum to variance 1, half of it from each band.
+    let (fine_gain, middle_gain) = (5.2 * grain as f32, 5.5 * grain as f32);
+    let mut texture = fine;
+    for ((value, middle), coarse) in texture.values_mut().iter_mut().zip(middle.values()).zip(coarse.values()) {
+        *value = (*value - middle) * fine_gain + (middle - coarse) * middle_gain;
+    }
+    texture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(plane: &Plane) -> (f32, f32) {
+        let count = plane.values().len() as f32;
+        let mean = plane.values().iter().sum::<f32>() / count;
+        (mean, plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count)
+    }
+
+    const REGION: Region = Region { left: -5, top: 3, width: 128, height: 128 };
+
+    #[test]
+    fn noise_has_mean_zero_and_variance_one() {
+        let (mean, variance) = moments(&white(REGION, 7));
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        for grain in [1, 2] {
+            let (mean, variance) = moments(&texture(REGION, grain, 7));
+            assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.3, "{grain}: {mean} {variance}");
+        }
+    }
+
+    #[test]
+    fn noise_depends_on_place_and_seed_only() {
+        let whole = white(REGION, 7);
+        let part = white(Region { left: 10, top: 20, width: 9, height: 9 }, 7);
+        assert_eq!(part, whole.window(Region { left: 15, top: 17, width: 9, height: 9 }));
+        assert_ne!(white(REGION, 8), whole);
+    }
+}

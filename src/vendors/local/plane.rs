@@ -1,0 +1,156 @@
+//! One channel of a picture or of a part of it.
+
+/// Rows of samples, usually from 0 to 1. Beyond its borders a plane goes on as its outermost samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plane {
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Plane {
+    /// A plane of zeros.
+    #[must_use]
+    pub fn new(width: usize, height: usize) -> Self {
+        Self { width, values: vec![0.0; width * height] }
+    }
+
+    /// A plane whose rows are filled one by one.
+    #[must_use]
+    pub fn from_rows(width: usize, height: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
+        let mut plane = Self::new(width, height);
+        plane.rows_mut().enumerate().for_each(|(y, row)| fill(y, row));
+        plane
+    }
+
+    /// A plane whose samples are computed from column and row.
+    #[must_use]
+    pub fn from_fn(width: usize, height: usize, mut sample: impl FnMut(usize, usize) -> f32) -> Self {
+        Self::from_rows(width, height, |y, row| {
+            row.iter_mut().enumerate().for_each(|(x, value)| *value = sample(x, y));
+        })
+    }
+
+    /// Samples in a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    /// All samples, row after row.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All samples, to be changed.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// One row.
+    #[must_use]
+    pub fn row(&self, y: usize) -> &[f32] {
+        &self.values[y * self.width..][..self.width]
+    }
+
+    /// One row, to be changed.
+    pub fn row_mut(&mut self, y: usize) -> &mut [f32] {
+        &mut self.values[y * self.width..][..self.width]
+    }
+
+    /// The rows from the top.
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, f32> {
+        self.values.chunks_exact(self.width)
+    }
+
+    /// The rows from the top, to be changed.
+    pub fn rows_mut(&mut self) -> std::slice::ChunksExactMut<'_, f32> {
+        self.values.chunks_exact_mut(self.width)
+    }
+
+    /// Changes every sample by itself and the sample of `other` at its place.
+    pub fn combine(&mut self, other: &Self, change: impl Fn(f32, f32) -> f32) {
+        for (value, other) in self.values.iter_mut().zip(&other.values) {
+            *value = change(*value, *other);
+        }
+    }
+
+    /// A copy of a region, which may reach beyond the borders.
+    #[must_use]
+    pub fn window(&self, region: Region) -> Self {
+        let mut window = Self::new(region.width, region.height);
+        let last_row = self.height() - 1;
+        for (row, y) in window.rows_mut().zip(region.top..) {
+            copy_clamped(self.row(clamped(y, last_row)), region.left, row);
+        }
+        window
+    }
+}
+
+/// Copies from column `left` on, repeating the first and the last sample beyond the ends.
+fn copy_clamped(source: &[f32], left: isize, target: &mut [f32]) {
+    let last = source.len() - 1;
+    let before = left.min(0).unsigned_abs().min(target.len());
+    let (outside, inside) = target.split_at_mut(before);
+    outside.fill(source[0]);
+    let start = clamped(left, source.len());
+    let common = inside.len().min(source.len() - start);
+    inside[..common].copy_from_slice(&source[start..start + common]);
+    inside[common..].fill(source[last]);
+}
+
+fn clamped(index: isize, last: usize) -> usize {
+    usize::try_from(index).unwrap_or(0).min(last)
+}
+
+/// A rectangle of samples; may reach beyond the borders of the plane that it is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    pub left: isize,
+    pub top: isize,
+    pub width: usize,
+    pub height: usize,
+}
+
+impl Region {
+    /// The region of a whole plane.
+    #[must_use]
+    pub fn whole(plane: &Plane) -> Self {
+        Self { left: 0, top: 0, width: plane.width(), height: plane.height() }
+    }
+
+    /// This region and `margin` samples more on every side.
+    #[must_use]
+    pub fn grown(self, margin: usize) -> Self {
+        let shift = margin as isize;
+        Self {
+            left: self.left - shift,
+            top: self.top - shift,
+            width: self.width + 2 * margin,
+            height: self.height + 2 * margin,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_reach_beyond_the_borders() {
+        let plane = Plane::from_fn(3, 2, |x, y| (10 * y + x) as f32);
+        let window = plane.window(Region::whole(&plane).grown(2));
+        assert_eq!(window.row(0), [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0]);
+        assert_eq!(window.row(5), [10.0, 10.0, 10.0, 11.0, 12.0, 12.0, 12.0]);
+        let beside = plane.window(Region { left: 7, top: -9, width: 2, height: 1 });
+        assert_eq!(beside.row(0), [2.0, 2.0]);
+        let before = plane.window(Region { left: -7, top: 9, width: 2, height: 1 });
+        assert_eq!(before.row(0), [10.0, 10.0]);
+    }
+}
