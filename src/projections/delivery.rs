@@ -37,6 +37,8 @@ pub struct Deliveries {
 struct Queue {
     url: CallbackUrl,
     pending: VecDeque<PendingDelivery>,
+    /// The last status that is or will be told: a job that the vendor took twice is told of once.
+    told: TaskStatus,
     /// The task has ended: the queue goes when it is empty.
     closed: bool,
 }
@@ -47,11 +49,18 @@ impl Deliveries {
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some(url) = &submission.webhook {
-                self.queues.insert(task, Queue { url: url.clone(), pending: VecDeque::new(), closed: false });
+                self.queues.insert(
+                    task,
+                    Queue { url: url.clone(), pending: VecDeque::new(), told: TaskStatus::Created, closed: false },
+                );
             }
             return;
         }
         let (Some(status), Some(queue)) = (event.status_change(), self.queues.get_mut(&task)) else { return };
+        if status == queue.told {
+            return;
+        }
+        queue.told = status;
         queue.closed = matches!(status, TaskStatus::Completed | TaskStatus::Failed);
         if queue.pending.is_empty() {
             self.due.insert((recorded.at, task));

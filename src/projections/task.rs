@@ -1,6 +1,6 @@
 //! Tasks: the unfinished ones for the poller, and the last finished ones for their owners.
 //!
-//! Memory is bounded by the work in flight: a task that ended leaves after [`RECENT_MAX`] others have ended, and is folded
+//! Memory is bounded by the work in flight: a task that ended leaves after 10 000 others have ended, and is folded
 //! from its stream when somebody asks for it later ([`super::ReadModels::task`]).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::Serialize;
 
 use crate::domain::decider::Decider;
-use crate::domain::ids::{EventId, TaskId};
+use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::image::Picture;
 use crate::domain::task::{Failure, Stage, Task, TaskEvent, TaskRecord, TaskStatus};
 use crate::events::envelope::RecordedEvent;
@@ -32,6 +32,8 @@ pub struct Tasks {
     /// Unfinished tasks, oldest first.
     unfinished: BTreeMap<Position, TaskId>,
     submitted_at: HashMap<TaskId, Position>,
+    /// How many unfinished tasks an owner has; owners without any are left out.
+    unfinished_of: HashMap<UserId, usize>,
     recent: VecDeque<TaskId>,
 }
 
@@ -44,16 +46,21 @@ impl Tasks {
         if matches!(event, TaskEvent::TaskSubmitted(_)) {
             self.unfinished.insert(recorded.position, id);
             self.submitted_at.insert(id, recorded.position);
+            *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
         }
         if record.is_terminal() {
-            self.retire(id);
+            self.retire(id, record.submission.owner);
         }
         self.by_id.insert(id, TaskEntry { record: *record, last_event: recorded.id });
     }
 
-    fn retire(&mut self, id: TaskId) {
+    fn retire(&mut self, id: TaskId, owner: UserId) {
         let Some(position) = self.submitted_at.remove(&id) else { return };
         self.unfinished.remove(&position);
+        let left = self.unfinished_of.remove(&owner).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            self.unfinished_of.insert(owner, left);
+        }
         self.recent.push_back(id);
         if self.recent.len() > RECENT_MAX
             && let Some(oldest) = self.recent.pop_front()
@@ -66,6 +73,12 @@ impl Tasks {
     #[must_use]
     pub fn get(&self, id: TaskId) -> Option<&TaskEntry> {
         self.by_id.get(&id)
+    }
+
+    /// How many unfinished tasks this user has.
+    #[must_use]
+    pub fn unfinished_of(&self, owner: UserId) -> usize {
+        self.unfinished_of.get(&owner).copied().unwrap_or(0)
     }
 
     /// Every unfinished task, oldest first.
