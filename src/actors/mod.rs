@@ -1,5 +1,19 @@
 //! Who acts when: aggregates that decide, the writer that makes it durable, and reactors that carry it on.
+//!
+//! ```text
+//! Dispatch ──▶ Router ──▶ AggregateActor ──▶ Writer ──▶ log, then Projector ──▶ read models ──▶ Reactor
+//!    ▲        (one live actor a stream)     (one thread)                                    (poller, dispatcher)
+//!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
+//! ```
 
+pub mod aggregate;
+pub mod dispatcher;
 pub mod error;
+pub mod poller;
+pub mod projector;
+pub mod reactor;
+pub mod router;
+pub mod system;
+pub mod writer;
 
 pub use crate::events::envelope::{Actor, Circumstances};

@@ -1,0 +1,183 @@
+//! The aggregate actor: one live actor holds one stream's state, and does one command at a time from load to answer.
+//!
+//! What makes it atomic: the handler answers with an [`AtomicResponse`], which keeps the mailbox closed until the command
+//! is done. (A `ResponseActFuture` would let the next message in between decide and append; ADR 4.)
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use tokio::sync::oneshot;
+
+use super::error::CommandError;
+use super::writer::{AppendError, Writer};
+use crate::clock::{Place, Surroundings};
+use crate::domain::decider::Decider;
+use crate::domain::ids::EventId;
+use crate::events::envelope::{Append, Circumstances, Commit, NewEvent, RecordedEvent};
+use crate::events::log::{AppendRefused, EventLog, LogFailure};
+use crate::events::stream::{StreamId, Version};
+
+/// What a command came to: whether it changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// False when everything was as asked already.
+    pub changed: bool,
+}
+
+/// The answer to a command.
+pub type Outcome<D> = Result<Done, CommandError<<D as Decider>::Rejection>>;
+
+/// What every aggregate works with. Cheap to clone.
+#[derive(Clone)]
+pub struct Tools {
+    pub log: Arc<dyn EventLog>,
+    pub writer: Writer,
+    pub surroundings: Surroundings,
+}
+
+/// A command on its way to its aggregate.
+pub struct Execute<D: Decider> {
+    pub command: D::Command,
+    pub why: Circumstances,
+    /// Dropped without an answer when the actor dies.
+    pub reply: oneshot::Sender<Outcome<D>>,
+    /// Held while the command is in the mailbox or at work, so that the router does not put the actor to sleep.
+    pub busy: Arc<()>,
+}
+
+impl<D: Decider> Message for Execute<D> {
+    type Result = ();
+}
+
+/// The one live actor of a stream.
+pub struct AggregateActor<D: Decider> {
+    stream: StreamId,
+    tools: Tools,
+    mailbox: usize,
+    /// Empty before the first command, and after a failure: then the next command replays the stream.
+    live: Option<Live<D>>,
+}
+
+impl<D: Decider> AggregateActor<D> {
+    /// An actor that has not loaded its stream yet. `mailbox` bounds how many commands wait for it.
+    #[must_use]
+    pub fn new(stream: StreamId, tools: Tools, mailbox: usize) -> Self {
+        Self { stream, tools, mailbox, live: None }
+    }
+}
+
+impl<D: Decider> Actor for AggregateActor<D> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        context.set_mailbox_capacity(self.mailbox);
+    }
+}
+
+impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
+        let Execute { command, why, reply, busy } = message;
+        let (live, stream, tools) = (self.live.take(), self.stream.clone(), self.tools.clone());
+        let work = async move {
+            let (live, outcome) = execute(live, stream, &tools, command, why).await;
+            // Nobody may be waiting any more: the command is done all the same.
+            let _ = reply.send(outcome);
+            drop(busy);
+            live
+        };
+        AtomicResponse::new(Box::pin(work.into_actor(self).map(|live, actor, _| actor.live = live)))
+    }
+}
+
+/// A stream's state in memory.
+struct Live<D: Decider> {
+    state: D::State,
+    version: Version,
+}
+
+impl<D: Decider> Live<D> {
+    fn evolve(&mut self, events: &[RecordedEvent]) {
+        for recorded in events {
+            if let Some(event) = D::narrow(&recorded.event) {
+                D::evolve(&mut self.state, event, recorded.at);
+            }
+            self.version = recorded.version;
+        }
+    }
+}
+
+/// One command, from load to answer. The state is given back unless it may differ from the log.
+async fn execute<D: Decider>(
+    live: Option<Live<D>>,
+    stream: StreamId,
+    tools: &Tools,
+    command: D::Command,
+    why: Circumstances,
+) -> (Option<Live<D>>, Outcome<D>) {
+    let mut live = match live {
+        Some(live) => live,
+        None => match load::<D>(stream.clone(), Arc::clone(&tools.log)).await {
+            Ok(live) => live,
+            Err(failure) => return (None, Err(failure.into())),
+        },
+    };
+    tools.surroundings.reach(Place::Decide, stream.as_str());
+    let events = match D::decide(&live.state, command, why.at) {
+        Ok(events) if events.is_empty() => return (Some(live), Ok(Done { changed: false })),
+        Ok(events) => events,
+        Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
+    };
+    tools.surroundings.reach(Place::Append, stream.as_str());
+    match append::<D>(stream, live.version, tools, events, why).await {
+        Ok(commit) => {
+            live.evolve(&commit);
+            (Some(live), Ok(Done { changed: true }))
+        }
+        Err(error) => (live.survives(&error), Err(error.into())),
+    }
+}
+
+impl<D: Decider> Live<D> {
+    /// The state, if it is still what the log holds after `error`.
+    fn survives(self, error: &AppendError) -> Option<Self> {
+        match error {
+            AppendError::Overloaded | AppendError::Refused(AppendRefused::TooLarge { .. }) => Some(self),
+            AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) => None,
+        }
+    }
+}
+
+async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<Live<D>, LogFailure> {
+    let reading = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
+    let history = reading
+        .await
+        .map_err(|error| LogFailure::Storage { doing: "reading a stream".to_owned(), reason: error.to_string() })??;
+    let mut live = Live { state: D::State::default(), version: Version(0) };
+    live.evolve(&history);
+    Ok(live)
+}
+
+async fn append<D: Decider>(
+    stream: StreamId,
+    expected: Version,
+    tools: &Tools,
+    events: Vec<D::Event>,
+    circumstances: Circumstances,
+) -> Result<Commit, AppendError> {
+    let named = |event: D::Event| NewEvent { id: EventId(tools.surroundings.uuid()), event: event.into() };
+    let events = events.into_iter().map(named).collect();
+    tools.writer.append(Append { stream, expected, circumstances, events }).await
+}
+
+impl<R> From<AppendError> for CommandError<R> {
+    fn from(error: AppendError) -> Self {
+        match error {
+            // A conflict means that the state was old: nothing was done, and the next try will see the new one.
+            AppendError::Overloaded | AppendError::Refused(AppendRefused::Conflict { .. }) => Self::Overloaded,
+            AppendError::Refused(AppendRefused::TooLarge { bytes }) => Self::TooLarge { bytes },
+            AppendError::Log(failure) => failure.into(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The poller: brings image tasks to a vendor, asks how they are, and takes the results home.
+//!
+//! What is to be done next follows from the recorded stage alone (`next_step`), so a restart resumes every unfinished
+//! task, and a call to a vendor is announced in the log before it is made (DESIGN 4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::aggregate::Outcome;
+use super::error::CommandError;
+use super::reactor::{Next, Reactor};
+use super::system::Dispatch;
+use super::{Actor, Circumstances};
+use crate::clock::Surroundings;
+use crate::domain::ids::TaskId;
+use crate::domain::task::{
+    Failure, Stage, Task, TaskCommand, TaskRecord, TaskRejection, VendorKey, VendorReference, Work,
+};
+use crate::domain::value::{Text, Timestamp};
+use crate::events::stream::Position;
+use crate::projections::ReadModels;
+use crate::projections::task::TaskEntry;
+use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+
+/// How long a task rests between two questions to a vendor that gives no hints.
+const POLL_PAUSE: Duration = Duration::from_secs(2);
+/// How long a task rests after something went wrong that may be better soon.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// The reactor that works off image tasks at one vendor.
+#[derive(Clone)]
+pub struct ImagePoller {
+    dispatch: Dispatch,
+    models: ReadModels,
+    surroundings: Surroundings,
+    vendor: Arc<dyn Vendor>,
+    /// How long a task may take from its submission.
+    deadline: Duration,
+    changes: tokio::sync::watch::Receiver<Position>,
+}
+
+/// What is to be done next for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// Bring it to the vendor.
+    Submit,
+    /// A call to the vendor was announced, its outcome was not recorded, and a repetition would be a second job.
+    GiveUpUnknown,
+    /// Ask the vendor how it is.
+    Poll { reference: VendorReference },
+    /// It took too long.
+    Expire,
+    /// It has ended.
+    Nothing,
+}
+
+fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, vendor_honours_keys: bool) -> Step {
+    match &record.stage {
+        Stage::Completed { .. } | Stage::Failed { .. } => Step::Nothing,
+        _ if now.since(record.created_at) >= deadline => Step::Expire,
+        Stage::Waiting { .. } => Step::Submit,
+        Stage::Submitting { .. } if vendor_honours_keys => Step::Submit,
+        Stage::Submitting { .. } => Step::GiveUpUnknown,
+        Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
+    }
+}
+
+impl ImagePoller {
+    /// A poller of `vendor`; `deadline` ends a task as failed.
+    #[must_use]
+    pub fn new(
+        dispatch: Dispatch,
+        models: ReadModels,
+        surroundings: Surroundings,
+        vendor: Arc<dyn Vendor>,
+        deadline: Duration,
+    ) -> Self {
+        let changes = models.task_changes();
+        Self { dispatch, models, surroundings, vendor, deadline, changes }
+    }
+
+    async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        let (key, repeatable) = (VendorKey::recorded(task.to_string()), self.vendor.honours_keys());
+        if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
+            return Next::After(RETRY_PAUSE);
+        }
+        let work: Work = entry.record.submission.work.clone();
+        match self.vendor.submit(Job { task, key, work }).await {
+            Ok(reference) => self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await,
+            Err(error) => self.submission_failed(task, entry, error, repeatable).await,
+        }
+    }
+
+    async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError, repeatable: bool) -> Next {
+        let message = Text::recorded(error.message);
+        match error.kind {
+            ErrorKind::Refused => {
+                let failure = Failure { code: Text::recorded("vendor_refused".to_owned()), message };
+                self.then(task, entry, TaskCommand::RecordRefusal { failure }).await
+            }
+            ErrorKind::Unreached | ErrorKind::Busy => Next::After(error.retry_after.unwrap_or(RETRY_PAUSE)),
+            ErrorKind::Unknown => {
+                let unknown = TaskCommand::RecordUnknown { reason: message, repeatable };
+                if self.record(task, entry, unknown).await.is_ok() { Next::After(RETRY_PAUSE) } else { Next::WhenDue }
+            }
+        }
+    }
+
+    async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
+        match self.vendor.poll(reference).await {
+            Ok(Progress::Running) => Next::After(POLL_PAUSE),
+            Ok(Progress::Done(results)) => self.then(task, entry, TaskCommand::Complete { results }).await,
+            Ok(Progress::Failed(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
+            Ok(Progress::Forgotten) => self.then(task, entry, TaskCommand::RecordForgotten).await,
+            Err(error) => {
+                tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "poll failed");
+                Next::After(error.retry_after.unwrap_or(RETRY_PAUSE))
+            }
+        }
+    }
+
+    /// Records and goes on at once; after a failure to record, later.
+    async fn then(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
+        match self.record(task, entry, command).await {
+            // The task has moved on meanwhile: look again.
+            Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => Next::WhenDue,
+            Err(error) => {
+                tracing::warn!(%task, %error, "could not record what became of a task");
+                Next::After(RETRY_PAUSE)
+            }
+        }
+    }
+
+    async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
+        let (causation, at) = (Some(entry.last_event), self.surroundings.now());
+        self.dispatch.task(task, command, Circumstances { actor: Actor::System, request: None, causation, at }).await
+    }
+}
+
+impl Reactor for ImagePoller {
+    type Key = TaskId;
+    type Work = (TaskId, TaskEntry);
+    const NAME: &'static str = "image-poller";
+
+    fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
+        let models = self.models.read();
+        let unfinished = models.tasks.unfinished().filter(|(id, _)| take(id, self.vendor.name()));
+        unfinished.map(|(id, entry)| (id, (id, entry.clone()))).collect()
+    }
+
+    async fn act(&self, (task, entry): Self::Work) -> Next {
+        match next_step(&entry.record, self.surroundings.now(), self.deadline, self.vendor.honours_keys()) {
+            Step::Nothing => Next::WhenDue,
+            Step::Submit => self.submit(task, &entry).await,
+            Step::Poll { reference } => self.poll(task, &entry, &reference).await,
+            Step::GiveUpUnknown => {
+                let reason =
+                    "the service stopped while it submitted the task, and the vendor cannot tell whether it arrived";
+                let unknown =
+                    TaskCommand::RecordUnknown { reason: Text::recorded(reason.to_owned()), repeatable: false };
+                self.then(task, &entry, unknown).await
+            }
+            Step::Expire => {
+                let message = format!("not finished within {} seconds", self.deadline.as_secs());
+                let (code, message) = (Text::recorded("deadline_exceeded".to_owned()), Text::recorded(message));
+                self.then(task, &entry, TaskCommand::Fail { failure: Failure { code, message } }).await
+            }
+        }
+    }
+
+    async fn changed(&mut self) -> bool {
+        let moved = self.vendor.moved();
+        tokio::select! {
+            _ = self.changes.changed() => false,
+            () = moved.notified() => true,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Reactors: what carries recorded events on to the outside, and comes back with commands.
+//!
+//! A reactor is a reconciler. Woken by a change or by a timer, it reads from a projection what is due, acts, and records
+//! what came of it. It keeps nothing that it could not forget: killed at any instruction, it finds the same work again.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use actix::dev::SendError;
+use actix::prelude::*;
+
+use crate::clock::{Place, Surroundings};
+
+/// How often a reactor looks without being woken.
+const TICK: Duration = Duration::from_millis(250);
+/// How long work rests whose attempt died.
+const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
+
+/// When to look at a piece of work again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// When the projection says that it is due.
+    WhenDue,
+    /// Not before this time has passed, unless the reactor is hinted.
+    After(Duration),
+}
+
+/// One kind of work that is found in a projection and done outside.
+pub trait Reactor: Clone + Send + Unpin + 'static {
+    /// What names a piece of work; the same work has the same key until it is done.
+    type Key: Clone + Eq + Hash + Send + Unpin + 'static;
+    /// A piece of work, with all that is needed to do it.
+    type Work: Send + 'static;
+    /// Its name in logs.
+    const NAME: &'static str;
+
+    /// What is due now, most urgent first: of all that is due, what `take` takes. `take` is told the key and the lane: no
+    /// lane gets more than [`ReactorOptions::lane`] places, so that one slow receiver never delays another.
+    fn due(&self, take: &mut dyn FnMut(&Self::Key, &str) -> bool) -> Vec<(Self::Key, Self::Work)>;
+
+    /// Does one piece of work and records what came of it.
+    fn act(&self, work: Self::Work) -> impl Future<Output = Next> + Send;
+
+    /// Ends when there may be something new. `true` means: forget all rests, what was waited for may have happened.
+    fn changed(&mut self) -> impl Future<Output = bool> + Send;
+}
+
+/// Bounds of a reactor.
+#[derive(Debug, Clone, Copy)]
+pub struct ReactorOptions {
+    /// How many pieces of work may be under way.
+    pub concurrency: usize,
+    /// How many of them in one lane.
+    pub lane: usize,
+}
+
+/// The actor around a [`Reactor`].
+pub struct ReactorActor<R: Reactor> {
+    reactor: R,
+    options: ReactorOptions,
+    surroundings: Surroundings,
+    /// What is being done, and in which lane.
+    under_way: HashMap<R::Key, String>,
+    lanes: HashMap<String, usize>,
+    resting: HashMap<R::Key, Instant>,
+}
+
+/// Look for work.
+#[derive(Debug, Clone, Copy)]
+struct Wake {
+    hinted: bool,
+}
+
+impl Message for Wake {
+    type Result = ();
+}
+
+/// Starts a reactor on the current arbiter, and starts it anew whenever it dies.
+pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surroundings: Surroundings) {
+    let start = {
+        let reactor = reactor.clone();
+        move || ReactorActor::new(reactor.clone(), options, surroundings.clone()).start()
+    };
+    let mut changes = reactor;
+    actix::spawn(async move {
+        let mut address = start();
+        let mut hinted = false;
+        loop {
+            if let Err(SendError::Closed(_)) = address.try_send(Wake { hinted }) {
+                tracing::error!(reactor = R::NAME, "died, starting it anew");
+                address = start();
+                continue;
+            }
+            hinted = tokio::time::timeout(TICK, changes.changed()).await.unwrap_or(false);
+        }
+    });
+}
+
+impl<R: Reactor> ReactorActor<R> {
+    fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
+        let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { reactor, options, surroundings, under_way, lanes, resting }
+    }
+
+    fn start_due(&mut self, context: &mut Context<Self>) {
+        self.resting.retain(|_, until| *until > Instant::now());
+        let Self { reactor, options, under_way, lanes, resting, .. } = self;
+        let due = reactor.due(&mut |key, lane| {
+            if under_way.len() >= options.concurrency || under_way.contains_key(key) || resting.contains_key(key) {
+                return false;
+            }
+            let places = lanes.entry(lane.to_owned()).or_default();
+            let free = *places < options.lane;
+            if free {
+                *places += 1;
+                under_way.insert(key.clone(), lane.to_owned());
+            }
+            free
+        });
+        for (key, work) in due {
+            self.start_one(context, key, work);
+        }
+    }
+
+    fn finish(&mut self, key: &R::Key) {
+        let Some(lane) = self.under_way.remove(key) else { return };
+        let left = self.lanes.get(&lane).map_or(0, |places| places - 1);
+        if left == 0 {
+            self.lanes.remove(&lane);
+        } else {
+            self.lanes.insert(lane, left);
+        }
+    }
+
+    fn start_one(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
+        let (reactor, surroundings) = (self.reactor.clone(), self.surroundings.clone());
+        // A task of its own, so that a panic in it is an answer here and not the end of the actor.
+        let working = actix::spawn(async move {
+            surroundings.reach(Place::Reactor, R::NAME);
+            reactor.act(work).await
+        });
+        let finished = working.into_actor(self).map(move |next, actor, context| {
+            actor.finish(&key);
+            let rest = match next {
+                Ok(Next::WhenDue) => None,
+                Ok(Next::After(rest)) => Some(rest),
+                Err(panic) => {
+                    tracing::error!(reactor = R::NAME, %panic, "an attempt died");
+                    Some(REST_AFTER_PANIC)
+                }
+            };
+            if let Some(rest) = rest {
+                actor.resting.insert(key, Instant::now() + rest);
+            }
+            actor.start_due(context);
+        });
+        context.spawn(finished);
+    }
+}
+
+impl<R: Reactor> Actor for ReactorActor<R> {
+    type Context = Context<Self>;
+}
+
+impl<R: Reactor> Handler<Wake> for ReactorActor<R> {
+    type Result = ();
+
+    fn handle(&mut self, wake: Wake, context: &mut Context<Self>) {
+        if wake.hinted {
+            self.resting.clear();
+        }
+        self.start_due(context);
+    }
+}

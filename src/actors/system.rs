@@ -1,0 +1,170 @@
+//! All actors together: how they are started, and the one way in for commands.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use actix::prelude::*;
+use tokio::sync::oneshot;
+
+use super::Circumstances;
+use super::aggregate::{Outcome, Tools};
+use super::error::CommandError;
+use super::projector::Projector;
+use super::router::{CountLive, Route, Router, RouterOptions};
+use super::writer::Writer;
+use crate::clock::Surroundings;
+use crate::domain::decider::Decider;
+use crate::domain::delivery::{Delivery, DeliveryCommand};
+use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, TaskId, TokenId, UserId};
+use crate::domain::node::{Node, NodeCommand};
+use crate::domain::publisher::{Publisher, PublisherCommand};
+use crate::domain::task::{Task, TaskCommand};
+use crate::domain::token::{Token, TokenCommand};
+use crate::domain::user::{User, UserCommand};
+use crate::events::log::EventLog;
+use crate::events::stream::StreamId;
+use crate::projections::ReadModels;
+
+pub use super::aggregate::Done;
+
+/// The one way in for commands. Cheap to clone.
+#[derive(Clone)]
+pub struct Dispatch {
+    users: Addr<Router<User>>,
+    publishers: Addr<Router<Publisher>>,
+    tokens: Addr<Router<Token>>,
+    nodes: Addr<Router<Node>>,
+    tasks: Addr<Router<Task>>,
+    deliveries: Addr<Router<Delivery>>,
+}
+
+/// Bounds of the actors.
+#[derive(Debug, Clone, Copy)]
+pub struct ActorOptions {
+    /// How many appends may wait for the writer.
+    pub writer_queue: usize,
+    pub router: RouterOptions,
+}
+
+/// What is left to hold while the actors run.
+pub struct Actors {
+    pub dispatch: Dispatch,
+    arbiter: Arbiter,
+    writer: JoinHandle<()>,
+}
+
+impl Actors {
+    /// Starts the writer and the routers. The routers share one arbiter with all aggregates, so that a command changes
+    /// threads only twice: to the writer and back.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        log: Arc<dyn EventLog>,
+        models: ReadModels,
+        surroundings: Surroundings,
+        options: ActorOptions,
+    ) -> std::io::Result<Self> {
+        let (writer, courier, thread) = Writer::start(Arc::clone(&log), Projector::new(models), options.writer_queue)?;
+        let arbiter = Arbiter::new();
+        arbiter.spawn(courier.run());
+        let tools = Tools { log, writer, surroundings };
+        let dispatch = Dispatch {
+            users: start_router(&arbiter, &tools, options.router),
+            publishers: start_router(&arbiter, &tools, options.router),
+            tokens: start_router(&arbiter, &tools, options.router),
+            nodes: start_router(&arbiter, &tools, options.router),
+            tasks: start_router(&arbiter, &tools, options.router),
+            deliveries: start_router(&arbiter, &tools, options.router),
+        };
+        Ok(Self { dispatch, arbiter, writer: thread })
+    }
+
+    /// Lets the actors go, then waits until the writer has written what it had. Blocks.
+    pub fn stop(self) {
+        drop(self.dispatch);
+        self.arbiter.stop();
+        if self.arbiter.join().is_err() | self.writer.join().is_err() {
+            tracing::error!("an actor thread had died");
+        }
+    }
+}
+
+fn start_router<D: Decider>(arbiter: &Arbiter, tools: &Tools, options: RouterOptions) -> Addr<Router<D>> {
+    let tools = tools.clone();
+    Router::start_in_arbiter(&arbiter.handle(), move |_| Router::new(tools, options))
+}
+
+impl Dispatch {
+    /// Asks a user.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn user(&self, id: UserId, command: UserCommand, why: Circumstances) -> Outcome<User> {
+        send(&self.users, StreamId::from(&id), command, why).await
+    }
+
+    /// Asks a publisher.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn publisher(
+        &self,
+        id: &PublisherId,
+        command: PublisherCommand,
+        why: Circumstances,
+    ) -> Outcome<Publisher> {
+        send(&self.publishers, StreamId::from(id), command, why).await
+    }
+
+    /// Asks a token.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn token(&self, id: TokenId, command: TokenCommand, why: Circumstances) -> Outcome<Token> {
+        send(&self.tokens, StreamId::from(&id), command, why).await
+    }
+
+    /// Asks a node.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn node(&self, key: &NodeKey, command: NodeCommand, why: Circumstances) -> Outcome<Node> {
+        send(&self.nodes, StreamId::from(key), command, why).await
+    }
+
+    /// Asks a task.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn task(&self, id: TaskId, command: TaskCommand, why: Circumstances) -> Outcome<Task> {
+        send(&self.tasks, StreamId::from(&id), command, why).await
+    }
+
+    /// Asks a delivery.
+    ///
+    /// # Errors
+    /// The rejection, or why the command was not carried out.
+    pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: Circumstances) -> Outcome<Delivery> {
+        send(&self.deliveries, StreamId::from(&id), command, why).await
+    }
+
+    /// How many publishers are live as actors.
+    pub async fn live_publishers(&self) -> usize {
+        self.publishers.send(CountLive).await.unwrap_or(0)
+    }
+}
+
+async fn send<D: Decider>(
+    router: &Addr<Router<D>>,
+    stream: StreamId,
+    command: D::Command,
+    why: Circumstances,
+) -> Outcome<D> {
+    let (reply, answered) = oneshot::channel();
+    match router.try_send(Route { stream, command, why, reply }) {
+        Ok(()) => answered.await.map_err(|_| CommandError::Interrupted)?,
+        Err(SendError::Full(_)) => Err(CommandError::Overloaded),
+        Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
+    }
+}
