@@ -1,0 +1,117 @@
+//! What handlers answer with when all went well.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, LOCATION, TryIntoHeaderValue, VARY,
+};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+
+use super::conditional;
+use super::error::Problem;
+
+/// Bodies below this many bytes are not worth compressing.
+pub const COMPRESSED_FROM: usize = 1024;
+
+/// Keeps a body from being compressed; the frame takes the header off again.
+#[must_use]
+pub fn identity() -> (HeaderName, HeaderValue) {
+    (CONTENT_ENCODING, HeaderValue::from_static("identity"))
+}
+
+/// An answer, complete but for what all answers have.
+pub struct Answer {
+    status: StatusCode,
+    content: Content,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+enum Content {
+    Json(Vec<u8>),
+    Text(String),
+    Empty,
+    Ready(HttpResponse),
+}
+
+impl Answer {
+    /// 200 with a JSON body.
+    ///
+    /// # Errors
+    /// When the body cannot be written as JSON, which is a fault of ours.
+    pub fn ok(body: &impl Serialize) -> Result<Self, Problem> {
+        Self::json(StatusCode::OK, body)
+    }
+
+    /// 201 with a JSON body.
+    ///
+    /// # Errors
+    /// When the body cannot be written as JSON, which is a fault of ours.
+    pub fn created(body: &impl Serialize) -> Result<Self, Problem> {
+        Self::json(StatusCode::CREATED, body)
+    }
+
+    fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, Problem> {
+        let bytes = serde_json::to_vec(body).map_err(Problem::internal)?;
+        Ok(Self { status, content: Content::Json(bytes), headers: Vec::new() })
+    }
+
+    /// 200 with plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { status: StatusCode::OK, content: Content::Text(text.into()), headers: Vec::new() }
+    }
+
+    /// 302 to another place.
+    ///
+    /// # Errors
+    /// When the place cannot stand in a header.
+    pub fn found_at(location: String) -> Result<Self, Problem> {
+        Self { status: StatusCode::FOUND, content: Content::Empty, headers: Vec::new() }.with(LOCATION, location)
+    }
+
+    /// A response that a handler built itself.
+    #[must_use]
+    pub fn ready(response: HttpResponse) -> Self {
+        Self { status: response.status(), content: Content::Ready(response), headers: Vec::new() }
+    }
+
+    /// The same with one more header.
+    ///
+    /// # Errors
+    /// When the value cannot stand in a header.
+    pub fn with(mut self, name: HeaderName, value: impl TryIntoHeaderValue) -> Result<Self, Problem> {
+        let value = value.try_into_value().map_err(|_| Problem::internal(format!("{name} cannot have this value")))?;
+        self.headers.push((name, value));
+        Ok(self)
+    }
+
+    /// The response. JSON that was asked for with GET gets a strong tag, and is not sent to callers who have it already.
+    #[must_use]
+    pub fn respond(self, request: &HttpRequest) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status);
+        for header in self.headers {
+            response.append_header(header);
+        }
+        match self.content {
+            Content::Ready(ready) => ready,
+            Content::Empty => response.finish(),
+            Content::Text(text) => {
+                response.content_type("text/plain; charset=utf-8").insert_header(identity()).body(text)
+            }
+            Content::Json(body) => {
+                if request.method().is_safe() && self.status == StatusCode::OK {
+                    let tag = conditional::tag_of(&body);
+                    let current = conditional::is_current(request.headers(), &tag);
+                    response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
+                    response.append_header((VARY, "authorization"));
+                    if current {
+                        return response.status(StatusCode::NOT_MODIFIED).finish();
+                    }
+                }
+                if body.len() < COMPRESSED_FROM {
+                    response.insert_header(identity());
+                }
+                response.content_type("application/json").body(body)
+            }
+        }
+    }
+}

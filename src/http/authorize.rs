@@ -1,0 +1,183 @@
+//! Who is asking: bearer tokens, and what their bearer is to the thing that a request is about (contract 3).
+
+use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use subtle::ConstantTimeEq;
+
+use super::error::Problem;
+use super::server::AdminCredential;
+use crate::actors::Actor;
+use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::policy::Standing;
+use crate::domain::publisher::{MemberRole, PublisherProfile};
+use crate::domain::secret;
+use crate::domain::token::TokenSubject;
+use crate::domain::user::UserProfile;
+use crate::projections::ReadModels;
+
+/// Who presented the credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// No credentials were presented.
+    Anonymous,
+    /// A user, by a user token or the bootstrap token.
+    User(UserProfile),
+    /// A personal access token of a publisher.
+    Token { id: TokenId, publisher: PublisherId },
+}
+
+impl Identity {
+    /// As whom the events of the request are recorded.
+    #[must_use]
+    pub fn actor(&self) -> Option<Actor> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(profile) => Some(Actor::User(profile.id)),
+            Self::Token { id, .. } => Some(Actor::Token(*id)),
+        }
+    }
+
+    /// The user, if it is one.
+    #[must_use]
+    pub fn user(&self) -> Option<&UserProfile> {
+        if let Self::User(profile) = self { Some(profile) } else { None }
+    }
+
+    /// Whether this is an administrator.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.user().is_some_and(|profile| profile.is_admin)
+    }
+
+    /// What it is to a publisher, or to the service as a whole where no publisher is concerned.
+    #[must_use]
+    pub fn standing(&self, publisher: Option<&PublisherProfile>) -> Standing {
+        match self {
+            Self::Anonymous => Standing::Anonymous,
+            Self::User(profile) if profile.is_admin => Standing::Admin,
+            Self::User(profile) => match publisher.and_then(|publisher| publisher.role_of(profile.id)) {
+                Some(MemberRole::Owner) => Standing::Owner,
+                Some(MemberRole::Member) => Standing::Member,
+                None => Standing::User,
+            },
+            Self::Token { publisher: own, .. } if publisher.is_some_and(|concerned| concerned.id == *own) => {
+                Standing::OwnToken
+            }
+            Self::Token { .. } => Standing::OtherToken,
+        }
+    }
+}
+
+/// The secret in the Authorization header; `None` when there is no such header.
+///
+/// # Errors
+/// When the header is there and holds anything but one bearer token.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut presented = headers.get_all(AUTHORIZATION);
+    let Some(value) = presented.next() else { return Ok(None) };
+    let text = value.to_str().ok().filter(|_| presented.next().is_none());
+    let token = text.and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    match token.map(|(_, token)| token.trim()) {
+        Some(token) if !token.is_empty() && !token.contains(char::is_whitespace) => Ok(Some(token)),
+        _ => Err(bad_credentials()),
+    }
+}
+
+/// Whom a presented secret speaks for. The bootstrap token may have any form, so it is compared first, in constant time.
+///
+/// # Errors
+/// When nobody knows the secret.
+pub fn identify(secret: &str, admin: &AdminCredential, models: &ReadModels) -> Result<Identity, Problem> {
+    let hash = secret::hash(secret);
+    if bool::from(hash.0.ct_eq(&admin.secret_hash.0)) {
+        return user(admin.user, models);
+    }
+    if secret::recognise(secret).is_none() {
+        return Err(bad_credentials());
+    }
+    let subject = models.read().tokens.by_secret(&hash).map(|grant| (grant.id, grant.subject.clone()));
+    match subject {
+        Some((_, TokenSubject::User(id))) => user(id, models),
+        Some((id, TokenSubject::Publisher { publisher, .. })) => Ok(Identity::Token { id, publisher }),
+        None => Err(bad_credentials()),
+    }
+}
+
+fn user(id: UserId, models: &ReadModels) -> Result<Identity, Problem> {
+    models.read().users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
+}
+
+/// Nobody is asking, and somebody must.
+#[must_use]
+pub fn no_credentials() -> Problem {
+    Problem::unauthorized("a bearer token is needed in the Authorization header", "Bearer")
+}
+
+fn bad_credentials() -> Problem {
+    Problem::unauthorized("the credentials are not valid", "Bearer error=\"invalid_token\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::publisher::PublisherFields;
+    use crate::domain::value::Timestamp;
+    use actix_web::http::header::HeaderValue;
+    use uuid::Uuid;
+
+    fn bearer_of(values: &[&'static str]) -> Result<Option<String>, ()> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_static(value));
+        }
+        bearer(&headers).map(|token| token.map(str::to_owned)).map_err(|_| ())
+    }
+
+    #[test]
+    fn the_scheme_may_be_written_in_any_case() {
+        for good in ["Bearer abc", "bearer abc", "BEARER   abc "] {
+            assert_eq!(bearer_of(&[good]), Ok(Some("abc".to_owned())), "{good}");
+        }
+        assert_eq!(bearer_of(&[]), Ok(None));
+    }
+
+    #[test]
+    fn anything_else_in_the_header_is_refused() {
+        for bad in ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer\tabc"] {
+            assert_eq!(bearer_of(&[bad]), Err(()), "{bad}");
+        }
+        assert_eq!(bearer_of(&["Bearer a", "Bearer a"]), Err(()));
+    }
+
+    #[test]
+    fn standing_follows_role_and_token() {
+        let person = |n: u128, is_admin| {
+            let id = UserId(Uuid::from_u128(n));
+            Identity::User(UserProfile { id, email: None, name: None, is_admin, is_approved: false })
+        };
+        let token = |publisher| {
+            let publisher = PublisherId::parse(publisher).unwrap();
+            Identity::Token { id: TokenId(Uuid::nil()), publisher }
+        };
+        let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
+        let acme = PublisherProfile {
+            id: PublisherId::parse("acme").unwrap(),
+            fields: PublisherFields::default(),
+            members: vec![role(1, MemberRole::Owner), role(2, MemberRole::Member)],
+            created_at: Timestamp::from_micros(0),
+        };
+        let standings = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
+            .map(|identity| (identity.standing(Some(&acme)), identity.standing(None)));
+        assert_eq!(
+            standings,
+            [
+                (Standing::Owner, Standing::User),
+                (Standing::Member, Standing::User),
+                (Standing::User, Standing::User),
+                (Standing::Admin, Standing::Admin),
+                (Standing::OwnToken, Standing::OtherToken),
+            ]
+        );
+        assert_eq!(token("other").standing(Some(&acme)), Standing::OtherToken);
+        assert_eq!(Identity::Anonymous.standing(Some(&acme)), Standing::Anonymous);
+    }
+}

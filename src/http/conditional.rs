@@ -1,0 +1,73 @@
+//! Entity tags: making strong ones, and telling whether a caller has the current one already (RFC 9110, 13.1).
+//!
+//! A compressed body is another representation, so it may not carry the same strong tag. The tag is made of the plain bytes
+//! here; where a response is compressed on its way out, [`for_encoding`] appends the encoding's name inside the quotes, and
+//! [`is_current`] looks through it.
+
+use actix_web::http::header::{HeaderMap, IF_NONE_MATCH};
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::value::Digest;
+
+/// The codings that compression may use.
+const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
+
+/// The strong tag of these bytes: the first half of their SHA-256.
+#[must_use]
+pub fn tag_of(bytes: &[u8]) -> String {
+    let mut digest = Digest(Sha256::digest(bytes).into()).to_string();
+    digest.truncate(32);
+    format!("\"{digest}\"")
+}
+
+/// The tag of the same content in an encoding; `None` when the tag is weak or the encoding changes nothing.
+#[must_use]
+pub fn for_encoding(tag: &str, encoding: &str) -> Option<String> {
+    let opaque = tag.strip_prefix('"')?.strip_suffix('"')?;
+    ENCODINGS.contains(&encoding).then(|| format!("\"{opaque}-{encoding}\""))
+}
+
+/// Whether `If-None-Match` names the current tag: then the answer is 304. Compares weakly, as it must.
+#[must_use]
+pub fn is_current(headers: &HeaderMap, tag: &str) -> bool {
+    let named = headers.get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
+    named.flat_map(|value| value.split(',')).map(str::trim).any(|candidate| {
+        let opaque = candidate.strip_prefix("W/").unwrap_or(candidate);
+        candidate == "*" || opaque == tag || ENCODINGS.iter().any(|e| for_encoding(tag, e).as_deref() == Some(opaque))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::HeaderValue;
+
+    fn current(value: &'static str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_NONE_MATCH, HeaderValue::from_static(value));
+        is_current(&headers, "\"a\"")
+    }
+
+    #[test]
+    fn a_known_tag_is_found_among_others_weak_or_compressed() {
+        for known in ["\"a\"", "\"b\", \"a\"", "W/\"a\"", "*", "\"a-gzip\"", "\"b\",\"a-br\""] {
+            assert!(current(known), "{known}");
+        }
+        for unknown in ["\"b\"", "a", "\"a-zip\"", "", "\"a\"x"] {
+            assert!(!current(unknown), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn each_encoding_has_its_own_strong_tag() {
+        assert_eq!(for_encoding("\"a\"", "gzip").as_deref(), Some("\"a-gzip\""));
+        assert_eq!(for_encoding("\"a\"", "identity"), None);
+        assert_eq!(for_encoding("W/\"a\"", "gzip"), None);
+    }
+
+    #[test]
+    fn different_bytes_have_different_tags() {
+        assert_ne!(tag_of(b"a"), tag_of(b"b"));
+        assert_eq!(tag_of(b"a").len(), 34);
+    }
+}

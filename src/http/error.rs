@@ -1,0 +1,343 @@
+//! Every failure in one shape: `application/problem+json` (RFC 9457; contract 2). One table holds code, status and title.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+
+use super::answer::{COMPRESSED_FROM, identity};
+use super::fields::Fault;
+use crate::actors::error::CommandError;
+use crate::domain::node::NodeRejection;
+use crate::domain::publisher::PublisherRejection;
+use crate::domain::task::TaskRejection;
+use crate::domain::token::TokenRejection;
+use crate::domain::user::UserRejection;
+use crate::projections::ReadFailure;
+
+/// Declares the table of errors.
+macro_rules! codes {
+    ($($variant:ident = $code:literal, $status:literal, $title:literal;)+) => {
+        /// What went wrong, as a program can tell it: stable, one status each.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code { $($variant),+ }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The stable name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The HTTP status that goes with it.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// The same for every occurrence.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedRequest    = "malformed_request",      400, "The request is malformed";
+    InvalidInput        = "invalid_input",          400, "The input is not valid";
+    MalformedBody       = "malformed_body",         400, "The body is not valid JSON";
+    Unauthorized        = "unauthorized",           401, "Credentials are needed";
+    Forbidden           = "forbidden",              403, "This is not allowed";
+    ApprovalRequired    = "approval_required",      403, "The account is not approved";
+    NotFound            = "not_found",              404, "There is no such thing";
+    MethodNotAllowed    = "method_not_allowed",     405, "The method is not allowed here";
+    NotAcceptable       = "not_acceptable",         406, "No acceptable form of the answer exists";
+    RequestTimeout      = "request_timeout",        408, "The request took too long to arrive";
+    AlreadyExists       = "already_exists",         409, "It exists already";
+    Conflict            = "conflict",               409, "The state does not allow it";
+    PayloadTooLarge     = "payload_too_large",      413, "The body is too large";
+    UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
+    RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
+    TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
+    HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
+    Internal            = "internal_error",         500, "The service failed";
+    Overloaded          = "overloaded",             503, "The service is busy";
+    ReadOnly            = "read_only",              503, "The service takes no changes";
+    NotReady            = "not_ready",              503, "The service is not ready";
+}
+
+/// The media type of every error.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A failure on its way to the caller. Its detail is written for callers: nothing of the inside is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    code: Code,
+    detail: String,
+    faults: Vec<Fault>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
+}
+
+/// The body of an error.
+#[derive(Serialize)]
+struct Shape<'p> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: &'p str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instance: &'p str,
+    error: &'static str,
+    message: &'p str,
+    details: Vec<String>,
+    #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
+    errors: &'p [Fault],
+}
+
+impl Problem {
+    /// A failure with a sentence for the caller.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), faults: Vec::new(), header: None }
+    }
+
+    /// Fields of the input are wrong: all of them.
+    #[must_use]
+    pub fn invalid(faults: Vec<Fault>) -> Self {
+        let told: Vec<_> = faults.iter().take(3).map(Fault::to_string).collect();
+        let more = faults.len() - told.len();
+        let detail = if more > 0 { format!("{}; and {more} more", told.join("; ")) } else { told.join("; ") };
+        Self { faults, ..Self::new(Code::InvalidInput, detail) }
+    }
+
+    /// There is no such thing.
+    #[must_use]
+    pub fn not_found(what: &str) -> Self {
+        Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// Nobody, or nobody known, is asking.
+    #[must_use]
+    pub fn unauthorized(detail: &str, challenge: &'static str) -> Self {
+        Self::new(Code::Unauthorized, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    }
+
+    /// The service failed. The reason goes to the log, not to the caller.
+    pub fn internal(reason: impl fmt::Display) -> Self {
+        tracing::error!(%reason, "a request failed inside");
+        Self::new(Code::Internal, "the service failed; the request id finds the reason in its log")
+    }
+
+    /// The service is busy: nothing was done.
+    #[must_use]
+    pub fn overloaded() -> Self {
+        Self::new(Code::Overloaded, "the service is busy and did nothing; try again soon").retry_after(1)
+    }
+
+    /// The method is not served at this path; `allow` lists those that are.
+    #[must_use]
+    pub fn method_not_allowed(allow: &str) -> Self {
+        let problem = Self::new(Code::MethodNotAllowed, format!("this path answers {allow}"));
+        match HeaderValue::from_str(allow) {
+            Ok(allow) => problem.with(ALLOW, allow),
+            Err(_) => problem,
+        }
+    }
+
+    /// The problem for a bare status, as the framework makes them: the first of the table that has it.
+    #[must_use]
+    pub fn of_status(status: StatusCode) -> Self {
+        let fallback = if status.is_client_error() { Code::MalformedRequest } else { Code::Internal };
+        let code = Code::ALL.iter().copied().find(|code| code.status() == status.as_u16()).unwrap_or(fallback);
+        Self::new(code, code.title())
+    }
+
+    /// Tells the caller to come back after some seconds.
+    #[must_use]
+    pub fn retry_after(self, seconds: u32) -> Self {
+        self.with(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The same with a header of its own.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some(Box::new((name, value)));
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The response; `instance` is the path of the request.
+    #[must_use]
+    pub fn respond(&self, instance: &str) -> HttpResponse {
+        let shape = Shape {
+            r#type: format!("urn:mediary:error:{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.status(),
+            detail: &self.detail,
+            instance,
+            error: self.code.as_str(),
+            message: &self.detail,
+            details: self.faults.iter().map(Fault::to_string).collect(),
+            errors: &self.faults,
+        };
+        let mut response = HttpResponse::build(self.status_code());
+        response.content_type(PROBLEM_JSON);
+        if let Some(header) = &self.header {
+            response.insert_header(*header.clone());
+        }
+        let body = serde_json::to_vec(&shape).unwrap_or_default();
+        if body.len() < COMPRESSED_FROM {
+            response.insert_header(identity());
+        }
+        response.body(body)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        self.respond("")
+    }
+}
+
+impl<R: Into<Self>> From<CommandError<R>> for Problem {
+    fn from(error: CommandError<R>) -> Self {
+        match error {
+            CommandError::Rejected(rejection) => rejection.into(),
+            CommandError::TooLarge { .. } => {
+                Self::new(Code::PayloadTooLarge, "all fields together are larger than one change may be")
+            }
+            CommandError::Overloaded => Self::overloaded(),
+            CommandError::ReadOnly { .. } => {
+                Self::new(Code::ReadOnly, "the service takes no changes until its operator has healed it")
+                    .retry_after(60)
+            }
+            CommandError::Failed { reason } => Self::internal(reason),
+            CommandError::Interrupted => Self::internal("an actor died while it worked on the command"),
+        }
+    }
+}
+
+impl From<ReadFailure> for Problem {
+    fn from(failure: ReadFailure) -> Self {
+        Self::internal(failure)
+    }
+}
+
+impl From<UserRejection> for Problem {
+    fn from(UserRejection::AlreadyExists: UserRejection) -> Self {
+        Self::new(Code::AlreadyExists, "a user with this id exists already")
+    }
+}
+
+impl From<PublisherRejection> for Problem {
+    fn from(rejection: PublisherRejection) -> Self {
+        match rejection {
+            PublisherRejection::AlreadyExists => {
+                Self::new(Code::AlreadyExists, "a publisher with this id exists already")
+            }
+            PublisherRejection::NotFound => Self::not_found("publisher"),
+        }
+    }
+}
+
+impl From<TokenRejection> for Problem {
+    fn from(TokenRejection::AlreadyExists: TokenRejection) -> Self {
+        Self::new(Code::AlreadyExists, "a token with this id exists already")
+    }
+}
+
+impl From<NodeRejection> for Problem {
+    fn from(rejection: NodeRejection) -> Self {
+        match rejection {
+            NodeRejection::AlreadyExists { id } => {
+                Self::new(Code::AlreadyExists, format!("the node id {id} is taken, whatever its case"))
+            }
+            NodeRejection::NotFound => Self::not_found("node version"),
+            NodeRejection::VersionExists { number } => {
+                Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
+            }
+        }
+    }
+}
+
+impl From<TaskRejection> for Problem {
+    fn from(rejection: TaskRejection) -> Self {
+        match rejection {
+            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id exists already"),
+            TaskRejection::NotFound => Self::not_found("task"),
+            TaskRejection::WrongStage { status } => {
+                Self::new(Code::Conflict, format!("the task is {}", status.as_str()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_an_error_and_named_once() {
+        for code in Code::ALL {
+            assert!((400..600).contains(&code.status()), "{code:?}");
+            assert_eq!(Code::ALL.iter().filter(|other| other.as_str() == code.as_str()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_bare_status_finds_its_code() {
+        assert_eq!(Problem::of_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
+        assert_eq!(Problem::of_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
+        assert_eq!(Problem::of_status(StatusCode::BAD_GATEWAY).code(), Code::Internal);
+    }
+
+    #[test]
+    fn the_inside_of_a_failure_stays_inside() {
+        let problem = Problem::from(CommandError::<NodeRejection>::Failed { reason: "/secret/path".to_owned() });
+        assert_eq!(problem.code(), Code::Internal);
+        assert!(!problem.to_string().contains("secret"));
+    }
+
+    #[test]
+    fn commands_that_were_not_carried_out_say_when_to_come_back() {
+        for (error, code) in [
+            (CommandError::Overloaded, Code::Overloaded),
+            (CommandError::ReadOnly { reason: "disk full".to_owned() }, Code::ReadOnly),
+        ] {
+            let problem = Problem::from(CommandError::<NodeRejection>::clone(&error));
+            let response = problem.respond("/nodes");
+            assert_eq!((problem.code(), response.status().as_u16()), (code, 503));
+            assert!(response.headers().contains_key(RETRY_AFTER));
+            assert!(!problem.to_string().contains("disk"));
+        }
+        let interrupted = Problem::from(CommandError::<NodeRejection>::Interrupted);
+        assert_eq!(interrupted.code(), Code::Internal);
+    }
+
+    #[test]
+    fn the_detail_names_the_first_faults_and_counts_the_rest() {
+        let faults = (0..5).map(|n| Fault { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
+        assert_eq!(Problem::invalid(faults).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
+    }
+}

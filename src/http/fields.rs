@@ -1,0 +1,315 @@
+//! Reading a JSON body field by field, collecting everything that is wrong with it, so that one answer names it all.
+//!
+//! `null` means absent, unknown fields are ignored (contract 2).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::error::Problem;
+use crate::domain::value::{Invalid, LIST_MAX, Label, Labels};
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Where: a JSON pointer (RFC 6901) into the body, or a slash and the name of a query parameter.
+    pub pointer: String,
+    /// A sentence that goes after the name of the field.
+    pub reason: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = if self.pointer.is_empty() { "the body" } else { &self.pointer };
+        write!(f, "{at} {}", self.reason)
+    }
+}
+
+/// What is wrong with the input so far.
+#[derive(Debug, Default)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Notes a fault.
+    pub fn add(&mut self, pointer: impl Into<String>, reason: impl fmt::Display) {
+        self.0.push(Fault { pointer: pointer.into(), reason: reason.to_string() });
+    }
+
+    /// What was read, if nothing is wrong.
+    ///
+    /// # Errors
+    /// All faults; or a fault of ours, when there is neither a value nor a fault.
+    pub fn settle<T>(self, value: Option<T>) -> Result<T, Problem> {
+        if self.0.is_empty() {
+            value.ok_or_else(|| Problem::internal("input was refused without a fault"))
+        } else {
+            Err(Problem::invalid(self.0))
+        }
+    }
+}
+
+/// Reads a body that must be an object. `read` gives `None` only after it has noted a fault.
+///
+/// # Errors
+/// Every fault that was noted.
+pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Result<T, Problem> {
+    let mut faults = Faults::default();
+    let Some(object) = body.as_object() else {
+        faults.add("", "must be a JSON object");
+        return faults.settle(None);
+    };
+    let value = read(&mut Fields { object, at: String::new(), faults: &mut faults });
+    faults.settle(value)
+}
+
+/// The fields of one object.
+pub struct Fields<'v, 'f> {
+    object: &'v Map<String, Value>,
+    at: String,
+    faults: &'f mut Faults,
+}
+
+impl<'v> Fields<'v, '_> {
+    /// The field as it is; `None` when it is absent.
+    pub fn value(&self, name: &str) -> Option<&'v Value> {
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Notes a fault of a field.
+    pub fn fault(&mut self, name: &str, reason: impl fmt::Display) {
+        self.faults.add(pointer(&self.at, name), reason);
+    }
+
+    /// A value that must have been given; to be used on what one of the readers below gave.
+    pub fn required<T>(&mut self, name: &str, value: Option<T>) -> Option<T> {
+        if value.is_none() && self.value(name).is_none() {
+            self.fault(name, "is required");
+        }
+        value
+    }
+
+    /// Text as it is.
+    pub fn str(&mut self, name: &str) -> Option<&'v str> {
+        let text = self.value(name)?.as_str();
+        if text.is_none() {
+            self.fault(name, "must be a string");
+        }
+        text
+    }
+
+    /// Text that passes a check.
+    pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
+        let text = self.str(name)?;
+        self.checked(name, parse(text))
+    }
+
+    /// Text that must be given and passes a check.
+    pub fn required_text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
+        let value = self.text(name, parse);
+        self.required(name, value)
+    }
+
+    /// True or false.
+    pub fn flag(&mut self, name: &str) -> Option<bool> {
+        let flag = self.value(name)?.as_bool();
+        if flag.is_none() {
+            self.fault(name, "must be true or false");
+        }
+        flag
+    }
+
+    /// A whole number that passes a check; 2.0 is one.
+    pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, Invalid>) -> Option<T> {
+        let number = self.value(name)?.as_number().and_then(whole);
+        let result = number.ok_or_else(|| Invalid::new("must be an integer")).and_then(parse);
+        self.checked(name, result)
+    }
+
+    /// An array of at most `max` entries, each with its index.
+    pub fn array(&mut self, name: &str, max: usize) -> Option<&'v [Value]> {
+        match self.value(name)? {
+            Value::Array(entries) if entries.len() <= max => Some(entries),
+            Value::Array(_) => {
+                self.fault(name, format!("must have at most {max} entries"));
+                None
+            }
+            _ => {
+                self.fault(name, "must be an array");
+                None
+            }
+        }
+    }
+
+    /// An array of short texts.
+    pub fn labels(&mut self, name: &str) -> Option<Labels> {
+        let mut labels = Vec::new();
+        for (index, entry) in self.array(name, LIST_MAX)?.iter().enumerate() {
+            let at = pointer(&pointer(&self.at, name), &index.to_string());
+            match entry.as_str().map(Label::parse) {
+                Some(Ok(label)) => labels.push(label),
+                Some(Err(reason)) => self.faults.add(at, reason),
+                None => self.faults.add(at, "must be a string"),
+            }
+        }
+        self.checked(name, Labels::new(labels))
+    }
+
+    /// An object of its own.
+    pub fn object<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Option<T> {
+        let value = self.value(name)?;
+        self.inside(pointer(&self.at, name), value, read)
+    }
+
+    /// An array of objects, of which every one is read; each entry that cannot be read is a fault.
+    pub fn objects<T>(
+        &mut self,
+        name: &str,
+        max: usize,
+        mut read: impl FnMut(&mut Fields<'v, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let at = pointer(&self.at, name);
+        let entries = self.array(name, max)?.iter().enumerate();
+        let read = entries.map(|(index, entry)| self.inside(pointer(&at, &index.to_string()), entry, &mut read));
+        let read: Vec<Option<T>> = read.collect();
+        read.into_iter().collect()
+    }
+
+    /// An object whose names are the caller's, at most `max` of them.
+    pub fn named<K: Ord, T>(
+        &mut self,
+        max: usize,
+        parse_name: impl Fn(&'v str) -> Result<K, Invalid>,
+        mut read: impl FnMut(&mut Self, &str) -> Option<T>,
+    ) -> BTreeMap<K, T> {
+        let mut entries = BTreeMap::new();
+        if self.object.len() > max {
+            self.faults.add(self.at.clone(), format!("must have at most {max} entries"));
+            return entries;
+        }
+        for name in self.object.keys() {
+            match parse_name(name) {
+                Ok(key) => entries.extend(read(self, name).map(|value| (key, value))),
+                Err(reason) => self.fault(name, format!("has a bad name: it {reason}")),
+            }
+        }
+        entries
+    }
+
+    fn inside<T>(
+        &mut self,
+        at: String,
+        value: &'v Value,
+        read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
+    ) -> Option<T> {
+        if let Some(object) = value.as_object() {
+            return read(&mut Fields { object, at, faults: self.faults });
+        }
+        self.faults.add(at, "must be an object");
+        None
+    }
+
+    fn checked<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
+        result.map_err(|reason| self.fault(name, reason)).ok()
+    }
+}
+
+/// The pointer to a member of what `parent` points to (RFC 6901).
+fn pointer(parent: &str, name: &str) -> String {
+    format!("{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The number, if it is whole and small enough.
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    /// Every whole number up to here is a `f64` of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let rounded = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within the exact range, as checked above")]
+    number.as_i64().or_else(|| rounded.map(|float| float as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::image::{Dial, ScaleFactor};
+    use crate::domain::value::Name;
+    use serde_json::json;
+
+    fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
+        let problem = read(body, reader).unwrap_err();
+        let response: Value = {
+            let bytes = actix_web::body::MessageBody::try_into_bytes(problem.respond("/x").into_body());
+            serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
+        };
+        let details = response["details"].as_array().unwrap().iter();
+        details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_bad_field_is_named() {
+        let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
+        let faults = faults_of(&body, |fields| {
+            fields.integer("hdr", Dial::new);
+            fields.integer("half", Dial::new);
+            fields.text("scale", ScaleFactor::parse);
+            fields.flag("on");
+            fields.labels("tags");
+            fields.object("n", |inner| inner.text("a/b", Name::parse));
+            fields.required_text("name", Name::parse).map(|_| ())
+        });
+        assert_eq!(
+            faults,
+            [
+                "/hdr must be an integer from -10 to 10",
+                "/half must be an integer",
+                "/scale must be one of 2x 4x 8x 16x",
+                "/on must be true or false",
+                "/tags/1 must be a string",
+                "/tags/2 must be a string",
+                "/n/a~1b must be a string",
+                "/name is required",
+            ]
+        );
+    }
+
+    #[test]
+    fn null_is_absent_and_unknown_fields_are_ignored() {
+        let body = json!({"name": null, "other": [1, 2]});
+        let name = read(&body, |fields| Some(fields.text("name", Name::parse)));
+        assert_eq!(name.unwrap(), None);
+        assert_eq!(
+            faults_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
+            ["/id is required"]
+        );
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
+        let faults = faults_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
+        assert_eq!(faults, ["/id must be a string"]);
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused() {
+        assert_eq!(faults_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        let number = |body| read(&body, |f| f.integer("n", Dial::new)).map(Dial::get).ok();
+        assert_eq!(number(json!({"n": 2.0})), Some(2));
+        assert_eq!(number(json!({"n": 1e300})), None);
+        assert_eq!(number(json!({"n": 18_446_744_073_709_551_615_u64})), None);
+    }
+
+    #[test]
+    fn lists_have_an_end() {
+        let body = json!({"tags": vec!["x"; LIST_MAX + 1], "nodes": [{}, 1]});
+        let faults = faults_of(&body, |fields| {
+            fields.labels("tags");
+            fields.objects("nodes", 1000, |_| Some(())).map(|_| ())
+        });
+        assert_eq!(faults, ["/tags must have at most 100 entries", "/nodes/1 must be an object"]);
+    }
+}

@@ -1,0 +1,203 @@
+//! The outermost layer: names every request, logs it, and sees to it that every response has the common headers and every
+//! failure the common shape, also those that the framework makes.
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
+use tracing::Instrument;
+
+use super::conditional;
+use super::error::{Code, PROBLEM_JSON, Problem};
+use super::server::Shared;
+use crate::actors::Actor;
+use crate::clock::Surroundings;
+use crate::domain::ids::RequestId;
+
+/// Most bytes of the request line and all headers together (contract 10).
+const HEADERS_MAX: usize = 32 * 1024;
+
+/// The header that carries what a request is called.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The middleware.
+///
+/// # Errors
+/// Only what the framework itself raises, already in the common shape.
+pub async fn frame(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(shared) = request.app_data::<Data<Shared>>().cloned() else {
+        return Err(Problem::internal("the application has no services").into());
+    };
+    let surroundings = &shared.services.surroundings;
+    let (started, id) = (surroundings.now(), name(request.headers(), surroundings));
+    request.extensions_mut().insert(id.clone());
+    let mut response = if let Err(problem) = check(&request) {
+        let refusal = problem.respond(request.path());
+        request.into_response(refusal)
+    } else {
+        let span = tracing::info_span!("request", id = id.as_str());
+        let answered = next.call(request).instrument(span).await;
+        let answered = answered.map_err(|error| Problem::of_status(error.as_response_error().status_code()))?;
+        shape(answered.map_into_boxed_body())
+    };
+    finish(response.headers_mut(), &id);
+    log(&response, &id, surroundings.now().since(started).as_micros());
+    Ok(response)
+}
+
+/// The caller's id of the request if it sent a sane one, else a fresh one.
+fn name(headers: &HeaderMap, surroundings: &Surroundings) -> RequestId {
+    let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
+    given.unwrap_or_else(|| RequestId::from(surroundings.uuid()))
+}
+
+/// What must be true of any request before it is routed.
+fn check(request: &ServiceRequest) -> Result<(), Problem> {
+    let line = request.uri().path().len() + request.query_string().len();
+    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if line + headers > HEADERS_MAX {
+        let detail = format!("the request line and all headers may have at most {HEADERS_MAX} bytes");
+        return Err(Problem::new(Code::HeadersTooLarge, detail));
+    }
+    if !decodes(request.uri().path()) {
+        return Err(Problem::new(Code::MalformedRequest, "the path does not decode to UTF-8"));
+    }
+    Ok(())
+}
+
+/// Gives failures that the framework made the common shape, keeping the headers that say something.
+fn shape(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if response.status().as_u16() < 400 || content_type == Some(PROBLEM_JSON.as_bytes()) {
+        return response;
+    }
+    let (request, bare) = response.into_parts();
+    let mut shaped = Problem::of_status(bare.status()).respond(request.path());
+    keep_headers(&bare, &mut shaped);
+    ServiceResponse::new(request, shaped)
+}
+
+fn keep_headers(bare: &HttpResponse, shaped: &mut HttpResponse) {
+    let of_the_body = [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING];
+    for (name, value) in bare.headers().iter().filter(|(name, _)| !of_the_body.contains(name)) {
+        shaped.headers_mut().append(name.clone(), value.clone());
+    }
+}
+
+/// The headers that every response has. A compressed body gets an entity tag of its own, see [`conditional`].
+fn finish(headers: &mut HeaderMap, id: &RequestId) {
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let varies = headers.get_all(VARY).any(|value| value.as_bytes().eq_ignore_ascii_case(b"accept-encoding"));
+    if !varies && headers.contains_key(ETAG) {
+        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    let encoding = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()).map(str::to_owned);
+    let Some(encoding) = encoding else { return };
+    if encoding == "identity" {
+        headers.remove(CONTENT_ENCODING);
+    }
+    let tag = headers.get(ETAG).and_then(|tag| conditional::for_encoding(tag.to_str().ok()?, &encoding));
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
+        headers.insert(ETAG, tag);
+    }
+}
+
+/// One line a request. The query is left out: callers put secrets there by mistake.
+fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u128) {
+    let request: &HttpRequest = response.request();
+    let actor = request.extensions().get::<Actor>().map(ToString::to_string);
+    tracing::info!(
+        method = %request.method(),
+        path = request.uri().path(),
+        status = response.status().as_u16(),
+        micros,
+        request = id.as_str(),
+        actor,
+        "answered"
+    );
+}
+
+/// Whether percent-encoded text is well-formed and decodes to UTF-8 without control characters.
+#[must_use]
+pub fn decodes(text: &str) -> bool {
+    let Some(bytes) = percent_decode(text) else { return false };
+    String::from_utf8(bytes).is_ok_and(|text| !text.chars().any(char::is_control))
+}
+
+/// Decodes a part of a path of which [`decodes`] is true.
+#[must_use]
+pub fn decode_segment(text: &str) -> String {
+    percent_decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        let (high, low) = (digit()?, digit()?);
+        decoded.push(u8::try_from(high << 4 | low).ok()?);
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_decode_once_and_to_utf8() {
+        for good in ["/nodes/a", "/a%20b", "/%C3%A4", "/a+b", "/%2541"] {
+            assert!(decodes(good), "{good}");
+        }
+        for bad in ["/%", "/%4", "/%zz", "/%ff", "/%00", "/a%0Ab"] {
+            assert!(!decodes(bad), "{bad}");
+        }
+        assert_eq!(decode_segment("%2541"), "%41");
+        assert_eq!(decode_segment("a%2Fb"), "a/b");
+    }
+
+    #[test]
+    fn a_compressed_body_has_its_own_tag_and_identity_is_not_named() {
+        let headers_after = |encoding: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+            headers.insert(ETAG, HeaderValue::from_static("\"a\""));
+            finish(&mut headers, &RequestId::parse("r").unwrap());
+            headers
+        };
+        let gzipped = headers_after("gzip");
+        assert_eq!(gzipped.get(ETAG).unwrap(), "\"a-gzip\"");
+        assert_eq!(gzipped.get(X_REQUEST_ID).unwrap(), "r");
+        let plain = headers_after("identity");
+        assert_eq!(plain.get(ETAG).unwrap(), "\"a\"");
+        assert!(plain.get(CONTENT_ENCODING).is_none());
+    }
+
+    #[test]
+    fn only_sane_request_ids_are_taken_over() {
+        let surroundings = Surroundings::real();
+        let named = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(X_REQUEST_ID, HeaderValue::from_static(value));
+            name(&headers, &surroundings)
+        };
+        assert_eq!(named("mine-1").as_str(), "mine-1");
+        assert_ne!(named("two words").as_str(), "two words");
+    }
+}

@@ -1,0 +1,283 @@
+//! The gate before every handler: who is asking, does what the path names exist, may they do it. A handler is only ever
+//! called with a [`Call`], and only the gate can make one.
+
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+use actix_web::http::Method;
+use actix_web::http::header::HeaderMap;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::authorize::{self, Identity};
+use super::body::{self, Body, BodyLimit};
+use super::error::{Code, Problem};
+use super::frame::decode_segment;
+use super::query::Query;
+use super::server::{Services, Shared};
+use crate::actors::{Actor, Circumstances};
+use crate::clock::Place;
+use crate::domain::ids::{NodeId, PublisherId, RequestId, UserId};
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherProfile;
+use crate::domain::user::UserProfile;
+
+/// A request that may do `ACTION` (a [`Action`] as a number): the proof of permission that stands in a handler's signature.
+pub struct Call<const ACTION: u8>(Admitted);
+
+/// A request that was let through, whatever it was let through for.
+pub struct Admitted {
+    request: HttpRequest,
+    shared: Data<Shared>,
+    identity: Identity,
+    /// The publisher of the path; it exists.
+    publisher: Option<PublisherProfile>,
+    body: Incoming,
+    limit: BodyLimit,
+}
+
+enum Incoming {
+    Waiting(Payload),
+    Arrived(Body),
+    Taken,
+}
+
+type Handler = Box<dyn Fn(Admitted) -> LocalBoxFuture<'static, Result<Answer, Problem>>>;
+
+/// One row of the route table.
+pub struct Route {
+    pub method: Method,
+    /// With `{publisher_id}`, `{node_id}` and so on, where they stand.
+    pub path: &'static str,
+    pub action: Action,
+    pub limit: BodyLimit,
+    handler: Handler,
+}
+
+impl Route {
+    /// A row; its action is the one in the handler's signature.
+    pub fn new<const ACTION: u8, F>(
+        method: Method,
+        path: &'static str,
+        limit: BodyLimit,
+        handler: impl Fn(Call<ACTION>) -> F + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Answer, Problem>> + 'static,
+    {
+        let action = Action::ALL[usize::from(ACTION)];
+        let handler: Handler = Box::new(move |admitted| handler(Call(admitted)).boxed_local());
+        Self { method, path, action, limit, handler }
+    }
+
+    /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
+    pub async fn answer(self: Rc<Self>, request: HttpRequest, payload: Payload) -> HttpResponse {
+        let worked = AssertUnwindSafe(self.pass(request.clone(), payload)).catch_unwind().await;
+        let answered =
+            worked.unwrap_or_else(|_| Err(Problem::internal(format!("the handler of {} panicked", self.path))));
+        match answered {
+            Ok(answer) => answer.respond(&request),
+            Err(problem) => problem.respond(request.path()),
+        }
+    }
+
+    async fn pass(&self, request: HttpRequest, payload: Payload) -> Result<Answer, Problem> {
+        let shared = request.app_data::<Data<Shared>>().cloned();
+        let shared = shared.ok_or_else(|| Problem::internal("the application has no services"))?;
+        let (identity, body) = self.identify(&request, payload, &shared).await?;
+        if let Some(actor) = identity.actor() {
+            request.extensions_mut().insert(actor);
+        }
+        let publisher = self.admit(&request, &identity, &shared.services)?;
+        shared.services.surroundings.reach(Place::Handler, request.path());
+        (self.handler)(Admitted { request, shared, identity, publisher, body, limit: self.limit }).await
+    }
+
+    /// Who is asking. Publishing takes a personal access token in the body where no header is given (contract 3).
+    async fn identify(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
+        shared: &Data<Shared>,
+    ) -> Result<(Identity, Incoming), Problem> {
+        let Services { admin, models, .. } = &shared.services;
+        if let Some(secret) = authorize::bearer(request.headers())? {
+            return Ok((authorize::identify(secret, admin, models)?, Incoming::Waiting(payload)));
+        }
+        if self.action != Action::PublishVersion {
+            return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
+        }
+        let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
+        let json = body.json().await?;
+        let identity = match json.get("personal_access_token").and_then(Value::as_str) {
+            Some(secret) => authorize::identify(secret.trim(), admin, models)?,
+            None => Identity::Anonymous,
+        };
+        Ok((identity, Incoming::Arrived(body)))
+    }
+
+    /// Whether the caller may: 401 before 404 before 403.
+    fn admit(
+        &self,
+        request: &HttpRequest,
+        identity: &Identity,
+        services: &Services,
+    ) -> Result<Option<PublisherProfile>, Problem> {
+        if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
+            return Err(authorize::no_credentials());
+        }
+        let publisher = self.publisher(request, services)?;
+        if self.action.allows(identity.standing(publisher.as_ref())) {
+            return Ok(publisher);
+        }
+        Err(Problem::new(Code::Forbidden, format!("these credentials may not {}", self.action.as_str())))
+    }
+
+    /// The publisher of the path, if the path names one: it must exist, and a node that is to be changed must be its own.
+    fn publisher(&self, request: &HttpRequest, services: &Services) -> Result<Option<PublisherProfile>, Problem> {
+        let Some(text) = segment(request, "publisher_id") else { return Ok(None) };
+        let models = services.models.read();
+        let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
+        let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
+        if self.action == Action::ReviseVersion {
+            let id = segment(request, "node_id").and_then(|text| NodeId::parse(&text).ok());
+            let node = id.and_then(|id| models.nodes.get(&id.key()));
+            node.filter(|node| node.publisher == publisher.id).ok_or_else(|| Problem::not_found("node"))?;
+        }
+        Ok(Some(publisher.clone()))
+    }
+}
+
+impl<const ACTION: u8> Deref for Call<ACTION> {
+    type Target = Admitted;
+
+    fn deref(&self) -> &Admitted {
+        &self.0
+    }
+}
+
+impl<const ACTION: u8> Call<ACTION> {
+    /// The body as it came, read now.
+    ///
+    /// # Errors
+    /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
+    pub async fn body(&mut self) -> Result<Body, Problem> {
+        let Admitted { request, shared, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Arrived(body) => Ok(body),
+            Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
+            Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as JSON, read now.
+    ///
+    /// # Errors
+    /// As [`Call::body`], and when it is no JSON.
+    pub async fn json(&mut self) -> Result<Value, Problem> {
+        self.body().await?.json().await
+    }
+}
+
+impl Admitted {
+    /// What the service is made of.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.shared.services
+    }
+
+    /// What the requests share.
+    #[must_use]
+    pub fn shared(&self) -> &Data<Shared> {
+        &self.shared
+    }
+
+    /// Who is asking.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The user who is asking.
+    ///
+    /// # Errors
+    /// 403, when it is no user; the policy lets none but users through to where this is asked.
+    pub fn user(&self) -> Result<&UserProfile, Problem> {
+        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
+    }
+
+    /// The publisher of the path.
+    ///
+    /// # Errors
+    /// A fault of ours, when the route's path names no publisher.
+    pub fn publisher(&self) -> Result<&PublisherProfile, Problem> {
+        self.publisher.as_ref().ok_or_else(|| Problem::internal("the path names no publisher"))
+    }
+
+    /// A part of the path, decoded; empty when the route's path does not have it.
+    #[must_use]
+    pub fn segment(&self, name: &str) -> String {
+        segment(&self.request, name).unwrap_or_default()
+    }
+
+    /// A part of the path that names a user.
+    #[must_use]
+    pub fn user_id(&self) -> Option<UserId> {
+        UserId::parse(&self.segment("user_id")).ok()
+    }
+
+    /// The query parameters.
+    ///
+    /// # Errors
+    /// When they do not decode.
+    pub fn query(&self) -> Result<Query, Problem> {
+        Query::parse(self.request.query_string())
+    }
+
+    /// The query as it came.
+    #[must_use]
+    pub fn query_string(&self) -> &str {
+        self.request.query_string()
+    }
+
+    /// The request headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    /// The request method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        self.request.method()
+    }
+
+    /// A URL that the service hands out, for a path that begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.services().options.public_url)
+    }
+
+    /// The circumstances of the commands of this request.
+    #[must_use]
+    pub fn why(&self) -> Circumstances {
+        Circumstances {
+            // The policy lets no anonymous caller through to a command.
+            actor: self.identity.actor().unwrap_or(Actor::System),
+            request: self.request.extensions().get::<RequestId>().cloned(),
+            causation: None,
+            at: self.services().surroundings.now(),
+        }
+    }
+}
+
+/// A part of the path, decoded.
+fn segment(request: &HttpRequest, name: &str) -> Option<String> {
+    request.match_info().get(name).map(decode_segment)
+}

@@ -1,0 +1,27 @@
+//! Whether the service lives, whether it can work, and the key by which its callbacks are known.
+
+use super::answer::Answer;
+use super::error::{Code, Problem};
+use super::gate::Call;
+use crate::domain::policy::Action;
+
+/// `GET /health`: the process answers.
+pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+    Ok(Answer::text("OK"))
+}
+
+/// `GET /ready`: the service can do its work. Why not is for its operator, in the log.
+pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+    match (call.services().readiness)() {
+        Ok(()) => Ok(Answer::text("OK")),
+        Err(reason) => {
+            tracing::warn!(%reason, "not ready");
+            Err(Problem::new(Code::NotReady, "the service cannot do its work now").retry_after(5))
+        }
+    }
+}
+
+/// `GET /.well-known/webhook-key`: the public key with which callbacks are signed (contract 8).
+pub async fn webhook_key(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+    Ok(Answer::text(call.services().webhook_key.clone()))
+}

@@ -1,0 +1,122 @@
+//! Reading query parameters, collecting everything that is wrong with them. Unknown ones are ignored (contract 2).
+
+use url::form_urlencoded;
+
+use super::error::{Code, Problem};
+use super::fields::Faults;
+use super::frame::decodes;
+use crate::domain::value::Invalid;
+use crate::projections::page::PageRequest;
+
+/// Most entries of a page; more is clamped (contract 4).
+pub const LIMIT_MAX: u64 = 1000;
+
+/// The query of one request.
+pub struct Query {
+    pairs: Vec<(String, String)>,
+    faults: Faults,
+}
+
+impl Query {
+    /// Decodes a query string.
+    ///
+    /// # Errors
+    /// When its percent-encoding does not decode to UTF-8.
+    pub fn parse(query: &str) -> Result<Self, Problem> {
+        if !decodes(query) {
+            return Err(Problem::new(Code::MalformedRequest, "the query does not decode to UTF-8"));
+        }
+        Ok(Self { pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(), faults: Faults::default() })
+    }
+
+    /// The first value of a parameter.
+    #[must_use]
+    pub fn one(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
+    #[must_use]
+    pub fn many(&self, name: &str) -> Vec<&str> {
+        let named = self.pairs.iter().filter(|(key, _)| key.strip_suffix("[]").unwrap_or(key) == name);
+        named.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
+    }
+
+    /// All values of an array parameter that pass a check.
+    pub fn many_checked<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Vec<T> {
+        let (good, bad): (Vec<_>, Vec<_>) = self.many(name).into_iter().map(parse).partition(Result::is_ok);
+        for reason in bad.into_iter().filter_map(Result::err) {
+            self.faults.add(format!("/{name}"), reason);
+        }
+        good.into_iter().filter_map(Result::ok).collect()
+    }
+
+    /// Which page is asked for; limits above [`LIMIT_MAX`] are clamped.
+    pub fn page(&mut self, default_limit: u64) -> PageRequest {
+        let page = self.counting_number("page", 1);
+        let limit = self.counting_number("limit", default_limit).min(LIMIT_MAX);
+        PageRequest { page, limit }
+    }
+
+    /// A number from 1.
+    fn counting_number(&mut self, name: &str, default: u64) -> u64 {
+        let Some(text) = self.one(name) else { return default };
+        let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        match text.parse().unwrap_or(u64::MAX) {
+            number @ 1.. if digits => number,
+            _ => {
+                self.faults.add(format!("/{name}"), "must be a whole number from 1");
+                default
+            }
+        }
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Everything that was wrong.
+    pub fn finish(self) -> Result<(), Problem> {
+        self.faults.settle(Some(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_repeat_or_have_commas_or_brackets() {
+        let query = Query::parse("sort=a&sort=b;desc&sort[]=c&sort%5B%5D=d,e,&other=x").unwrap();
+        assert_eq!(query.many("sort"), ["a", "b;desc", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn pages_count_from_one_and_limits_are_clamped() {
+        let page = |text: &str| {
+            let mut query = Query::parse(text).unwrap();
+            let page = query.page(10);
+            query.finish().map(|()| (page.page, page.limit)).ok()
+        };
+        assert_eq!(page(""), Some((1, 10)));
+        assert_eq!(page("page=3&limit=1001"), Some((3, 1000)));
+        assert_eq!(page("page=99999999999999999999999"), Some((u64::MAX, 10)));
+        for bad in ["page=0", "limit=0", "page=-1", "limit=x", "page=", "page=1.5", "limit=%2B1"] {
+            assert_eq!(page(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_query_must_decode() {
+        assert!(Query::parse("a=%ff").is_err());
+        assert!(Query::parse("a=%zz").is_err());
+        assert!(Query::parse("a=%C3%A4+b").is_ok());
+    }
+
+    #[test]
+    fn every_bad_parameter_is_named() {
+        let mut query = Query::parse("page=0&limit=x").unwrap();
+        query.page(10);
+        let detail = query.finish().unwrap_err().to_string();
+        assert_eq!(detail, "/page must be a whole number from 1; /limit must be a whole number from 1");
+    }
+}

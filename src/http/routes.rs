@@ -1,0 +1,122 @@
+//! THE route table: every path that is served, what may be done there, and who does it.
+//!
+//! One row a route. The action of a row is read off the signature of its handler, so that the two cannot differ; a test
+//! walks [`rows`] and fails for a route whose permissions it does not know.
+
+use std::rc::Rc;
+
+use actix_web::guard;
+use actix_web::http::Method;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, Resource};
+
+use super::body::BodyLimit::{Images, Json, None as NoBody};
+use super::error::Problem;
+use super::gate::Route;
+use super::{admin, bulk, health, media, node, publisher, token, upscaler, user, version};
+use crate::domain::policy::Action;
+
+/// The table.
+#[rustfmt::skip]
+fn table() -> Vec<Route> {
+    let (get, post, put) = (|| Method::GET, || Method::POST, || Method::PUT);
+    vec![
+        Route::new(get(), "/health", NoBody, health::health),
+        Route::new(get(), "/ready", NoBody, health::ready),
+        Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
+        Route::new(get(), "/media/{file}", NoBody, media::file),
+
+        Route::new(get(), "/users", NoBody, user::own),
+        Route::new(get(), "/admin/users", NoBody, admin::list_users),
+        Route::new(post(), "/admin/users", Json, admin::create_user),
+        Route::new(post(), "/admin/users/{user_id}/tokens", Json, admin::issue_token),
+
+        Route::new(post(), "/publishers", Json, publisher::create),
+        Route::new(get(), "/publishers/{publisher_id}", NoBody, publisher::show),
+        Route::new(put(), "/publishers/{publisher_id}", Json, publisher::update),
+        Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
+        Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
+        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node::create),
+        Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
+        Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
+
+        Route::new(get(), "/nodes", NoBody, node::list),
+        Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
+        Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
+
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, upscaler::show),
+    ]
+}
+
+/// One row of the table, as others may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub method: Method,
+    pub path: &'static str,
+    pub action: Action,
+}
+
+/// Every route that is served.
+#[must_use]
+pub fn rows() -> Vec<Row> {
+    table().into_iter().map(|Route { method, path, action, .. }| Row { method, path, action }).collect()
+}
+
+/// Registers every route; a method that a path does not have answers 405 with `Allow`.
+pub fn register(config: &mut ServiceConfig) {
+    let mut rest: Vec<Rc<Route>> = table().into_iter().map(Rc::new).collect();
+    while let Some(path) = rest.first().map(|route| route.path) {
+        let (here, elsewhere) = rest.into_iter().partition(|route| route.path == path);
+        config.service(resource(path, here));
+        rest = elsewhere;
+    }
+}
+
+fn resource(path: &str, routes: Vec<Rc<Route>>) -> Resource {
+    let allow: Vec<&str> = routes.iter().flat_map(|route| methods_of(route)).map(Method::as_str).collect();
+    let allow: Rc<str> = allow.join(", ").into();
+    let resource = routes.into_iter().fold(web::resource(path), |resource, route| {
+        let methods = methods_of(&route);
+        let guard = guard::fn_guard(move |context| methods.contains(&context.head().method));
+        let answer = move |request: HttpRequest, payload: web::Payload| Rc::clone(&route).answer(request, payload);
+        resource.route(web::route().guard(guard).to(answer))
+    });
+    resource.default_service(web::to(move |request: HttpRequest| {
+        let response = Problem::method_not_allowed(&allow).respond(request.path());
+        async move { response }
+    }))
+}
+
+/// What a route answers: HEAD wherever GET.
+fn methods_of(route: &Route) -> &'static [Method] {
+    static READING: [Method; 2] = [Method::GET, Method::HEAD];
+    static WRITING: [Method; 2] = [Method::POST, Method::PUT];
+    if route.method == Method::GET {
+        return &READING;
+    }
+    let at = WRITING.iter().position(|method| *method == route.method);
+    at.map_or(&[], |at| &WRITING[at..=at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_there_once_and_answers_a_method() {
+        let table = table();
+        for route in &table {
+            assert!(!methods_of(route).is_empty(), "{} {}", route.method, route.path);
+            let same = |other: &&Route| other.path == route.path && other.method == route.method;
+            assert_eq!(table.iter().filter(same).count(), 1, "{} {}", route.method, route.path);
+        }
+    }
+
+    #[test]
+    fn routes_that_change_something_take_a_body_and_others_do_not() {
+        for route in table() {
+            assert_eq!(route.method == Method::GET, route.limit == NoBody, "{} {}", route.method, route.path);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The HTTP server: what it is given, how the application is put together, and its bounds (contract 10).
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_cors::Cors;
+use actix_web::dev::Server;
+use actix_web::http::Method;
+use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::middleware::{Compress, from_fn};
+use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::{App, HttpRequest, HttpServer};
+use tokio::sync::Semaphore;
+
+use super::body::BodyRoom;
+use super::error::Problem;
+use super::frame::{X_REQUEST_ID, frame};
+use super::node::X_TOTAL_COUNT;
+use super::routes;
+use super::submissions::Submissions;
+use crate::actors::system::Dispatch;
+use crate::clock::Surroundings;
+use crate::domain::ids::UserId;
+use crate::domain::value::Digest;
+use crate::media::store::Store;
+use crate::projections::ReadModels;
+
+/// How long a request's headers may take to arrive.
+const HEADERS_WITHIN: Duration = Duration::from_secs(5);
+/// How long an idle connection is kept.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long requests in flight may take once the service stops, in seconds.
+const SHUTDOWN_GRACE_SECONDS: u64 = 10;
+
+/// What the handlers work with.
+#[derive(Clone)]
+pub struct Services {
+    pub dispatch: Dispatch,
+    pub models: ReadModels,
+    pub store: Store,
+    pub surroundings: Surroundings,
+    pub admin: AdminCredential,
+    /// Whether the service can do its work, and if not, why not in a sentence for operators.
+    pub readiness: Readiness,
+    /// The public key with which callbacks are signed, as text.
+    pub webhook_key: String,
+    pub options: HttpOptions,
+}
+
+/// Tells whether the service can do its work.
+pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// The bootstrap token, by its hash, and the administrator for whom it speaks.
+#[derive(Debug, Clone, Copy)]
+pub struct AdminCredential {
+    pub user: UserId,
+    pub secret_hash: Digest,
+}
+
+/// Whose pages may call the service from a browser.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigins {
+    /// Any page may read; none may change anything.
+    Any,
+    /// Pages of these origins may do everything; others nothing.
+    Only(Vec<String>),
+}
+
+/// The settings of the HTTP side.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// The base of every URL that the service hands out, without a slash at the end.
+    pub public_url: String,
+    /// Threads that serve requests; at least 1.
+    pub workers: usize,
+    /// Connections that may be open at a time.
+    pub connections: usize,
+    pub cors_origins: CorsOrigins,
+    /// Whether only approved users may submit media tasks.
+    pub require_approval: bool,
+    /// Media tasks that one caller may have unfinished.
+    pub submissions_per_caller: usize,
+}
+
+/// What all workers share.
+pub struct Shared {
+    pub services: Services,
+    /// Submissions that are being checked.
+    pub submissions: Submissions,
+    /// Room for request bodies.
+    pub bodies: BodyRoom,
+    /// Bounds how many pictures are decoded at a time.
+    pub decoders: Semaphore,
+}
+
+impl Shared {
+    /// What a service with these parts starts with.
+    #[must_use]
+    pub fn new(services: Services) -> Self {
+        let decoders = Semaphore::new(services.options.workers.max(1));
+        Self { services, submissions: Submissions::default(), bodies: BodyRoom::default(), decoders }
+    }
+}
+
+/// Serves on a listener that is bound already. Signals are left to the caller.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
+    let options = services.options.clone();
+    let workers = options.workers.max(1);
+    let shared = Data::new(Shared::new(services));
+    let origins = options.cors_origins;
+    let server = HttpServer::new(move || {
+        let shared = shared.clone();
+        App::new()
+            .wrap(cors(&origins))
+            .wrap(Compress::default())
+            .wrap(from_fn(frame))
+            .configure(|config| configure(config, shared))
+    });
+    let server = server
+        .workers(workers)
+        .max_connections(options.connections.div_ceil(workers))
+        .client_request_timeout(HEADERS_WITHIN)
+        .keep_alive(KEEP_ALIVE)
+        .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
+        .disable_signals()
+        .listen(listener)?;
+    Ok(server.run())
+}
+
+/// Every route, and a 404 for everything else.
+fn configure(config: &mut ServiceConfig, shared: Data<Shared>) {
+    config.app_data(shared);
+    routes::register(config);
+    config.default_service(web::to(async |request: HttpRequest| Problem::not_found("path").respond(request.path())));
+}
+
+fn cors(origins: &CorsOrigins) -> Cors {
+    let exposed = [
+        ETAG,
+        LINK,
+        LOCATION,
+        RETRY_AFTER,
+        WWW_AUTHENTICATE,
+        ACCEPT_RANGES,
+        CONTENT_RANGE,
+        X_REQUEST_ID,
+        X_TOTAL_COUNT,
+    ];
+    let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
+    match origins {
+        CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods([Method::GET, Method::HEAD]),
+        CorsOrigins::Only(origins) => {
+            let cors = origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin));
+            cors.allowed_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+        }
+    }
+}
