@@ -1,0 +1,243 @@
+//! The kinds of values that settings have: how each is read, and the words that say what is allowed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Value;
+use url::Url;
+
+use super::settings::{AllowedOrigins, Secret};
+use crate::outbound::address::AllowEntry;
+use crate::telemetry::Filter;
+
+/// A kind of value.
+pub(super) struct Kind<T> {
+    /// What is allowed: goes after "must be".
+    pub(super) allowed: String,
+    read: Box<Read<T>>,
+}
+
+/// Reads a value; `None` when it is not allowed.
+type Read<T> = dyn Fn(&Value) -> Option<T>;
+
+impl<T> Kind<T> {
+    fn new(allowed: impl Into<String>, read: impl Fn(&Value) -> Option<T> + 'static) -> Self {
+        Self { allowed: allowed.into(), read: Box::new(read) }
+    }
+
+    /// The value, when it is allowed.
+    pub(super) fn read(&self, value: &Value) -> Option<T> {
+        (self.read)(value)
+    }
+}
+
+/// Yes or no.
+pub(super) fn truth() -> Kind<bool> {
+    Kind::new("true or false", Value::as_bool)
+}
+
+/// A whole number from `min` to `max`.
+pub(super) fn whole<T: TryFrom<i64>>(min: i64, max: i64) -> Kind<T> {
+    Kind::new(format!("a whole number from {min} to {max}"), move |value| {
+        let number = value.as_integer().filter(|number| (min..=max).contains(number))?;
+        T::try_from(number).ok()
+    })
+}
+
+/// One of a few names.
+pub(super) fn choice<T: Copy + 'static, const N: usize>(names: [(&'static str, T); N]) -> Kind<T> {
+    let allowed = names.map(|(name, _)| format!("\"{name}\"")).join(", ");
+    Kind::new(format!("one of {allowed}"), move |value| {
+        let text = value.as_str()?;
+        names.iter().find(|(name, _)| *name == text).map(|(_, meaning)| *meaning)
+    })
+}
+
+/// A length of time from `min` to `max`, both written as a setting would be.
+pub(super) fn duration(min: &'static str, max: &'static str) -> Kind<Duration> {
+    let allowed = format!("a duration from {min} to {max}, such as \"500ms\", \"15s\", \"5m\", \"1h\" or \"2d\"");
+    Kind::new(allowed, |value| {
+        let millis = millis(value.as_str()?)?;
+        (millis >= self::millis(min)? && millis <= self::millis(max)?).then(|| Duration::from_millis(millis))
+    })
+}
+
+fn millis(text: &str) -> Option<u64> {
+    quantity(text, &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)])
+}
+
+/// A number of bytes from `min` to `max`, both written as a setting would be.
+pub(super) fn size(min: &'static str, max: &'static str) -> Kind<u64> {
+    Kind::new(
+        format!("a size from {min} to {max}, as a number of bytes or such as \"64KiB\", \"64MiB\" or \"1GiB\""),
+        {
+            |value| {
+                let size = match value {
+                    Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
+                    _ => bytes(value.as_str()?)?,
+                };
+                (size >= bytes(min)? && size <= bytes(max)?).then_some(size)
+            }
+        },
+    )
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    quantity(text, &[("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+}
+
+/// A whole number followed by one of `units`, each with its worth.
+fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (_, worth) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*worth)
+}
+
+/// An address to listen on.
+pub(super) fn address() -> Kind<SocketAddr> {
+    Kind::new("an IP address and a port, such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::1]:8080\"", |value| {
+        value.as_str()?.parse().ok()
+    })
+}
+
+/// A directory.
+pub(super) fn directory() -> Kind<PathBuf> {
+    Kind::new("the path of a directory", |value| {
+        value.as_str().filter(|path| !path.is_empty() && !path.contains('\0')).map(PathBuf::from)
+    })
+}
+
+/// A token that can travel in an `Authorization` header (RFC 6750, `b64token`, a trifle wider), or empty for none.
+pub(super) fn token() -> Kind<Option<Secret>> {
+    Kind::new("made of letters, digits and - . _ ~ + / =, or empty", |value| {
+        let text = value.as_str()?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+        text.chars().all(allowed).then(|| (!text.is_empty()).then(|| Secret::new(text)))
+    })
+}
+
+/// The base of URLs, without the slash at its end, or empty for none.
+pub(super) fn base_url() -> Kind<Option<String>> {
+    Kind::new(
+        "an http or https URL without user, query and fragment, such as \"https://media.example.org\", or empty",
+        {
+            |value| match value.as_str()? {
+                "" => Some(None),
+                text => {
+                    let url = http_url(text)?;
+                    let plain = url.username().is_empty() && url.password().is_none();
+                    let base = plain && url.query().is_none() && url.fragment().is_none();
+                    base.then(|| Some(url.as_str().trim_end_matches('/').to_owned()))
+                }
+            }
+        },
+    )
+}
+
+fn http_url(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Addresses, networks and host names.
+pub(super) fn networks() -> Kind<Vec<AllowEntry>> {
+    let allowed =
+        "a list of IP addresses, networks and host names, such as \"10.1.2.3\", \"10.0.0.0/8\" or \"hooks.internal\"";
+    Kind::new(allowed, |value| value.as_array()?.iter().map(|item| AllowEntry::parse(item.as_str()?).ok()).collect())
+}
+
+/// Origins as browsers name them, or `*` alone.
+pub(super) fn origins() -> Kind<AllowedOrigins> {
+    Kind::new(
+        "[\"*\"] or a list of origins (scheme, host and port only), such as \"https://app.example.org\"",
+        |value| {
+            let origins = value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+            if origins == ["*"] {
+                return Some(AllowedOrigins::Any);
+            }
+            let is_origin =
+                |text: &&str| http_url(text).is_some_and(|url| url.origin().ascii_serialization() == **text);
+            let listed = || AllowedOrigins::Listed(origins.iter().map(|&origin| origin.to_owned()).collect());
+            origins.iter().all(is_origin).then(listed)
+        },
+    )
+}
+
+/// Which log lines are written.
+pub(super) fn log_filter() -> Kind<Filter> {
+    let allowed = "one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", also for a part of the program, as in \
+                   \"info,mediary::http=debug\"";
+    Kind::new(allowed, |value| Filter::parse(value.as_str()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of `values`, each written as TOML, a kind allows.
+    fn allowed_by<'v, T>(kind: &Kind<T>, values: &[&'v str]) -> Vec<&'v str> {
+        values.iter().copied().filter(|value| kind.read(&value.parse().unwrap()).is_some()).collect()
+    }
+
+    #[test]
+    fn durations_have_units_and_limits() {
+        let kind = duration("1s", "1h");
+        let good = ["'1s'", "'1000ms'", "'60m'", "'1h'"];
+        let bad = ["'999ms'", "'61m'", "'1'", "60", "'1 s'", "'-1s'", "'1.5s'", "'s'", "''", "'99999999999999999999s'"];
+
+        assert_eq!(allowed_by(&kind, &good), good);
+        assert_eq!(allowed_by(&kind, &bad), [""; 0]);
+        assert_eq!(kind.read(&Value::from("5m")), Some(Duration::from_mins(5)));
+    }
+
+    #[test]
+    fn sizes_are_bytes_or_have_units() {
+        let kind = size("1KiB", "1GiB");
+
+        for text in ["65536", "'65536'", "'64KiB'"] {
+            assert_eq!(kind.read(&text.parse().unwrap()), Some(65536), "{text}");
+        }
+        assert_eq!(allowed_by(&kind, &["1023", "'2GiB'", "'64MB'", "'64 MiB'", "-1", "1.5"]), [""; 0]);
+        assert_eq!(bytes("99999999999GiB"), None, "what does not fit is refused, not wrapped");
+    }
+
+    #[test]
+    fn tokens_can_travel_in_a_header() {
+        assert!(token().read(&Value::from("")).unwrap().is_none());
+        assert_eq!(token().read(&Value::from("aZ9-._~+/=")).unwrap().unwrap().expose(), "aZ9-._~+/=");
+        assert_eq!(allowed_by(&token(), &["'a b'", "'********'", "\"a\\n\"", "'é'", "5"]), [""; 0]);
+    }
+
+    #[test]
+    fn base_urls_lose_their_last_slash() {
+        assert_eq!(base_url().read(&Value::from("https://A.example/x/")), Some(Some("https://a.example/x".to_owned())));
+        assert_eq!(base_url().read(&Value::from("")), Some(None));
+        let bad = ["'a.example'", "'/x'", "'ftp://a'", "'http://'", "'http://u:p@a'", "'http://a?x'", "'http://a#x'"];
+        assert_eq!(allowed_by(&base_url(), &bad), [""; 0]);
+    }
+
+    #[test]
+    fn networks_are_addresses_networks_and_names() {
+        let good = ["['10.1.2.3', '10.0.0.0/8', 'fd00::/8', 'hooks.internal']", "[]"];
+
+        assert_eq!(allowed_by(&networks(), &good), good);
+        assert_eq!(allowed_by(&networks(), &["['10.0.0.0/33']", "['a b']", "['::1/']", "[5]", "'::1'"]), [""; 0]);
+    }
+
+    #[test]
+    fn origins_are_exact() {
+        let good = ["[]", "['*']", "['https://a.example', 'http://localhost:5173']"];
+        let bad = ["['https://a.example/']", "['https://a.example:443']", "['*', 'https://a.example']", "['a']", "'*'"];
+
+        assert_eq!(allowed_by(&origins(), &good), good);
+        assert_eq!(allowed_by(&origins(), &bad), [""; 0]);
+    }
+
+    #[test]
+    fn addresses_are_numbers() {
+        let bad = ["'localhost:80'", "':80'", "'127.0.0.1'", "'127.0.0.1:99999'", "8080"];
+
+        assert_eq!(allowed_by(&address(), &["'127.0.0.1:0'", "'[::1]:80'"]).len(), 2);
+        assert_eq!(allowed_by(&address(), &bad), [""; 0]);
+    }
+}

@@ -1,0 +1,89 @@
+//! Settings files: TOML, read into single values with the lines where they stand.
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+/// A value that a file gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Given {
+    /// Section and name: `tasks.deadline`.
+    pub(super) key: String,
+    pub(super) value: Value,
+    /// The first line is 1.
+    pub(super) line: usize,
+}
+
+/// A file that is not TOML. The reason does not quote the file, for a secret may stand in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotToml {
+    pub(super) line: usize,
+    pub(super) reason: String,
+}
+
+/// The values of a file, in the order in which they stand there. A section without values is given as an empty table.
+pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
+    let document = DeTable::parse(text).map_err(|error| NotToml {
+        line: line_at(text, error.span().map_or(0, |span| span.start)),
+        reason: format!("is not valid TOML: {}", error.message()),
+    })?;
+    let mut values = Vec::new();
+    flatten(text, "", document.get_ref(), &mut values);
+    values.sort_by_key(|given| given.line);
+    Ok(values)
+}
+
+fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<Given>) {
+    for (name, value) in table {
+        let key = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
+        let line = line_at(text, name.span().start);
+        match value.get_ref() {
+            DeValue::Table(table) if table.is_empty() => values.push(Given { key, value: Table::new().into(), line }),
+            DeValue::Table(table) => flatten(text, &key, table, values),
+            _ => values.push(Given { key, value: plain(text, value), line }),
+        }
+    }
+}
+
+/// A number that does not fit is kept as the text that stands in the file, for the check of the setting to refuse.
+fn plain(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
+    let as_written = |_| Value::String(text[value.span()].to_owned());
+    Value::deserialize(value.clone().into_deserializer()).unwrap_or_else(as_written)
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(key: &str, value: impl Into<Value>, line: usize) -> Given {
+        Given { key: key.to_owned(), value: value.into(), line }
+    }
+
+    #[test]
+    fn values_keep_their_lines_and_sections() {
+        let text = "listen = \"a\"\n\n[vendors.image]\nurl = 'u'\n[log]\n[tasks]\ndeadline = 99999999999999999999\n";
+
+        let values = read(text).unwrap();
+
+        let expected = vec![
+            given("listen", "a", 1),
+            given("vendors.image.url", "u", 4),
+            given("log", Table::new(), 5),
+            given("tasks.deadline", "99999999999999999999", 7),
+        ];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn a_broken_file_is_told_by_line_and_without_its_text() {
+        let error = read("listen = \"a\"\nadmin_token = \"hunter2\n").unwrap_err();
+
+        assert_eq!(error.line, 2);
+        assert!(!error.reason.contains("hunter2"), "{}", error.reason);
+    }
+}

@@ -1,0 +1,260 @@
+//! How the service is configured: given in layers, checked once, then plain values.
+//!
+//! Built-in defaults < settings file < environment < flags. A setting that does not exist or a value that is not allowed
+//! stops the start, and everything that is wrong is told at once.
+
+mod check;
+mod file;
+mod problem;
+mod settings;
+mod source;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use problem::{Problem, Problems};
+pub use settings::{
+    ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
+    LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, Secret, Settings, TaskSettings,
+};
+pub use source::{Flag, Source};
+
+use problem::shown;
+use source::{Entry, Layers};
+
+/// The settings file that is read when none is named, if it is there.
+const USUAL_FILE: &str = "mediary.toml";
+
+/// What the command line says about the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct CommandLine {
+    /// The settings file to read in place of `mediary.toml`; this one must exist.
+    pub file: Option<PathBuf>,
+    /// Settings given as flags.
+    pub flags: Vec<Flag>,
+}
+
+/// A configuration that was checked. Prints as the effective settings, each with its source, secrets masked.
+#[derive(Debug)]
+pub struct Configuration {
+    pub settings: Settings,
+    entries: Vec<Entry>,
+}
+
+impl Configuration {
+    /// Reads every layer: the settings file, the environment of the process and the command line.
+    ///
+    /// # Errors
+    /// [`Problems`] with everything that is wrong.
+    pub fn load(command_line: CommandLine) -> Result<Self, Problems> {
+        let mut layers = Layers::defaults();
+        add_file(&mut layers, command_line.file.as_deref());
+        layers.add_environment(std::env::vars_os());
+        command_line.flags.into_iter().for_each(|flag| layers.add_flag(flag));
+        Self::check(layers)
+    }
+
+    fn check(layers: Layers) -> Result<Self, Problems> {
+        Settings::check(layers).map(|(settings, entries)| Self { settings, entries })
+    }
+}
+
+fn add_file(layers: &mut Layers, named: Option<&Path>) {
+    let path = named.unwrap_or(Path::new(USUAL_FILE));
+    match std::fs::read_to_string(path) {
+        Ok(text) => layers.add_file(path, &text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
+        Err(error) => {
+            let place = path.display().to_string();
+            layers.problems.push(Problem::Unreadable { place, reason: format!("cannot be read: {error}") });
+        }
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut current = "";
+        for entry in &self.entries {
+            let (section, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
+            if section != current {
+                writeln!(f, "\n[{section}]")?;
+                current = section;
+            }
+            let line = format!("{name} = {}", shown(&entry.key, &entry.value));
+            writeln!(f, "{line:<40} # {}", entry.source)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Given(Layers);
+
+    fn given() -> Given {
+        Given(Layers::defaults())
+    }
+
+    impl Given {
+        fn file(mut self, text: &str) -> Self {
+            self.0.add_file(Path::new("mediary.toml"), text);
+            self
+        }
+
+        fn environment(mut self, variables: &[(&str, &str)]) -> Self {
+            self.0.add_environment(variables.iter().map(|(name, text)| (OsString::from(name), OsString::from(text))));
+            self
+        }
+
+        fn flag(mut self, key: &'static str, name: &'static str, text: &str) -> Self {
+            self.0.add_flag(Flag { key, name, text: text.to_owned() });
+            self
+        }
+
+        fn configuration(self) -> Configuration {
+            Configuration::check(self.0).unwrap()
+        }
+
+        fn problems(self) -> String {
+            Configuration::check(self.0).unwrap_err().to_string()
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_the_ones_promised() {
+        let settings = given().configuration().settings;
+
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(settings.data_dir, Path::new("data/run"));
+        assert!(settings.admin_token.is_none() && settings.public_url.is_none());
+        assert_eq!(settings.cors.allowed_origins, AllowedOrigins::Any);
+        assert_eq!(settings.journal.segment_bytes, 64 << 20);
+        assert_eq!(settings.tasks.deadline, Duration::from_hours(1));
+        assert_eq!(Settings::default().limits.connections, 10_000);
+    }
+
+    #[test]
+    fn every_setting_of_the_documentation_is_checked_and_none_besides() {
+        let layers = Layers::defaults();
+        let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1.5", entry.key)).collect();
+
+        let Problems(problems) = Configuration::check(given().file(&all.join("\n")).0).unwrap_err();
+
+        let mut refused: Vec<_> = problems
+            .iter()
+            .map(|problem| match problem {
+                Problem::NotAllowed { key, .. } => key.as_str(),
+                other => panic!("{other}"),
+            })
+            .collect();
+        refused.dedup();
+        let known: Vec<_> = layers.entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(refused, known);
+    }
+
+    #[test]
+    fn later_layers_win_and_every_value_keeps_its_source() {
+        let configuration = given()
+            .file("listen = '127.0.0.1:1'\ndata_dir = 'a'\nworkers = 1\n[tasks]\ndeadline = '5m'\n")
+            .environment(&[("MEDIARY_DATA_DIR", "b"), ("MEDIARY_WORKERS", "2"), ("MEDIARY_TASKS__DEADLINE", "6m")])
+            .flag("workers", "--workers", "3")
+            .configuration();
+
+        assert_eq!(configuration.settings.listen.port(), 1);
+        assert_eq!(configuration.settings.data_dir, Path::new("b"));
+        assert_eq!(configuration.settings.workers, 3);
+        assert_eq!(configuration.settings.tasks.deadline, Duration::from_mins(6));
+        let sources: Vec<_> = configuration.entries.iter().take(5).map(|entry| entry.source.to_string()).collect();
+        let expected = ["mediary.toml:1", "environment MEDIARY_DATA_DIR", "default", "default", "flag --workers"];
+        assert_eq!(sources, expected);
+    }
+
+    #[test]
+    fn the_environment_can_say_lists_numbers_and_truth() {
+        let settings = given()
+            .environment(&[
+                ("MEDIARY_EGRESS__ALLOW", "10.0.0.0/8, ::1"),
+                ("MEDIARY_CORS__ALLOWED_ORIGINS", ""),
+                ("MEDIARY_LIMITS__CONNECTIONS", "20_000"),
+                ("MEDIARY_AUTH__REQUIRE_APPROVAL", "true"),
+                ("OTHER_LISTEN", "x"),
+            ])
+            .configuration()
+            .settings;
+
+        assert_eq!(settings.egress.allow.len(), 2);
+        assert_eq!(settings.cors.allowed_origins, AllowedOrigins::Listed(Vec::new()));
+        assert_eq!(settings.limits.connections, 20_000);
+        assert!(settings.auth.require_approval);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let problems = given()
+            .file("listn = 'x'\n[log]\nformat = 'xml'\n[tsks]\n")
+            .environment(&[("MEDIARY_TASKS_DEADLINE", "5m"), ("MEDIARY_WORKERS", "many")])
+            .flag("listen", "--listen", "localhost:80")
+            .problems();
+
+        for expected in [
+            "the configuration has 6 problems:",
+            "listn = \"x\" (mediary.toml:1): there is no such setting; known are: listen, data_dir, ",
+            "log.format = \"xml\" (mediary.toml:3): must be one of \"text\", \"json\"",
+            "tsks = {} (mediary.toml:4): there is no such setting",
+            "tasks_deadline = \"5m\" (environment MEDIARY_TASKS_DEADLINE): there is no such setting; known are: tasks.deadline",
+            "workers = \"many\" (environment MEDIARY_WORKERS): must be a whole number from 0 to 1024",
+            "listen = \"localhost:80\" (flag --listen): must be an IP address and a port",
+        ] {
+            assert!(problems.contains(expected), "{expected}\nnot in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_never_printed() {
+        let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2")]).configuration();
+        let problems = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);
+
+        assert_eq!(configuration.settings.admin_token.as_ref().unwrap().expose(), "hunter2");
+        assert!(!format!("{configuration}{configuration:?}").contains("hunter"), "{configuration:?}");
+        assert!(configuration.to_string().contains("admin_token = \"********\""));
+        assert!(!problems.problems().contains("hunter"));
+    }
+
+    #[test]
+    fn the_printed_configuration_can_be_read_back() {
+        let printed = given().flag("listen", "--listen", "[::1]:0").configuration().to_string();
+
+        let again = given().file(&printed).configuration();
+
+        assert_eq!(again.settings.listen.to_string(), "[::1]:0");
+        assert!(printed.starts_with("listen = \"[::1]:0\"                       # flag --listen\n"), "{printed}");
+    }
+
+    #[test]
+    fn private_addresses_are_open_only_to_a_service_on_loopback() {
+        let allowed = |listen, private| {
+            given()
+                .environment(&[("MEDIARY_LISTEN", listen), ("MEDIARY_EGRESS__PRIVATE", private)])
+                .configuration()
+                .settings
+                .private_addresses_allowed()
+        };
+
+        assert!(allowed("127.0.0.1:0", "auto") && allowed("[::1]:0", "auto") && allowed("0.0.0.0:0", "allow"));
+        assert!(!allowed("0.0.0.0:0", "auto") && !allowed("192.168.0.1:0", "auto") && !allowed("127.0.0.1:0", "deny"));
+    }
+
+    #[test]
+    fn a_named_file_must_exist_and_the_usual_one_need_not() {
+        let mut layers = Layers::defaults();
+        add_file(&mut layers, Some(Path::new("no/such/file.toml")));
+
+        assert!(layers.problems[0].to_string().starts_with("no/such/file.toml: cannot be read: "));
+    }
+}

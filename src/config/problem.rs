@@ -1,0 +1,66 @@
+//! What can be wrong with a configuration. Everything that is wrong is told at once, and secrets are never part of it.
+
+use std::fmt;
+
+use toml::Value;
+
+use super::source::Source;
+
+/// What is shown in place of a secret. Not allowed in a token, so that output copied back is refused and not believed.
+const MASK: &str = "\"********\"";
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The setting exists, its value is not allowed.
+    #[error("{key} = {value} ({from}): must be {allowed}")]
+    NotAllowed { key: String, value: String, from: Source, allowed: String },
+    /// There is no such setting.
+    #[error("{key} = {value} ({from}): there is no such setting; known are: {known}")]
+    Unknown { key: String, value: String, from: Source, known: String },
+    /// A file, a place in a file or a variable that cannot be read at all.
+    #[error("{place}: {reason}")]
+    Unreadable { place: String, reason: String },
+}
+
+/// Everything that is wrong with a configuration; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl std::error::Error for Problems {}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.len() {
+            1 => f.write_str("the configuration has a problem:")?,
+            count => write!(f, "the configuration has {count} problems:")?,
+        }
+        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+    }
+}
+
+/// A value as people may see it: as TOML, secrets masked.
+pub(super) fn shown(key: &str, value: &Value) -> String {
+    let empty = value.as_str().is_some_and(str::is_empty);
+    if is_secret(key) && !empty { MASK.to_owned() } else { value.to_string() }
+}
+
+/// Whether a setting of this name holds a secret: it goes by the last word, so that a misspelt key gives nothing away either.
+fn is_secret(key: &str) -> bool {
+    ["token", "secret", "key", "password"].iter().any(|word| key.ends_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_whatever_the_section() {
+        let value = Value::String("hunter2".to_owned());
+        for key in ["admin_token", "vendors.image.api_key", "admintoken"] {
+            assert_eq!(shown(key, &value), MASK, "{key}");
+        }
+        assert_eq!(shown("data_dir", &value), "\"hunter2\"");
+        assert_eq!(shown("admin_token", &Value::String(String::new())), "\"\"", "that none is set may be seen");
+    }
+}

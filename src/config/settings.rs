@@ -1,0 +1,248 @@
+//! The settings: plain, typed and checked. What they mean and what their defaults are is written in `default.toml`.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::check::{
+    Kind, address, base_url, choice, directory, duration, log_filter, networks, origins, size, token, truth, whole,
+};
+use super::problem::{Problem, Problems, shown};
+use super::source::{Entry, Layers};
+use crate::outbound::address::AllowEntry;
+use crate::telemetry::{Filter, Format};
+
+/// How the service runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Port 0 takes a free one.
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    /// Made on the first start when there is none.
+    pub admin_token: Option<Secret>,
+    /// Without a slash at its end; `http://` and the bound address when there is none.
+    pub public_url: Option<String>,
+    /// HTTP worker threads; 0 means one per core.
+    pub workers: usize,
+    pub auth: AuthSettings,
+    pub egress: EgressSettings,
+    pub cors: CorsSettings,
+    pub log: LogSettings,
+    pub journal: JournalSettings,
+    pub actors: ActorSettings,
+    pub local_image: LocalImageSettings,
+    pub tasks: TaskSettings,
+    pub callbacks: CallbackSettings,
+    pub limits: LimitSettings,
+}
+
+/// Who may submit.
+#[derive(Debug, Clone)]
+pub struct AuthSettings {
+    pub require_approval: bool,
+}
+
+/// What the service may connect to.
+#[derive(Debug, Clone)]
+pub struct EgressSettings {
+    pub private: PrivateAccess,
+    /// Reachable whatever `private` says.
+    pub allow: Vec<AllowEntry>,
+}
+
+/// Which pages may call the service from a browser.
+#[derive(Debug, Clone)]
+pub struct CorsSettings {
+    pub allowed_origins: AllowedOrigins,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    pub format: Format,
+    pub filter: Filter,
+}
+
+/// The durable step of the log.
+#[derive(Debug, Clone)]
+pub struct JournalSettings {
+    pub segment_bytes: u64,
+    /// Appends that may wait for the writer.
+    pub queue: usize,
+}
+
+/// Live aggregates.
+#[derive(Debug, Clone)]
+pub struct ActorSettings {
+    /// Messages that may wait for one actor.
+    pub mailbox: usize,
+    /// Time without a message after which an actor is passivated.
+    pub idle: Duration,
+}
+
+/// The image engine inside.
+#[derive(Debug, Clone)]
+pub struct LocalImageSettings {
+    /// Pixels worked on at a time.
+    pub pixel_budget: u64,
+}
+
+/// Media tasks.
+#[derive(Debug, Clone)]
+pub struct TaskSettings {
+    /// Time after which an unfinished task is ended as failed.
+    pub deadline: Duration,
+}
+
+/// Calls to receivers.
+#[derive(Debug, Clone)]
+pub struct CallbackSettings {
+    pub timeout: Duration,
+    /// Calls under way at a time.
+    pub concurrency: usize,
+}
+
+/// Bounds of what callers may do at a time.
+#[derive(Debug, Clone)]
+pub struct LimitSettings {
+    pub submissions_per_caller: usize,
+    pub connections: usize,
+}
+
+/// Whether private addresses may be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrivateAccess {
+    /// Only while the service itself listens on loopback.
+    Auto,
+    Allow,
+    Deny,
+}
+
+/// Origins of pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedOrigins {
+    /// Every page.
+    Any,
+    /// Those written `scheme://host[:port]` here.
+    Listed(Vec<String>),
+}
+
+/// Text that is never printed: not by `Debug`, and there is no `Display`.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `text` out of sight.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the place that compares or sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(********)")
+    }
+}
+
+impl Settings {
+    /// Whether callbacks and inputs may reach loopback and private addresses that are not listed in `egress.allow`.
+    #[must_use]
+    pub fn private_addresses_allowed(&self) -> bool {
+        match self.egress.private {
+            PrivateAccess::Auto => self.listen.ip().to_canonical().is_loopback(),
+            PrivateAccess::Allow => true,
+            PrivateAccess::Deny => false,
+        }
+    }
+
+    /// Checks every value that was given.
+    pub(super) fn check(layers: Layers) -> Result<(Self, Vec<Entry>), Problems> {
+        let mut reader = Reader(layers);
+        let settings = reader.settings();
+        let Reader(Layers { entries, problems }) = reader;
+        if problems.is_empty() { Ok((settings, entries)) } else { Err(Problems(problems)) }
+    }
+}
+
+impl Default for Settings {
+    /// The built-in defaults.
+    fn default() -> Self {
+        Reader(Layers::defaults()).settings()
+    }
+}
+
+/// Reads values one by one and notes what is wrong, so that everything that is wrong can be told at once.
+struct Reader(Layers);
+
+impl Reader {
+    fn settings(&mut self) -> Settings {
+        Settings {
+            listen: self.read("listen", &address()),
+            data_dir: self.read("data_dir", &directory()),
+            admin_token: self.read("admin_token", &token()),
+            public_url: self.read("public_url", &base_url()),
+            workers: self.read("workers", &whole(0, 1024)),
+            auth: AuthSettings { require_approval: self.read("auth.require_approval", &truth()) },
+            egress: self.egress(),
+            cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
+            log: self.log(),
+            journal: JournalSettings {
+                segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
+                queue: self.read("journal.queue", &whole(1, 1_000_000)),
+            },
+            actors: ActorSettings {
+                mailbox: self.read("actors.mailbox", &whole(1, 65_536)),
+                idle: self.read("actors.idle", &duration("1s", "1d")),
+            },
+            local_image: LocalImageSettings {
+                pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
+            },
+            tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
+            callbacks: CallbackSettings {
+                timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
+                concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
+            },
+            limits: LimitSettings {
+                submissions_per_caller: self.read("limits.submissions_per_caller", &whole(1, 1_000_000)),
+                connections: self.read("limits.connections", &whole(1, 1_000_000)),
+            },
+        }
+    }
+
+    fn egress(&mut self) -> EgressSettings {
+        let access = [("auto", PrivateAccess::Auto), ("allow", PrivateAccess::Allow), ("deny", PrivateAccess::Deny)];
+        EgressSettings {
+            private: self.read("egress.private", &choice(access)),
+            allow: self.read("egress.allow", &networks()),
+        }
+    }
+
+    fn log(&mut self) -> LogSettings {
+        LogSettings {
+            format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
+            filter: self.read("log.level", &log_filter()),
+        }
+    }
+
+    /// The value of a setting; when it is not allowed, that is noted and the default goes on in its place.
+    fn read<T>(&mut self, key: &str, kind: &Kind<T>) -> T {
+        let Layers { entries, problems } = &mut self.0;
+        let entry = entries.iter().find(|entry| entry.key == key).expect("a test compares the keys with default.toml");
+        kind.read(&entry.value).unwrap_or_else(|| {
+            problems.push(Problem::NotAllowed {
+                key: key.to_owned(),
+                value: shown(key, &entry.value),
+                from: entry.source.clone(),
+                allowed: kind.allowed.clone(),
+            });
+            kind.read(&entry.default).expect("a test reads every default")
+        })
+    }
+}
