@@ -5,6 +5,19 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
+pub mod telemetry;
+
 pub mod events;
+pub mod media;
+pub mod outbound;
+
 pub mod projections;
+pub mod vendors;
+
 pub mod actors;
+pub mod http;
+
+pub mod config;
+
+pub mod app;
+pub mod cli;

@@ -1,0 +1,400 @@
+//! The composition root: builds the service out of its parts, runs it and takes it down in order. The tests use it too.
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use actix::Arbiter;
+use actix_web::dev::ServerHandle;
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
+
+use crate::actors::dispatcher::CallbackDispatcher;
+use crate::actors::poller::ImagePoller;
+use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::router::RouterOptions;
+use crate::actors::system::{ActorOptions, Actors, Dispatch};
+use crate::actors::{Actor, Circumstances};
+use crate::clock::Surroundings;
+use crate::config::{AllowedOrigins, Secret, Settings};
+use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
+use crate::domain::ids::UserId;
+use crate::domain::secret;
+use crate::domain::user::{UserCommand, UserProfile};
+use crate::domain::value::{Digest, Name};
+use crate::events::envelope::Commit;
+use crate::events::journal::TornTail;
+use crate::events::log::EventLog;
+use crate::events::sled_log::{OpenReport, SledLog, SledLogOptions};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::media::store::Store;
+use crate::outbound::address::AddressRules;
+use crate::outbound::callback::CallbackSender;
+use crate::outbound::client::{Client, Limits};
+use crate::outbound::signature::WebhookKey;
+use crate::projections::ReadModels;
+use crate::projections::read_models::Models;
+use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+
+/// The administrator that the bootstrap token speaks for.
+pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-000000000001"));
+
+/// How many commands of one kind may wait for their router.
+const ROUTER_QUEUE: usize = 8192;
+/// How many tasks the poller has under way at the vendor.
+const POLLER_CONCURRENCY: usize = 256;
+/// How many callbacks may be under way to one receiver.
+const CALLBACKS_PER_RECEIVER: usize = 8;
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("the event log cannot be opened: {0}")]
+    Log(String),
+    #[error("starting {what}: {reason}")]
+    Part { what: &'static str, reason: String },
+}
+
+impl StartError {
+    fn part(what: &'static str, reason: &dyn std::fmt::Display) -> Self {
+        Self::Part { what, reason: reason.to_string() }
+    }
+}
+
+/// Why the service did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    #[error("the HTTP server failed: {0}")]
+    Server(std::io::Error),
+    #[error("the event log did not close cleanly: {0}")]
+    Log(String),
+}
+
+/// Where the first administrator's token is.
+#[derive(Debug, Clone)]
+pub enum AdminToken {
+    /// Given in the settings.
+    Configured,
+    /// Made now: the only time that it is shown.
+    Generated { token: String, file: PathBuf },
+    /// Made on an earlier start.
+    Kept { file: PathBuf },
+}
+
+/// The running service.
+pub struct App {
+    address: SocketAddr,
+    public_url: String,
+    admin_token: AdminToken,
+    reports: Vec<String>,
+    parts: Parts,
+    server: ServerHandle,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// Everything below HTTP, and the directory, whose lock keeps a second service away.
+struct Parts {
+    log: Arc<SledLog>,
+    models: ReadModels,
+    actors: Actors,
+    reactors: Arbiter,
+    _data: DataDir,
+}
+
+/// Runs a future on a new system of this thread: the program's outermost call.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    actix_web::rt::System::new().block_on(future)
+}
+
+impl App {
+    /// Builds and starts everything. When this returns, requests are answered.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+        let data = DataDir::open(&settings.data_dir)?;
+        let (secret, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
+        let listener = listen(settings.listen)?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+
+        let (log, models, reports) = open_log(&data, &settings, &surroundings)?;
+        let shared_log: Arc<dyn EventLog> = log.clone();
+        let models = ReadModels::new(shared_log.clone(), models);
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
+            .map_err(|error| StartError::part("the actors", &error))?;
+        create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
+
+        let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
+        let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
+        let webhook_key = key.public_key();
+        let sender = callback_sender(&settings, key)?;
+        let reactors = Arbiter::new();
+        let outside = Outside { store: store.clone(), sender, public_url: public_url.clone() };
+        start_reactors(&reactors, outside, &actors.dispatch, &models, &surroundings, &settings);
+
+        let services = Services {
+            dispatch: actors.dispatch.clone(),
+            models: models.clone(),
+            store,
+            surroundings,
+            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: hash(&secret) },
+            readiness: readiness(&log),
+            webhook_key,
+            options: http_options(&settings, &public_url),
+        };
+        let server = crate::http::server::serve(listener, services)
+            .map_err(|error| StartError::part("the HTTP server", &error))?;
+        let handle = server.handle();
+        let serving = actix_web::rt::spawn(server);
+        let parts = Parts { log, models, actors, reactors, _data: data };
+        Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
+    }
+
+    /// The address that is really bound.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base of every URL that the service hands out.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// Where the first administrator's token is.
+    #[must_use]
+    pub fn admin_token(&self) -> &AdminToken {
+        &self.admin_token
+    }
+
+    /// What the start found and mended, a sentence each.
+    #[must_use]
+    pub fn reports(&self) -> &[String] {
+        &self.reports
+    }
+
+    /// The read models, to compare them with a rebuild.
+    #[must_use]
+    pub fn models(&self) -> &ReadModels {
+        &self.parts.models
+    }
+
+    /// The event log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<SledLog> {
+        &self.parts.log
+    }
+
+    /// Serves until SIGTERM or SIGINT, then stops in order.
+    ///
+    /// # Errors
+    /// [`StopError`] when the server failed or the log did not close cleanly.
+    pub async fn run_until_stopped(mut self) -> Result<(), StopError> {
+        tokio::select! {
+            () = termination() => self.stop().await,
+            served = &mut self.serving => {
+                self.parts.stop()?;
+                served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
+            }
+        }
+    }
+
+    /// Stops accepting, lets requests in flight finish (10 s at most), writes what is queued, closes the log.
+    ///
+    /// # Errors
+    /// [`StopError`] when the server failed or the log did not close cleanly.
+    pub async fn stop(self) -> Result<(), StopError> {
+        self.server.stop(true).await;
+        let served = self.serving.await.map_err(std::io::Error::other).flatten();
+        self.parts.stop()?;
+        served.map_err(StopError::Server)
+    }
+}
+
+impl Parts {
+    /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
+    fn stop(self) -> Result<(), StopError> {
+        self.reactors.stop();
+        if self.reactors.join().is_err() {
+            tracing::error!("the reactors' thread had died");
+        }
+        self.actors.stop();
+        self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
+    }
+}
+
+async fn termination() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("signals cannot be received; stop the service by killing it, which loses nothing");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+/// The first administrator's token: from the settings, from an earlier start, or new.
+fn admin_token(
+    data: &DataDir,
+    configured: Option<&Secret>,
+    surroundings: &Surroundings,
+) -> Result<(String, AdminToken), StartError> {
+    if let Some(secret) = configured {
+        return Ok((secret.expose().to_owned(), AdminToken::Configured));
+    }
+    let file = data.path("admin-token");
+    let failed = |error: std::io::Error| StartError::part("the administrator's token", &error);
+    if let Some(token) = read_private(&file).map_err(failed)? {
+        return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
+    }
+    let token = secret::mint(secret::Kind::User, surroundings.secret());
+    write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
+    Ok((token.clone(), AdminToken::Generated { token, file }))
+}
+
+fn hash(secret: &str) -> Digest {
+    Digest(Sha256::digest(secret.as_bytes()).into())
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+}
+
+fn actor_options(settings: &Settings) -> ActorOptions {
+    let router = RouterOptions { queue: ROUTER_QUEUE, mailbox: settings.actors.mailbox, idle: settings.actors.idle };
+    ActorOptions { writer_queue: settings.journal.queue, router }
+}
+
+fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
+    HttpOptions {
+        public_url: public_url.to_owned(),
+        workers: match settings.workers {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            workers => workers,
+        },
+        connections: settings.limits.connections,
+        cors_origins: match &settings.cors.allowed_origins {
+            AllowedOrigins::Any => CorsOrigins::Any,
+            AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
+        },
+        require_approval: settings.auth.require_approval,
+        submissions_per_caller: settings.limits.submissions_per_caller,
+    }
+}
+
+fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
+    let allow_private = settings.private_addresses_allowed();
+    let rules = AddressRules { allow_private, allow: settings.egress.allow.clone() };
+    let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
+    let client = Client::new(rules, limits).map_err(|error| StartError::part("the callbacks", &error))?;
+    Ok(CallbackSender::new(client, Arc::new(key)))
+}
+
+/// Opens the log and folds it into read models in the same pass.
+fn open_log(
+    data: &DataDir,
+    settings: &Settings,
+    surroundings: &Surroundings,
+) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
+    let mut models = Models::default();
+    let fold = |commit: &Commit| {
+        for event in commit.iter() {
+            models.apply(event);
+        }
+    };
+    let options = log_options(data.root(), settings);
+    let opened = SledLog::open(&options, surroundings, fold).map_err(|error| StartError::Log(error.to_string()));
+    opened.map(|(log, report)| (Arc::new(log), models, found(&report)))
+}
+
+/// What the operator should know of the start, a sentence each; nothing when all was well.
+fn found(report: &OpenReport) -> Vec<String> {
+    let torn = report.torn.as_ref().map(|torn| {
+        let TornTail { file, offset, position, bytes, reason } = torn;
+        let file = file.display();
+        format!("an unfinished write that was never answered, cut off: {bytes} bytes of {file} from {offset} on, position {position} ({reason})")
+    });
+    let rebuilt = report.sled.rebuilt.as_ref().map(|reason| {
+        format!("the index of the log, damaged, made anew from the journal: {} events ({reason})", report.sled.inserted)
+    });
+    torn.into_iter().chain(rebuilt).collect()
+}
+
+/// Where the log of a data directory is, and how it is kept.
+#[must_use]
+pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
+    let mut options = SledLogOptions::new(data_dir.join("log"));
+    options.journal.segment_bytes = settings.journal.segment_bytes;
+    options
+}
+
+/// Ready means: a command would be taken.
+fn readiness(log: &Arc<SledLog>) -> Readiness {
+    let log = Arc::clone(log);
+    Arc::new(move || log.state().map_err(|failure| failure.to_string()))
+}
+
+/// The user behind the bootstrap token is made by the first start, like any other, by a command.
+async fn create_bootstrap_admin(
+    dispatch: &Dispatch,
+    models: &ReadModels,
+    surroundings: &Surroundings,
+) -> Result<(), StartError> {
+    if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
+        return Ok(());
+    }
+    let profile = UserProfile {
+        id: BOOTSTRAP_ADMIN,
+        email: None,
+        name: Some(Name::recorded("Administrator".to_owned())),
+        is_admin: true,
+        is_approved: true,
+    };
+    let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
+    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(profile), why).await;
+    created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
+}
+
+/// What the reactors reach.
+struct Outside {
+    store: Store,
+    sender: CallbackSender,
+    public_url: String,
+}
+
+fn start_reactors(
+    arbiter: &Arbiter,
+    outside: Outside,
+    dispatch: &Dispatch,
+    models: &ReadModels,
+    surroundings: &Surroundings,
+    settings: &Settings,
+) {
+    let (dispatch, models, surroundings) = (dispatch.clone(), models.clone(), surroundings.clone());
+    let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
+    let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
+    arbiter.spawn(async move {
+        let Outside { store, sender, public_url } = outside;
+        let vendor =
+            Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
+        let poller = ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, deadline);
+        let polling = ReactorOptions { concurrency: POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
+        keep_running(poller, polling, surroundings.clone());
+        let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
+        let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
+        keep_running(dispatcher, calling, surroundings);
+    });
+}

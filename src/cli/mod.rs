@@ -1,0 +1,195 @@
+//! The command line. `mediary` alone means `mediary serve`.
+//!
+//! Exit codes: 0 done, or stopped as asked; 1 could not run (port taken, data directory in use, damaged log); 2 wrong
+//! usage or configuration.
+
+mod config;
+mod serve;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{CommandLine, Configuration, Flag, Problems};
+
+const AFTER_HELP: &str = "\
+Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
+ones, as a flag; later ones win. `mediary config` lists all of them with their values.
+
+Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration.";
+
+/// A node registry and media generation gateway: one binary, its storage inside, every change an event.
+#[derive(Debug, Parser)]
+#[command(name = "mediary", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service (this is what happens without a command)
+    Serve(SettingFlags),
+    /// Print the effective configuration, each value with where it came from, secrets masked
+    Config(SettingFlags),
+}
+
+#[derive(Debug, Args)]
+struct SettingFlags {
+    /// The settings file, in place of mediary.toml in the working directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address and port to listen on, such as 127.0.0.1:8080; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Where everything is kept: event log, read models, media files
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// The base of every URL that the service hands out
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Threads that serve HTTP; 0 means one per core
+    #[arg(long, value_name = "COUNT")]
+    workers: Option<String>,
+    /// How much is logged: off, error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How log lines are written: text or json
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+impl SettingFlags {
+    fn load(self) -> Result<Configuration, Problems> {
+        Configuration::load(self.command_line())
+    }
+
+    fn command_line(self) -> CommandLine {
+        let flags = [
+            ("listen", "--listen", self.listen),
+            ("data_dir", "--data-dir", self.data_dir),
+            ("public_url", "--public-url", self.public_url),
+            ("workers", "--workers", self.workers),
+            ("log.level", "--log-level", self.log_level),
+            ("log.format", "--log-format", self.log_format),
+        ];
+        let flags = flags.into_iter().filter_map(|(key, name, text)| Some(Flag { key, name, text: text? })).collect();
+        CommandLine { file: self.config, flags }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+enum Failure {
+    Configuration(Problems),
+    CouldNotRun(anyhow::Error),
+}
+
+impl Failure {
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::CouldNotRun(_) => 1,
+            Self::Configuration(_) => 2,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration(problems) => problems.fmt(f),
+            Self::CouldNotRun(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::Configuration(problems)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::CouldNotRun(error)
+    }
+}
+
+/// Does what the command line asks for. Wrong usage ends the process here, with the usage on stderr.
+#[must_use]
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command.unwrap_or(Command::Serve(arguments.settings)) {
+        Command::Serve(settings) => serve::run(settings),
+        Command::Config(settings) => config::run(settings),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody may be listening any more; the exit code still tells.
+            let _ = writeln!(io::stderr(), "mediary: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// Writes to stdout at once. That nobody reads it is no failure: `mediary config | head -1`.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::config::{Problem, Source};
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_the_flags_are_those_of_serve() {
+        let bare = Arguments::try_parse_from(["mediary", "--listen", "127.0.0.1:0"]).unwrap();
+        let named = Arguments::try_parse_from(["mediary", "serve", "--listen", "127.0.0.1:0"]).unwrap();
+
+        assert_eq!(bare.settings.listen.as_deref(), Some("127.0.0.1:0"));
+        assert!(bare.command.is_none());
+        assert!(matches!(named.command, Some(Command::Serve(flags)) if flags.listen == bare.settings.listen));
+    }
+
+    #[test]
+    fn every_flag_but_the_file_is_a_setting() {
+        let names: Vec<_> = Arguments::command()
+            .get_arguments()
+            .filter_map(|argument| argument.get_long())
+            .filter(|name| !["config", "help", "version"].contains(name))
+            .map(|name| format!("--{name}"))
+            .collect();
+        let given = ["mediary".to_owned()].into_iter().chain(names.iter().map(|name| format!("{name}=x")));
+
+        let flags = Arguments::try_parse_from(given).unwrap().settings.command_line().flags;
+
+        assert_eq!(flags.iter().map(|flag| flag.name).collect::<Vec<_>>(), names);
+        let Problems(problems) = Configuration::load(CommandLine { file: None, flags }).unwrap_err();
+        let unknown = |problem: &&Problem| matches!(problem, Problem::Unknown { from: Source::Flag { .. }, .. });
+        assert_eq!(problems.iter().find(unknown), None);
+    }
+
+    #[test]
+    fn wrong_configuration_and_failing_to_run_differ() {
+        assert_eq!(Failure::from(Problems(Vec::new())).exit_code(), ExitCode::from(2));
+        assert_eq!(Failure::from(anyhow::anyhow!("the port is taken")).exit_code(), ExitCode::from(1));
+    }
+}

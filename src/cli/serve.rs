@@ -1,0 +1,105 @@
+//! `mediary serve`: runs the service until it is told to stop, and says how to reach it.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::{Failure, SettingFlags, print};
+use crate::app::{self, AdminToken, App};
+use crate::clock::Surroundings;
+use crate::config::Settings;
+use crate::telemetry;
+
+pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
+    let settings = settings.load()?.settings;
+    telemetry::start(settings.log.format, settings.log.filter.clone());
+    app::block_on(serve(settings))?;
+    Ok(())
+}
+
+async fn serve(settings: Settings) -> anyhow::Result<()> {
+    let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
+    let app = App::start(settings, Surroundings::real()).await?;
+    print(&greeting(&app, &data_dir)).context("cannot write to stdout")?;
+    app.run_until_stopped().await?;
+    Ok(())
+}
+
+fn greeting(app: &App, data_dir: &Path) -> String {
+    let (url, token) = (app.public_url(), app.admin_token());
+    let mut lines = vec![
+        format!("Mediary {} listens on http://{}", env!("CARGO_PKG_VERSION"), app.address()),
+        format!("  health  {url}/health"),
+        format!("  data    {}", data_dir.display()),
+    ];
+    lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
+    lines.extend([
+        String::new(),
+        format!("A first request, ready to paste. {}", about(token)),
+        String::new(),
+        format!("  {}", first_request(url, token)),
+        String::new(),
+        "Ctrl-C stops the service.\n".to_owned(),
+    ]);
+    lines.join("\n")
+}
+
+/// Where the token of the first request comes from.
+fn about(token: &AdminToken) -> String {
+    match token {
+        AdminToken::Configured => {
+            "Its token is the configured one; put it into MEDIARY_ADMIN_TOKEN of your shell.".to_owned()
+        }
+        AdminToken::Generated { file, .. } => {
+            format!("Its token was made just now, is shown only this once and is kept in {}.", file.display())
+        }
+        AdminToken::Kept { file } => format!("Its token is the one kept in {}.", file.display()),
+    }
+}
+
+/// Creates a publisher, as a line for a POSIX shell.
+fn first_request(url: &str, token: &AdminToken) -> String {
+    let authorization = match token {
+        AdminToken::Configured => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
+        AdminToken::Generated { token, .. } => format!("'Authorization: Bearer {token}'"),
+        AdminToken::Kept { file } => {
+            format!("\"Authorization: Bearer $(cat {})\"", quoted(&file.display().to_string()))
+        }
+    };
+    let body = r#"{"id":"acme","name":"Acme"}"#;
+    format!("curl -s -X POST {url}/publishers -H {authorization} -H 'Content-Type: application/json' -d '{body}'")
+}
+
+/// One word for a POSIX shell, quoted only when it has to be.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const REST: &str = r#"-H 'Content-Type: application/json' -d '{"id":"acme","name":"Acme"}'"#;
+
+    #[test]
+    fn a_fresh_token_is_in_the_request() {
+        let token = AdminToken::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
+
+        let request = first_request("http://127.0.0.1:1", &token);
+
+        let expected = format!("curl -s -X POST http://127.0.0.1:1/publishers -H 'Authorization: Bearer mdu_x' {REST}");
+        assert_eq!(request, expected);
+        assert!(about(&token).contains("d/admin-token"));
+    }
+
+    #[test]
+    fn an_older_token_is_read_from_where_it_is() {
+        let kept = AdminToken::Kept { file: PathBuf::from("it's here/admin-token") };
+
+        assert!(first_request("u", &kept).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#));
+        assert!(first_request("u", &AdminToken::Configured).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
+    }
+}
