@@ -1,1 +1,215 @@
-fn main() {}
+//! Durable commands through the actors against the raw limit of the same disk, in turns in one run.
+//!
+//! `cargo bench --bench append [-- --clients 1,8,64,512 --seconds 2 --rounds 5 --dir target]`
+//!
+//! The raw limit writes the same bytes in groups of the same size to a plain file, with one fdatasync a group: once appending
+//! to a growing file, once into a file that was filled with zeros before. "Sustained" is the same work counted until sled has
+//! caught up with the journal.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures of a few digits"
+)]
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mediary::actors::router::RouterOptions;
+use mediary::actors::system::{ActorOptions, Actors, Dispatch};
+use mediary::actors::{Actor, Circumstances};
+use mediary::clock::Surroundings;
+use mediary::domain::ids::{PublisherId, UserId};
+use mediary::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFields};
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::events::stream::Position;
+use mediary::projections::ReadModels;
+use mediary::projections::read_models::Models;
+use uuid::Uuid;
+
+/// Length of the text that every command changes, so that an event has about 409 bytes in the journal.
+const DESCRIPTION: usize = 300;
+/// Bytes of a journal record before its payload: length, checksum, positions and chain hash.
+const RECORD_HEAD: usize = 56;
+
+fn main() {
+    let options = Options::from_arguments();
+    println!("{} rounds of {} s each, medians, thousands of events a second", options.rounds, options.seconds);
+    println!(
+        "clients | actors | raw, growing | raw, preallocated | of growing | of preallocated | events a sync | bytes an event | sustained"
+    );
+    println!("---|---|---|---|---|---|---|---|---");
+    for clients in options.clients.clone() {
+        let rounds: Vec<Round> = (0..options.rounds).map(|_| round(clients, &options)).collect();
+        let middle = |value: fn(&Round) -> f64| median(rounds.iter().map(value).collect());
+        println!(
+            "{clients} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.1} | {:.0} | {:.1}",
+            middle(|round| round.actors / 1e3),
+            middle(|round| round.growing / 1e3),
+            middle(|round| round.preallocated / 1e3),
+            middle(|round| round.actors / round.growing),
+            middle(|round| round.actors / round.preallocated),
+            middle(|round| round.group),
+            middle(|round| round.bytes),
+            middle(|round| round.sustained / 1e3),
+        );
+    }
+}
+
+struct Options {
+    clients: Vec<usize>,
+    seconds: f64,
+    rounds: usize,
+    dir: PathBuf,
+}
+
+impl Options {
+    fn from_arguments() -> Self {
+        let arguments: Vec<String> = std::env::args().collect();
+        let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+        let number = |name: &str, default: f64| value(name).map_or(default, |text| text.parse().expect("a number"));
+        let clients = value("--clients").map_or("1,8,64,512", String::as_str);
+        Self {
+            clients: clients.split(',').map(|clients| clients.parse().expect("a number")).collect(),
+            seconds: number("--seconds", 2.0),
+            rounds: number("--rounds", 5.0) as usize,
+            dir: value("--dir").map_or_else(std::env::temp_dir, PathBuf::from),
+        }
+    }
+}
+
+/// What one round measured; rates in events a second.
+struct Round {
+    actors: f64,
+    sustained: f64,
+    growing: f64,
+    preallocated: f64,
+    /// Events that shared a sync.
+    group: f64,
+    /// Bytes of one event in the journal.
+    bytes: f64,
+}
+
+fn round(clients: usize, options: &Options) -> Round {
+    let dir = tempfile::tempdir_in(&options.dir).expect("a directory on the disk to be measured");
+    let measured = actix_web::rt::System::new().block_on(through_actors(clients, options.seconds, dir.path()));
+    let (group, groups) = (measured.events as f64 / measured.groups as f64, measured.groups);
+    let bytes = measured.bytes as f64 / measured.events as f64;
+    let raw = |preallocate| {
+        let path = dir.path().join("raw");
+        let took = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
+        group * took
+    };
+    let (growing, preallocated) = (raw(false), raw(true));
+    let actors = measured.events as f64 / measured.answered.as_secs_f64();
+    let sustained = measured.events as f64 / measured.caught_up.as_secs_f64();
+    Round { actors, sustained, growing, preallocated, group, bytes }
+}
+
+/// What went through the actors.
+struct Measured {
+    events: u64,
+    groups: u64,
+    bytes: u64,
+    /// Until the last command was answered.
+    answered: Duration,
+    /// Until sled had all of them.
+    caught_up: Duration,
+}
+
+async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
+    let surroundings = Surroundings::real();
+    let options = SledLogOptions::new(dir.join("log"));
+    let (log, _) = SledLog::open(&options, &surroundings, |_| {}).expect("a new log");
+    let log = Arc::new(log);
+    let models = ReadModels::new(log.clone(), Models::default());
+    let router = RouterOptions { queue: 8192, mailbox: 16, idle: Duration::from_mins(1) };
+    let bounds = ActorOptions { writer_queue: 4096, router };
+    let actors = Actors::start(log.clone(), models, surroundings.clone(), bounds).expect("threads can be started");
+
+    let names: Vec<String> = (0..clients).map(|client| format!("p{client}")).collect();
+    for name in &names {
+        create(&actors.dispatch, name, &surroundings).await;
+    }
+    let (first, groups, started) = (log.head(), log.sync_count(), Instant::now());
+    let end = started + Duration::from_secs_f64(seconds);
+    let clients = names.into_iter().map(|name| client(name, actors.dispatch.clone(), surroundings.clone(), end));
+    let clients: Vec<_> = clients.map(actix_web::rt::spawn).collect();
+    for client in clients {
+        client.await.expect("a client does not panic");
+    }
+    let (answered, groups) = (started.elapsed(), log.sync_count() - groups);
+    actors.stop();
+    // Closing the log brings sled up to the journal.
+    log.close().expect("the log closes");
+    let caught_up = started.elapsed();
+    let (events, bytes) = (log.head().0 - first.0, journal_bytes(&log, first));
+    Measured { events, groups, bytes, answered, caught_up }
+}
+
+/// Bytes of the journal's records after a position.
+fn journal_bytes(log: &SledLog, after: Position) -> u64 {
+    let mut records = log.read_journal(after).expect("a journal that can be read");
+    let mut bytes = 0;
+    while let Some(record) = records.next_record().expect("a journal that can be read") {
+        bytes += (RECORD_HEAD + record.payload.len()) as u64;
+    }
+    bytes
+}
+
+async fn create(dispatch: &Dispatch, name: &str, surroundings: &Surroundings) {
+    let id = PublisherId::parse(name).expect("a publisher id");
+    let (owner, fields) = (UserId(Uuid::nil()), PublisherFields::default());
+    let create = PublisherCommand::Create { id: id.clone(), owner, fields };
+    dispatch.publisher(&id, create, why(surroundings)).await.expect("a new publisher");
+}
+
+/// One client: sends a command, waits for its answer, sends the next.
+async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, end: Instant) {
+    let id = PublisherId::parse(&name).expect("a publisher id");
+    let mut letters = ('a'..='z').cycle();
+    while Instant::now() < end {
+        let text = String::from_iter(letters.next()).repeat(DESCRIPTION);
+        let description = Some(PublisherDescription::recorded(text));
+        let change = PublisherFields { description, ..PublisherFields::default() };
+        let revise = PublisherCommand::Revise { change };
+        dispatch.publisher(&id, revise, why(&surroundings)).await.expect("a change");
+    }
+}
+
+fn why(surroundings: &Surroundings) -> Circumstances {
+    Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() }
+}
+
+/// Groups of the same bytes to a plain file, each followed by fdatasync; groups a second.
+fn raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) -> f64 {
+    let mut file = File::create(path).expect("a file on the disk to be measured");
+    if preallocate {
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..=(bytes as u64 * groups) >> 20 {
+            file.write_all(&zeros).expect("room on the disk");
+        }
+        file.sync_all().expect("a sync");
+        file.seek(SeekFrom::Start(0)).expect("a seek");
+    }
+    let group = vec![0xA5; bytes];
+    let (started, mut done) = (Instant::now(), 0);
+    while done < groups && started.elapsed().as_secs_f64() < seconds {
+        file.write_all(&group).expect("room on the disk");
+        file.sync_data().expect("a sync");
+        done += 1;
+    }
+    let rate = done as f64 / started.elapsed().as_secs_f64();
+    std::fs::remove_file(path).expect("the file can be removed");
+    rate
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

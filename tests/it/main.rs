@@ -1,1 +1,26 @@
+//! The tests from outside, in one binary.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod actors;
+mod admin;
+mod bulk;
+mod crash;
+mod delivery;
+mod errors;
+mod golden;
+mod health;
+mod journal;
+mod log_contract;
+mod media;
+mod node;
+mod program;
+mod publisher;
+mod routes;
+mod samples;
+mod sled_log;
+mod support;
+mod tidy;
+mod upscaler;
+mod user;
+mod version;

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Sends commands to a running service, each on a kept connection, and checks the order of syncs and answers in a trace.
+
+  commands.py BASE --clients 64 --commands 6400     every command must be answered 201
+  commands.py --check-order TRACE                   every 201 in an strace output must follow a sync of its own
+"""
+
+import argparse
+import http.client
+import json
+import re
+import sys
+import threading
+import time
+from urllib.parse import urlsplit
+
+HEADERS = {"Authorization": "Bearer count-the-syncs", "Content-Type": "application/json"}
+
+
+def post(connection, path, body):
+    connection.request("POST", path, json.dumps(body), HEADERS)
+    answer = connection.getresponse()
+    text = answer.read()
+    if answer.status != 201:
+        raise SystemExit(f"{answer.status}: {text.decode()}")
+
+
+def client(address, number, commands):
+    connection = http.client.HTTPConnection(address)
+    post(connection, "/publishers", {"id": f"p{number}"})
+    for command in range(commands):
+        post(connection, f"/publishers/p{number}/nodes", {"id": f"n{number}-{command}"})
+
+
+def send(base, clients, commands):
+    address = urlsplit(base).netloc
+    each = commands // clients
+    threads = [threading.Thread(target=client, args=(address, number, each)) for number in range(clients)]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"{each * clients} commands of {clients} clients in {time.monotonic() - started:.2f} s")
+
+
+def check_order(trace):
+    """Counts for each answered command at least one sync that ended since the answer before it."""
+    synced, answers, bare = 0, 0, 0
+    for line in open(trace, encoding="utf-8", errors="replace"):
+        if re.search(r"(fdatasync|fsync)(\(\d+\)| resumed>\)) *= 0", line):
+            synced += 1
+        elif "HTTP/1.1 201" in line and "resumed" not in line:
+            answers += 1
+            bare += synced == 0
+            synced = 0
+    print(f"{answers} commands answered, {bare} of them without a sync since the answer before")
+    if answers == 0 or bare:
+        raise SystemExit("FAILED: a command was answered before it was synced")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("base", nargs="?")
+    parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--commands", type=int, default=1000)
+    parser.add_argument("--check-order", metavar="TRACE")
+    options = parser.parse_args()
+    if options.check_order:
+        check_order(options.check_order)
+    elif options.base:
+        send(options.base, options.clients, options.commands)
+    else:
+        parser.error("BASE or --check-order is needed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Counts what the kernel was asked: 1,000 sequential commands need at least 1,000 syncs, none answered before its own; 64
+# clients at once share far fewer. Needs strace and Python 3.
+#
+#   benches/syncs.sh            builds the release binary, runs both counts, exits 1 when either does not hold
+set -euo pipefail
+cd "$(dirname "$0")/.."
+command -v strace >/dev/null || { echo "strace is needed (Debian: apt-get install strace)" >&2; exit 2; }
+cargo build --release --quiet --bin mediary
+binary="${CARGO_TARGET_DIR:-target}/release/mediary"
+work=$(mktemp -d)
+trap 'kill "${service:-0}" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+start() { # $1: strace output, the rest: strace options
+    local out=$1; shift
+    MEDIARY_ADMIN_TOKEN=count-the-syncs strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
+        >"$work/stdout" 2>"$work/stderr" &
+    service=$!
+    until grep -q 'http://127.0.0.1:[0-9]' "$work/stdout"; do
+        kill -0 "$service" 2>/dev/null || { cat "$work/stderr" >&2; exit 2; }
+        sleep 0.1
+    done
+    base=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/stdout" | head -n 1)
+}
+stop() { pkill -TERM -P "$service" mediary; wait "$service" || true; }
+
+echo "== 1,000 commands, one after the other, under strace -c -f"
+start "$work/sequential" -c -e trace=fdatasync,fsync
+python3 benches/commands.py "$base" --clients 1 --commands 1000
+stop
+cat "$work/sequential"
+sequential=$(awk '$NF == "fdatasync" || $NF == "fsync" { sum += $4 } END { print sum + 0 }' "$work/sequential")
+echo "syncs for 1,000 sequential commands: $sequential"
+
+echo "== the order of syncs and answers, 200 commands one after the other"
+start "$work/ordered" -e trace=fdatasync,fsync,write,writev,sendto,sendmsg -s 24
+python3 benches/commands.py "$base" --clients 1 --commands 200
+stop
+python3 benches/commands.py --check-order "$work/ordered"
+
+echo "== 6,400 commands of 64 clients at once, under strace -c -f"
+start "$work/together" -c -e trace=fdatasync,fsync
+python3 benches/commands.py "$base" --clients 64 --commands 6400
+stop
+together=$(awk '$NF == "fdatasync" || $NF == "fsync" { sum += $4 } END { print sum + 0 }' "$work/together")
+echo "syncs for 6,400 commands of 64 clients: $together"
+
+[ "$sequential" -ge 1000 ] || { echo "FAILED: fewer syncs than sequential commands" >&2; exit 1; }
+[ "$together" -lt 3200 ] || { echo "FAILED: clients at once do not share syncs" >&2; exit 1; }
+echo "ok"

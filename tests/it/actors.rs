@@ -1,0 +1,243 @@
+//! The actors on a log in memory: atomic commands, one live actor a stream, bounded queues, life after a panic.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mediary::actors::aggregate::Done;
+use mediary::actors::error::CommandError;
+use mediary::actors::projector::rebuild;
+use mediary::actors::router::RouterOptions;
+use mediary::actors::system::{ActorOptions, Actors, Dispatch};
+use mediary::actors::{Actor, Circumstances};
+use mediary::clock::{Place, Surroundings};
+use mediary::domain::ids::{PublisherId, UserId};
+use mediary::domain::publisher::{PublisherCommand, PublisherFields, PublisherRejection};
+use mediary::domain::value::{Name, Timestamp};
+use mediary::events::log::EventLog;
+use mediary::events::stream::Position;
+use mediary::projections::ReadModels;
+use mediary::projections::read_models::Models;
+use uuid::Uuid;
+
+use crate::support::slow_log::SlowLog;
+
+struct Given {
+    log: Arc<SlowLog>,
+    models: ReadModels,
+    actors: Actors,
+}
+
+const OPTIONS: ActorOptions = ActorOptions {
+    writer_queue: 64,
+    router: RouterOptions { queue: 256, mailbox: 4, idle: Duration::from_millis(40) },
+};
+
+fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
+    let log = SlowLog::new();
+    let models = ReadModels::new(log.clone(), Models::default());
+    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).unwrap();
+    Given { log, models, actors }
+}
+
+fn id(name: &str) -> PublisherId {
+    PublisherId::parse(name).unwrap()
+}
+
+fn why() -> Circumstances {
+    Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(1) }
+}
+
+fn create(name: &str) -> PublisherCommand {
+    PublisherCommand::Create { id: id(name), owner: UserId(Uuid::nil()), fields: PublisherFields::default() }
+}
+
+fn rename(name: &str) -> PublisherCommand {
+    PublisherCommand::Revise {
+        change: PublisherFields { name: Some(Name::parse(name).unwrap()), ..PublisherFields::default() },
+    }
+}
+
+async fn ask(
+    dispatch: &Dispatch,
+    publisher: &str,
+    command: PublisherCommand,
+) -> Result<Done, CommandError<PublisherRejection>> {
+    dispatch.publisher(&id(publisher), command, why()).await
+}
+
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+#[actix_web::test]
+async fn nothing_comes_between_decide_and_append() {
+    // Given an append that takes long
+    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS);
+    log.hold();
+    let (first, second) = (actors.dispatch.clone(), actors.dispatch.clone());
+    let first = actix_web::rt::spawn(async move { ask(&first, "acme", create("acme")).await });
+    let waiting = log.clone();
+    off_thread(move || waiting.await_append()).await;
+
+    // When a second command comes that the first decides
+    let second = actix_web::rt::spawn(async move { ask(&second, "acme", create("acme")).await });
+    tokio::task::yield_now().await;
+    log.release();
+
+    // Then it sees what the first one did: it is refused by the rule, not by a conflict of versions
+    assert_eq!(first.await.unwrap(), Ok(Done { changed: true }));
+    assert_eq!(second.await.unwrap(), Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
+    assert_eq!(log.head(), Position(1));
+}
+
+#[actix_web::test]
+async fn commands_that_come_together_share_a_sync() {
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    // Given one append under way
+    log.hold();
+    let dispatch = actors.dispatch.clone();
+    let first = actix_web::rt::spawn(async move { ask(&dispatch, "p0", create("p0")).await });
+    let waiting = log.clone();
+    off_thread(move || waiting.await_append()).await;
+    // When forty more come
+    let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
+    let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
+    let (others, ()) = futures_util::future::join(others, async {
+        // They are in the writer's queue as soon as the aggregates, which do not wait for each other, have decided.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        log.release();
+    })
+    .await;
+    // Then all are done, in far fewer groups than commands
+    assert!(first.await.unwrap().is_ok() && others.iter().all(Result::is_ok));
+    assert!(log.groups().len() < 10, "{:?}", log.groups());
+    assert_eq!(models.read().position, Position(41));
+}
+
+#[actix_web::test]
+async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    // Given a log that is held up
+    log.hold();
+    // When more commands come for one publisher than its mailbox takes
+    let names: Vec<String> = (0..100).map(|n| format!("name {n}")).collect();
+    let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, "acme", rename(name))));
+    let (answers, ()) = futures_util::future::join(asked, async {
+        let waiting = log.clone();
+        off_thread(move || waiting.await_append()).await;
+        log.release();
+    })
+    .await;
+    // Then some are refused as overload, and exactly the others are in the log
+    let done = answers.iter().filter(|answer| answer.is_ok()).count();
+    let overloaded = answers.iter().filter(|answer| **answer == Err(CommandError::Overloaded)).count();
+    assert!(done > 0 && overloaded > 0 && done + overloaded == 100, "{done} done, {overloaded} overloaded");
+    assert_eq!(log.head(), Position(1 + done as u64));
+    assert_eq!(rebuild(&*log).unwrap(), *models.read());
+}
+
+#[actix_web::test]
+async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
+    let options = ActorOptions { writer_queue: 1, ..OPTIONS };
+    let Given { log, actors, .. } = given(Surroundings::real(), options);
+    log.hold();
+    let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
+    let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
+    let (answers, ()) = futures_util::future::join(asked, async {
+        let waiting = log.clone();
+        off_thread(move || waiting.await_append()).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        log.release();
+    })
+    .await;
+    for (name, answer) in names.iter().zip(answers) {
+        // Whoever was told "overloaded" can try again, and whoever was answered cannot.
+        match answer {
+            Ok(_) => assert_eq!(
+                ask(&actors.dispatch, name, create(name)).await,
+                Err(CommandError::Rejected(PublisherRejection::AlreadyExists))
+            ),
+            Err(error) => {
+                assert_eq!(error, CommandError::Overloaded);
+                ask(&actors.dispatch, name, create(name)).await.unwrap();
+            }
+        }
+    }
+    assert_eq!(log.head(), Position(50));
+}
+
+#[actix_web::test]
+async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
+    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS);
+    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    assert_eq!(actors.dispatch.live_publishers().await, 1);
+    while actors.dispatch.live_publishers().await > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(
+        ask(&actors.dispatch, "acme", create("acme")).await,
+        Err(CommandError::Rejected(PublisherRejection::AlreadyExists))
+    );
+    ask(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
+    let models = models.read();
+    assert_eq!(models.publishers.get(&id("acme")).unwrap().fields.name, Some(Name::parse("Acme").unwrap()));
+}
+
+/// Surroundings in which the actor of `acme` panics once at `place`.
+fn panics_once_at(place: Place) -> Surroundings {
+    let armed = AtomicBool::new(true);
+    Surroundings::real().with_mishap(Arc::new(move |reached, subject| {
+        let here = reached == place && subject == "publisher/acme";
+        assert!(!(here && armed.swap(false, Ordering::SeqCst)), "a mishap made by the test");
+    }))
+}
+
+#[actix_web::test]
+async fn an_actor_that_panicked_lives_again_from_the_log() {
+    for place in [Place::Decide, Place::Append] {
+        let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS);
+        ask(&actors.dispatch, "other", create("other")).await.unwrap();
+        // When the actor panics before anything is recorded
+        assert_eq!(ask(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
+        // Then nothing is, others were not disturbed, and the next command finds a new actor
+        assert_eq!(log.head(), Position(1));
+        ask(&actors.dispatch, "other", rename("Other")).await.unwrap();
+        ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+        ask(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
+        assert_eq!(log.head(), Position(4));
+    }
+}
+
+#[actix_web::test]
+async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() {
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    log.break_down();
+    let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
+    for answer in join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name)))).await {
+        assert!(matches!(answer, Err(CommandError::Failed { .. })), "{answer:?}");
+    }
+    assert_eq!((log.head(), models.read().position), (Position(1), Position(1)));
+}
+
+#[actix_web::test]
+async fn who_was_answered_reads_what_was_written() {
+    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS);
+    for n in 0..200 {
+        let name = format!("p{n}");
+        ask(&actors.dispatch, &name, create(&name)).await.unwrap();
+        assert!(models.read().publishers.get(&id(&name)).is_some());
+    }
+}
+
+#[actix_web::test]
+async fn a_command_that_changes_nothing_records_nothing() {
+    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS);
+    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: true }));
+    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: false }));
+    assert_eq!(log.head(), Position(2));
+}

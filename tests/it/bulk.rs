@@ -1,0 +1,49 @@
+//! Looking up many versions at once.
+
+use serde_json::json;
+
+use crate::support::TestApp;
+
+#[actix_web::test]
+async fn identifiers_are_answered_in_order_and_duplicates_each() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let node = json!({"id": "Face-Tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let wanted = [
+        ("face-tools", "1.0.0"),
+        ("none", "1.0.0"),
+        ("Face-Tools", "2.0.0"),
+        ("Face-Tools", "v1"),
+        ("-", "1.0.0"),
+        ("face-tools", "1.0.0"),
+    ];
+    let wanted: Vec<_> = wanted.iter().map(|(node, version)| json!({"node_id": node, "version": version})).collect();
+
+    let answer = app.post("/bulk/nodes/versions", json!({"node_versions": wanted})).await.expect(200).json();
+    let results = answer["node_versions"].as_array().unwrap();
+
+    let statuses: Vec<_> = results.iter().map(|result| result["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["success", "not_found", "not_found", "error", "not_found", "success"]);
+    for (result, wanted) in results.iter().zip(&wanted) {
+        assert_eq!(result["identifier"], *wanted);
+        assert_eq!(result.get("error_message").is_some(), result["status"] == "error", "{result}");
+        assert_eq!(result.get("node_version").is_some(), result["status"] == "success", "{result}");
+    }
+    assert_eq!(results[0]["node_version"]["node_id"], "Face-Tools");
+    assert!(results[3]["error_message"].as_str().is_some_and(|message| message.contains("semantic version")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_thousand_are_answered_and_one_more_is_not() {
+    let app = TestApp::start().await;
+    let of = |count: usize| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
+    let answer = app.post("/bulk/nodes/versions", of(1000)).await.expect(200).json();
+    assert_eq!(answer["node_versions"].as_array().map(Vec::len), Some(1000));
+    app.post("/bulk/nodes/versions", of(1001)).await.expect(400);
+    app.post("/bulk/nodes/versions", of(0)).await.expect(400);
+    app.post("/bulk/nodes/versions", json!({})).await.expect(400);
+    app.stop().await;
+}

@@ -1,0 +1,200 @@
+//! Callbacks of image tasks: every change of status, signed, in order for each task, at least once, also after a restart.
+
+use std::time::Duration;
+
+use mediary::actors::projector::rebuild;
+use mediary::clock::Surroundings;
+use mediary::domain::value::Timestamp;
+use serde_json::{Value, json};
+
+use crate::support::receiver::{Received, Receiver};
+use crate::support::{TestApp, picture};
+
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+
+async fn submit(app: &TestApp, webhook: &str) -> String {
+    let body = json!({"image": picture::base64_png(16, 16), "webhook_url": webhook});
+    let task = app.post_as(app.admin_token(), UPSCALER, body).await.expect(200).json();
+    task["data"]["task_id"].as_str().unwrap().to_owned()
+}
+
+fn statuses(received: &[Received]) -> Vec<String> {
+    received.iter().map(Received::status).collect()
+}
+
+/// A clock that only the test moves.
+fn manual_clock() -> Surroundings {
+    Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7)
+}
+
+#[actix_web::test]
+async fn a_receiver_is_told_of_every_change_of_status_in_order() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let task = submit(&app, &receiver.url("/hook?x=1")).await;
+
+    let received = receiver.wait_until(|received| received.len() == 2).await;
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
+    let (first, last) = (received[0].json(), received[1].json());
+    assert_eq!(first, json!({"generated": [], "status": "IN_PROGRESS", "task_id": task}));
+    assert_eq!(last["generated"].as_array().unwrap().len(), 1);
+    assert!(received.iter().all(|callback| callback.path == "/hook?x=1"));
+    // And what it is told is what a status read tells
+    let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
+    assert_eq!(read["data"], last);
+}
+
+#[actix_web::test]
+async fn callbacks_are_signed_with_the_key_that_the_service_shows() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    submit(&app, &receiver.url("/hook")).await;
+    let received = receiver.wait_until(|received| received.len() == 2).await;
+
+    let shown = app.get("/.well-known/webhook-key").await.expect(200).text();
+    let key = verifying_key(&shown);
+    for callback in &received {
+        let (id, at) = (callback.header("webhook-id"), callback.header("webhook-timestamp"));
+        let signed = [id.as_bytes(), b".", at.as_bytes(), b".", &callback.body].concat();
+        let signature = callback.header("webhook-signature").strip_prefix("v1a,").unwrap();
+        let signature = ed25519_dalek::Signature::from_slice(&decoded(signature)).unwrap();
+        key.verify_strict(&signed, &signature).unwrap();
+        assert!(key.verify_strict(b"something else", &signature).is_err());
+    }
+    assert_ne!(received[0].header("webhook-id"), received[1].header("webhook-id"));
+}
+
+fn verifying_key(shown: &str) -> ed25519_dalek::VerifyingKey {
+    let key = shown.split("whpk_").nth(1).expect("a whpk_ key");
+    let key = key.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && !"+/=".contains(c));
+    ed25519_dalek::VerifyingKey::from_bytes(&decoded(key).try_into().unwrap()).unwrap()
+}
+
+fn decoded(base64: &str) -> Vec<u8> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(base64).unwrap()
+}
+
+#[actix_web::test]
+async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_overtakes() {
+    // Given a receiver that fails twice
+    let receiver = Receiver::answering(|number, _| match number {
+        1 => "HTTP/1.1 500 Internal Server Error".to_owned(),
+        2 => "HTTP/1.1 302 Found\r\nlocation: /elsewhere".to_owned(),
+        _ => "HTTP/1.1 200 OK".to_owned(),
+    })
+    .await;
+    let surroundings = manual_clock();
+    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let task = submit(&app, &receiver.url("/hook")).await;
+    // When time passes only by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
+    receiver.wait_until(|received| received.len() == 1).await;
+    completed(&app, &task).await;
+    put_off(&app, &surroundings).await;
+    surroundings.advance(Duration::from_millis(5500));
+    receiver.wait_until(|received| received.len() == 2).await;
+    put_off(&app, &surroundings).await;
+    surroundings.advance(Duration::from_secs(330));
+    let received = receiver.wait_until(|received| received.len() == 4).await;
+    // Then the first message came three times under one id, and the second one only afterwards
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
+    assert!(received[..3].iter().all(|callback| callback.header("webhook-id") == received[0].header("webhook-id")));
+    assert!(received.iter().all(|callback| callback.path == "/hook"), "a redirect was followed");
+}
+
+#[actix_web::test]
+async fn a_receiver_that_is_gone_is_not_told_again() {
+    let receiver = Receiver::answering(|number, _| match number {
+        1 => "HTTP/1.1 410 Gone".to_owned(),
+        _ => "HTTP/1.1 200 OK".to_owned(),
+    })
+    .await;
+    let app = TestApp::start().await;
+    submit(&app, &receiver.url("/hook")).await;
+    let received = receiver.wait_until(|received| received.len() == 2).await;
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
+}
+
+#[actix_web::test]
+async fn one_dead_receiver_delays_nobody() {
+    // Given a receiver that takes connections and never answers, with more callbacks than it may have at a time
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead_url = format!("http://{}/hook", dead.local_addr().unwrap());
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    for _ in 0..20 {
+        submit(&app, &dead_url).await;
+    }
+    // When another one is to be told
+    submit(&app, &receiver.url("/hook")).await;
+    // Then it is told long before the dead one's time is up
+    let told = tokio::time::timeout(Duration::from_secs(10), receiver.wait_until(|received| received.len() == 2));
+    assert_eq!(statuses(&told.await.expect("told within 10 s")), ["IN_PROGRESS", "COMPLETED"]);
+}
+
+#[actix_web::test]
+async fn what_was_not_told_before_a_stop_is_told_after_the_next_start() {
+    // Given a receiver that is down
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = down.local_addr().unwrap();
+    drop(down);
+    let app = TestApp::start().await;
+    let task = submit(&app, &format!("http://{address}/hook")).await;
+    completed(&app, &task).await;
+    let dir = app.stop().await;
+    // When the service starts again after the receiver came back
+    let receiver = Receiver::start_on(address).await;
+    let later = manual_clock();
+    later.advance(Duration::from_hours(24 * 365));
+    let app = TestApp::start_in(dir, |_| {}, later).await;
+    // Then it is told what it missed, in order
+    let received = receiver.wait_until(|received| received.len() == 2).await;
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
+    assert!(received.iter().all(|callback| callback.task() == task));
+    drop(app);
+}
+
+#[actix_web::test]
+async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
+    let receiver = Receiver::start().await;
+    let deny =
+        |settings: &mut mediary::config::Settings| settings.egress.private = mediary::config::PrivateAccess::Deny;
+    let app = TestApp::start_with(deny, Surroundings::real()).await;
+    let task = submit(&app, &receiver.url("/hook")).await;
+    completed(&app, &task).await;
+    // The attempt is recorded as failed, so the change after it is seen without waiting for time to pass
+    while !app.app.models().read().deliveries.due(Surroundings::real().now()).collect::<Vec<_>>().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(receiver.received().is_empty());
+}
+
+#[actix_web::test]
+async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let user = app.user("alice").await;
+    app.publisher("acme", &user).await;
+    app.node("acme", "face-tools", &user).await;
+    submit(&app, &receiver.url("/hook")).await;
+    receiver.wait_until(|received| received.len() == 2).await;
+    let dir = app.stop().await;
+
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+}
+
+/// Waits until a failed attempt is recorded and the next one is in the future.
+async fn put_off(app: &TestApp, surroundings: &Surroundings) {
+    while app.app.models().read().deliveries.next_due(surroundings.now()).is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until the task has ended well.
+async fn completed(app: &TestApp, task: &str) -> Value {
+    loop {
+        let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
+        match read["data"]["status"].as_str().unwrap() {
+            "COMPLETED" => return read,
+            "FAILED" => panic!("{read}"),
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Every kind of failure has the same shape, and tells nothing of the inside.
+
+use std::sync::Arc;
+
+use mediary::clock::{Place, Surroundings};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{Answer, TestApp};
+
+/// Checks the shape of contract 2 and gives the body.
+#[track_caller]
+fn problem(answer: &Answer, status: u16, code: &str) -> Value {
+    assert_eq!(answer.status, status, "{}", answer.text());
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert!(answer.header("x-request-id").is_some_and(|id| !id.is_empty()));
+    let body = answer.json();
+    assert_eq!(body["error"], code, "{body}");
+    assert_eq!(body["status"], status);
+    assert_eq!(body["type"], format!("urn:mediary:error:{code}"));
+    assert_eq!(body["message"], body["detail"]);
+    assert!(body["title"].is_string() && body["details"].is_array() && body["instance"].is_string(), "{body}");
+    body
+}
+
+#[actix_web::test]
+async fn unknown_paths_and_odd_ones() {
+    let app = TestApp::start().await;
+    for path in ["/", "/none", "/nodes/", "/nodes/a/b", "/publishers/acme/none", "/NODES", "/nodes/%2e%2e%2fusers"] {
+        assert_eq!(problem(&app.get(path).await, 404, "not_found")["instance"], path);
+    }
+    for path in ["/nodes/%ff", "/nodes/%zz", "/nodes/a%00"] {
+        problem(&app.get(path).await, 400, "malformed_request");
+    }
+    problem(&app.get("/nodes?page=%ff").await, 400, "malformed_request");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn credentials_that_are_missing_or_wrong() {
+    let app = TestApp::start().await;
+    let answer = app.get("/users").await;
+    problem(&answer, 401, "unauthorized");
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    for header in ["Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "mdu_x", "Bearer ä"] {
+        let answer = app.send(app.request(Method::GET, "/users").header("authorization", header)).await;
+        problem(&answer, 401, "unauthorized");
+    }
+    let spelled = format!("bEARER  {}", app.admin_token());
+    app.send(app.request(Method::GET, "/users").header("authorization", spelled)).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn bodies_that_are_no_json() {
+    let app = TestApp::start().await;
+    let post = |body: Vec<u8>| {
+        let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");
+        app.send(request.body(body))
+    };
+    let body = problem(&post(b"{\n \"a\": }".to_vec()).await, 400, "malformed_body");
+    assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("line 2 column 7")), "{body}");
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
+    for bad in
+        [b"".to_vec(), b"{".to_vec(), b"{} {}".to_vec(), b"\"\xff\"".to_vec(), b"\"\\ud800\"".to_vec(), deep.into()]
+    {
+        problem(&post(bad).await, 400, "malformed_body");
+    }
+    problem(&post(b"[]".to_vec()).await, 400, "invalid_input");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn bodies_of_another_type() {
+    let app = TestApp::start().await;
+    let post = |name: &'static str, value: &'static str| {
+        let request = app.request(Method::POST, "/bulk/nodes/versions").header(name, value);
+        app.send(request.body("{\"node_versions\": [{\"node_id\": \"a\", \"version\": \"1.0.0\"}]}"))
+    };
+    for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"] {
+        problem(&post("content-type", bad).await, 415, "unsupported_media_type");
+    }
+    problem(&post("content-encoding", "gzip").await, 415, "unsupported_media_type");
+    post("content-type", "application/json; charset=UTF-8").await.expect(200);
+    post("x-other", "no content type").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn bodies_and_headers_that_are_too_large() {
+    let app = TestApp::start().await;
+    let large = format!("{{\"x\": \"{}\"}}", "x".repeat(2 << 20));
+    let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");
+    problem(&app.send(request.body(large)).await, 413, "payload_too_large");
+    let request = app.request(Method::GET, "/nodes").header("x-long", "x".repeat(40_000));
+    problem(&app.send(request).await, 431, "headers_too_large");
+    let request = app.request(Method::GET, "/nodes").header("x-long", "x".repeat(30_000));
+    app.send(request).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_chunked_body_without_a_length_is_limited_too() {
+    let app = TestApp::start().await;
+    let address = app.url("").trim_start_matches("http://").to_owned();
+    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head = "POST /bulk/nodes/versions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    for _ in 0..40 {
+        // The service may close the connection before everything is sent.
+        if stream.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn failures_that_the_framework_makes() {
+    let app = TestApp::start().await;
+    let request = app.request(Method::GET, "/nodes").header("accept-encoding", "identity;q=0, *;q=0");
+    problem(&app.send(request).await, 406, "not_acceptable");
+    let preflight = app.request(Method::OPTIONS, "/nodes").header("origin", "https://a.example");
+    let preflight = preflight.header("access-control-request-method", "PUT");
+    problem(&app.send(preflight).await, 400, "malformed_request");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
+    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/ready", "made to fail");
+    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let body = problem(&app.get("/ready").await, 500, "internal_error");
+    assert!(!body.to_string().contains("made to fail"), "{body}");
+    app.get("/health").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn every_bad_field_is_named_at_once() {
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    let body = json!({"id": "No Such", "name": 7, "logo": "ftp://x", "website": "x".repeat(3000), "support": ["a"]});
+    let body = problem(&app.post_as(&owner.token, "/publishers", body).await, 400, "invalid_input");
+    let errors = body["errors"].as_array().unwrap();
+    let pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap()).collect();
+    assert_eq!(pointers, ["/id", "/name", "/logo", "/support", "/website"]);
+    assert_eq!(body["details"].as_array().map(Vec::len), Some(5));
+    assert!(errors.iter().all(|error| error["reason"].as_str().is_some_and(|reason| reason.starts_with("must "))));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn requests_keep_their_sane_names() {
+    let app = TestApp::start().await;
+    let named = |id: &'static str| app.send(app.request(Method::GET, "/none").header("x-request-id", id));
+    assert_eq!(named("mine-1").await.header("x-request-id"), Some("mine-1"));
+    assert_ne!(named("two words").await.header("x-request-id"), Some("two words"));
+    let (one, two) = (app.get("/health").await, app.get("/health").await);
+    assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
+    app.stop().await;
+}

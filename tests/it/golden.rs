@@ -1,0 +1,99 @@
+//! The bytes of every kind of event, kept for ever: what any release wrote, this one reads. `UPDATE_GOLDEN=1` writes the
+//! files of kinds that have none yet, and of none else.
+
+use std::fs;
+use std::path::PathBuf;
+
+use mediary::events::codec;
+use mediary::events::envelope::{Append, Commit, NewEvent};
+use mediary::events::schema::DecodeError;
+use mediary::events::stream::{Position, Version};
+
+use crate::samples;
+
+fn commit_of_each_kind() -> Vec<Commit> {
+    let commit = |(nth, event)| {
+        let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
+        Append {
+            stream: samples::task_stream(0x7A),
+            expected: Version(4),
+            circumstances: samples::circumstances(),
+            events,
+        }
+        .record(Position(300))
+    };
+    (1..).zip(samples::every_kind()).map(commit).collect()
+}
+
+fn golden_file(commit: &Commit) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/events/v1");
+    directory.join(format!("{}.hex", commit[0].event.name()))
+}
+
+fn encoded(commit: &Commit) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::encode(commit, &mut bytes).unwrap();
+    bytes
+}
+
+/// Hexadecimal in lines of 32 bytes.
+fn to_hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(32) {
+        text.extend(line.iter().map(|byte| format!("{byte:02x}")));
+        text.push('\n');
+    }
+    text
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+#[test]
+fn every_kind_of_event_is_stored_as_ever() {
+    for commit in commit_of_each_kind() {
+        let (file, bytes) = (golden_file(&commit), encoded(&commit));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
+            fs::write(&file, to_hex(&bytes)).unwrap();
+        }
+        let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(to_hex(&bytes), golden, "{} is no longer written as it was", commit[0].event.name());
+        assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(&commit), "{}", file.display());
+    }
+}
+
+#[test]
+fn no_golden_file_is_without_its_kind() {
+    let known: Vec<_> = commit_of_each_kind().iter().map(golden_file).collect();
+    let directory = known[0].parent().unwrap();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+    }
+}
+
+#[test]
+fn a_name_that_was_never_recorded_is_an_error() {
+    let submitted = commit_of_each_kind().into_iter().find(|commit| commit[0].event.name() == "TaskSubmitted").unwrap();
+    let mut bytes = encoded(&submitted);
+    let at = bytes.windows(4).position(|window| window == b"webp").unwrap();
+    bytes[at] = b'x';
+    assert!(matches!(codec::decode(&bytes), Err(DecodeError::Value { field: "picture format", .. })));
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    for commit in commit_of_each_kind() {
+        let bytes = encoded(&commit);
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0xfb, 0xfd, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                let _ = codec::decode(&damaged);
+            }
+        }
+    }
+}

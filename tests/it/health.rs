@@ -1,0 +1,92 @@
+//! What operators and proxies ask, and what all answers have in common: tags, compression, cross-origin headers.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::TestApp;
+
+#[actix_web::test]
+async fn the_service_says_that_it_lives() {
+    let app = TestApp::start().await;
+    assert_eq!(app.get("/health").await.expect(200).text(), "OK");
+    app.get("/ready").await.expect(200);
+    assert!(!app.get("/.well-known/webhook-key").await.expect(200).text().is_empty());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_page_that_the_caller_has_already_is_not_sent_again() {
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    let first = app.get("/nodes").await.expect(200);
+    let tag = first.header("etag").expect("a tag").to_owned();
+    assert!(tag.starts_with('"'), "{tag} is strong");
+    let ask = |tag: &str| app.send(app.request(Method::GET, "/nodes").header("if-none-match", tag));
+
+    let known = ask(&format!("\"other\", {tag}")).await.expect(304);
+    assert_eq!((known.body.len(), known.header("etag")), (0, Some(tag.as_str())));
+
+    app.node("acme", "face-tools", &owner).await;
+    let changed = ask(&tag).await.expect(200);
+    assert_ne!(changed.header("etag"), Some(tag.as_str()));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn compressed_answers_have_tags_of_their_own() {
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    for n in 0..10 {
+        app.node("acme", &format!("node-{n}"), &owner).await;
+    }
+    let ask = |coding: &'static str| app.send(app.request(Method::GET, "/nodes").header("accept-encoding", coding));
+    let plain = app.get("/nodes").await.expect(200);
+    let (gzip, brotli) = (ask("gzip").await.expect(200), ask("br").await.expect(200));
+
+    assert_eq!(plain.header("content-encoding"), None);
+    assert_eq!((gzip.header("content-encoding"), &gzip.body[..2]), (Some("gzip"), &[0x1f, 0x8b][..]));
+    assert_eq!(brotli.header("content-encoding"), Some("br"));
+    assert!(gzip.body.len() < plain.body.len() && brotli.body.len() < plain.body.len());
+    let tags = [&plain, &gzip, &brotli].map(|answer| answer.header("etag").expect("a tag").to_owned());
+    assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2], "{tags:?}");
+    for answer in [&plain, &gzip] {
+        let varies = answer.headers.get_all("vary").iter();
+        let varies: Vec<_> = varies.map(|value| value.to_str().unwrap().to_ascii_lowercase()).collect();
+        assert_eq!(varies.iter().filter(|value| value.contains("accept-encoding")).count(), 1, "{varies:?}");
+    }
+    for tag in &tags {
+        let request = app.request(Method::GET, "/nodes").header("accept-encoding", "gzip").header("if-none-match", tag);
+        app.send(request).await.expect(304);
+    }
+    let small = app.send(app.request(Method::GET, "/health").header("accept-encoding", "gzip")).await.expect(200);
+    assert_eq!((small.header("content-encoding"), small.text().as_str()), (None, "OK"));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn pages_of_other_origins_may_read() {
+    let app = TestApp::start().await;
+    let answer = app.send(app.request(Method::GET, "/nodes").header("origin", "https://a.example")).await.expect(200);
+    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-total-count")));
+    let preflight = app.request(Method::OPTIONS, "/nodes").header("origin", "https://a.example");
+    app.send(preflight.header("access-control-request-method", "GET")).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_command_repeated_changes_nothing() {
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    let put = || app.put_as(&owner.token, "/publishers/acme", json!({"description": "tools", "name": null}));
+    let first = put().await.expect(200).json();
+    let head = app.app.models().read().position;
+    let second = put().await.expect(200).json();
+    assert_eq!(first, second);
+    assert_eq!(app.app.models().read().position, head, "no event was recorded");
+    assert_eq!(first["name"], "acme");
+    app.stop().await;
+}

@@ -1,0 +1,387 @@
+//! What is particular to the durable log: crashes, damage, and how they are told apart.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mediary::clock::Surroundings;
+use mediary::events::envelope::RecordedEvent;
+use mediary::events::journal::{Journal, OpenError};
+use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::sled_log::{OpenReport, SledLog, SledLogOptions};
+use mediary::events::stream::Position;
+use tempfile::TempDir;
+
+use crate::samples::{AT, append};
+
+/// The first record of a segment begins here.
+const RECORDS_START: u64 = 512;
+const SEGMENT_BYTES: u64 = 8 * 1024;
+
+/// A data directory and what is done to it between two lives of the log.
+pub struct House {
+    directory: TempDir,
+    pub options: SledLogOptions,
+}
+
+impl House {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = SledLogOptions::new(directory.path());
+        options.journal.segment_bytes = SEGMENT_BYTES;
+        Self { directory, options }
+    }
+
+    /// A house in which `groups` groups of 2 appends of 1 event were written, each with its HEAD.
+    pub fn with_groups(groups: u64) -> Self {
+        let house = Self::new();
+        let log = house.open().0;
+        for nth in 0..groups {
+            write_group(&log, nth);
+        }
+        log.close().unwrap();
+        house
+    }
+
+    pub fn try_open(&self) -> Result<(SledLog, OpenReport), OpenError> {
+        SledLog::open(&self.options, &Surroundings::manual(AT, 7), |_| {})
+    }
+
+    pub fn open(&self) -> (SledLog, OpenReport) {
+        self.try_open().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn refusal(&self) -> OpenError {
+        match self.try_open() {
+            Ok((_, report)) => panic!("the log opened: {report:?}"),
+            Err(error) => error,
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("journal")).unwrap().map(|entry| entry.unwrap().path());
+        let mut segments: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "seg")).collect();
+        segments.sort();
+        segments
+    }
+
+    /// The last segment and where its last byte that is not zero ends.
+    fn end(&self) -> (PathBuf, u64) {
+        let path = self.segments().pop().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        (path, end as u64)
+    }
+
+    /// Puts HEAD back to what it was before `work`.
+    fn without_head(&self, work: impl FnOnce()) {
+        let head = fs::read(self.path("journal/HEAD")).unwrap();
+        work();
+        fs::write(self.path("journal/HEAD"), head).unwrap();
+    }
+}
+
+pub fn write_group(log: &SledLog, nth: u64) {
+    let outcome = log.append(vec![append(1, nth, nth, 1), append(2, nth, nth, 1)]).unwrap();
+    assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
+    log.after_group();
+}
+
+pub fn all(log: &dyn EventLog) -> Vec<RecordedEvent> {
+    log.read_all(Position(0), usize::MAX).unwrap()
+}
+
+fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
+    OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
+}
+
+pub fn flip(path: &Path, offset: u64) {
+    let mut byte = [0];
+    File::open(path).unwrap().read_exact_at(&mut byte, offset).unwrap();
+    overwrite(path, offset, &[byte[0] ^ 0x10]);
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_reported() {
+    // Given a record after HEAD that was not written to its end
+    let house = House::with_groups(3);
+    house.without_head(|| {
+        let log = house.open().0;
+        log.append(vec![append(1, 3, 9, 1)]).unwrap();
+    });
+    fs::remove_dir_all(house.path("sled")).unwrap();
+    let (segment, end) = house.end();
+    overwrite(&segment, end - 10, &[0; 10]);
+    // When the log opens, then the record is gone and was reported
+    let (log, report) = house.open();
+    let torn = report.torn.unwrap();
+    assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
+    assert_eq!(all(&log).len(), 6);
+    // and its place is used again
+    log.append(vec![append(1, 3, 10, 1)]).unwrap();
+    drop(log);
+    let (log, report) = house.open();
+    assert_eq!((all(&log).len(), report.torn), (7, None));
+}
+
+#[test]
+fn the_remains_of_one_group_are_cut_whatever_order_the_disk_wrote_them_in() {
+    let house = House::with_groups(2);
+    let (segment, end) = house.end();
+    house.without_head(|| {
+        let log = house.open().0;
+        log.append((0..4).map(|nth| append(nth + 10, 0, 9, 1)).collect()).unwrap();
+    });
+    fs::remove_dir_all(house.path("sled")).unwrap();
+    // The first of four records is missing, the others are whole.
+    overwrite(&segment, end, &[0; 60]);
+    let (log, report) = house.open();
+    assert_eq!((log.head(), report.torn.map(|torn| torn.position)), (Position(4), Some(Position(5))));
+}
+
+#[test]
+fn whole_records_after_head_are_kept() {
+    let house = House::with_groups(2);
+    house.without_head(|| write_group(&house.open().0, 2));
+    let (log, report) = house.open();
+    assert_eq!((log.head(), report.torn), (Position(6), None));
+}
+
+#[test]
+fn a_flipped_bit_before_head_stops_the_start() {
+    let house = House::with_groups(3);
+    let segment = &house.segments()[0];
+    flip(segment, RECORDS_START + 70);
+    let message = house.refusal().to_string();
+    assert!(message.contains(segment.to_str().unwrap()), "{message}");
+    assert!(message.contains("at offset 512, position 1:"), "{message}");
+    assert!(message.contains("mediary restore"), "{message}");
+}
+
+#[test]
+fn every_damaged_byte_of_the_acknowledged_records_is_found() {
+    let house = House::with_groups(2);
+    let (segment, end) = house.end();
+    for offset in RECORDS_START..end {
+        flip(&segment, offset);
+        let opened =
+            Journal::open(house.options.journal.clone(), &Surroundings::manual(AT, 7), Position(0), |_| {}).map(drop);
+        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "offset {offset}");
+        flip(&segment, offset);
+    }
+    assert_eq!(house.open().0.head(), Position(4));
+}
+
+#[test]
+fn a_bad_record_before_a_later_group_stops_the_start() {
+    // Given a HEAD that is old (power was lost), and damage in a record that was synced after it
+    let house = House::with_groups(2);
+    let (segment, end) = house.end();
+    house.without_head(|| {
+        let log = house.open().0;
+        write_group(&log, 2);
+        write_group(&log, 3);
+    });
+    flip(&segment, end + 60);
+    let OpenError::Damaged { position, offset, .. } = house.refusal() else { panic!("another refusal") };
+    assert_eq!((position, offset), (Position(5), end));
+}
+
+#[test]
+fn a_cut_segment_stops_the_start() {
+    let house = House::with_groups(3);
+    let (segment, end) = house.end();
+    OpenOptions::new().write(true).open(&segment).unwrap().set_len(end - 1).unwrap();
+    assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
+}
+
+#[test]
+fn a_missing_segment_stops_the_start() {
+    let house = House::with_groups(200);
+    let segments = house.segments();
+    assert!(segments.len() > 2);
+    for missing in &segments {
+        let bytes = fs::read(missing).unwrap();
+        fs::remove_file(missing).unwrap();
+        assert!(matches!(house.refusal(), OpenError::Damaged { .. }), "{}", missing.display());
+        fs::write(missing, bytes).unwrap();
+    }
+    assert_eq!(house.open().0.head(), Position(400));
+}
+
+#[test]
+fn a_journal_put_back_to_an_older_state_stops_the_start() {
+    let house = House::with_groups(2);
+    let (segment, end) = house.end();
+    write_group(&house.open().0, 2);
+    let length = fs::metadata(&segment).unwrap().len();
+    overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
+    let message = house.refusal().to_string();
+    assert!(message.contains("HEAD says that events up to position 6 were acknowledged"), "{message}");
+}
+
+#[test]
+fn sled_ahead_of_the_journal_stops_the_start() {
+    let house = House::with_groups(2);
+    let (segment, end) = house.end();
+    house.without_head(|| {
+        let log = house.open().0;
+        write_group(&log, 2);
+        log.close().unwrap();
+    });
+    let length = fs::metadata(&segment).unwrap().len();
+    overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
+    let message = house.refusal().to_string();
+    assert!(message.contains("sled holds events up to position 6"), "{message}");
+}
+
+#[test]
+fn a_bad_tail_that_sled_knows_is_not_cut() {
+    // Given a HEAD that is old, and damage in the last acknowledged record, which sled had taken over
+    let house = House::with_groups(2);
+    house.without_head(|| {
+        let log = house.open().0;
+        write_group(&log, 2);
+        log.close().unwrap();
+    });
+    let (segment, end) = house.end();
+    flip(&segment, end - 1);
+    for _ in 0..2 {
+        assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
+    }
+}
+
+#[test]
+fn a_torn_head_slot_leaves_the_other() {
+    let house = House::with_groups(3);
+    for slot in [0, 4096] {
+        flip(&house.path("journal/HEAD"), slot + 40);
+        let (log, _) = house.open();
+        assert_eq!(log.head(), Position(6), "slot at {slot}");
+    }
+}
+
+#[test]
+fn a_missing_or_forged_head_stops_the_start() {
+    let house = House::with_groups(2);
+    let head = house.path("journal/HEAD");
+    let kept = fs::read(&head).unwrap();
+    fs::remove_file(&head).unwrap();
+    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    fs::write(&head, vec![0; 8192]).unwrap();
+    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    fs::write(&head, kept).unwrap();
+    fs::write(house.path("signing.key"), [9; 32]).unwrap();
+    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    fs::remove_file(house.path("signing.key")).unwrap();
+    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == house.path("signing.key")));
+}
+
+#[test]
+fn a_first_start_killed_anywhere_starts_again() {
+    // Killed after the segment, before HEAD.
+    let house = House::with_groups(0);
+    fs::remove_file(house.path("journal/HEAD")).unwrap();
+    write_group(&house.open().0, 0);
+    // Killed after the key, before the segment.
+    let house = House::with_groups(0);
+    fs::remove_dir_all(house.path("journal")).unwrap();
+    write_group(&house.open().0, 0);
+    // Killed while HEAD was being written.
+    let house = House::with_groups(0);
+    fs::rename(house.path("journal/HEAD"), house.path("journal/HEAD.tmp")).unwrap();
+    fs::write(house.path("signing.tmp"), [1, 2, 3]).unwrap();
+    write_group(&house.open().0, 0);
+}
+
+#[test]
+fn a_kill_while_a_segment_is_prepared_or_begun_loses_nothing() {
+    let house = House::with_groups(100);
+    let head = house.open().0.head();
+    // Half-way through preparation, with a header or without.
+    fs::write(house.path("journal/next.tmp"), [0; 1000]).unwrap();
+    assert_eq!(house.open().0.head(), head);
+    let begun = fs::read(&house.segments()[0]).unwrap();
+    fs::write(house.path("journal/next.tmp"), begun).unwrap();
+    write_group(&house.open().0, 100);
+    let (log, report) = house.open();
+    assert_eq!((log.head(), report.torn), (Position(202), None));
+}
+
+#[test]
+fn segments_roll_and_are_read_from_any_position() {
+    let house = House::with_groups(200);
+    assert!(house.segments().len() > 2, "{:?}", house.segments());
+    let (log, _) = house.open();
+    let events = all(&log);
+    assert_eq!(events.len(), 400);
+    for after in [0, 1, 57, 399, 400] {
+        let mut reader = log.read_journal(Position(after)).unwrap();
+        let mut found = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            found.extend_from_slice(&record.commit);
+        }
+        assert_eq!(found, events[usize::try_from(after).unwrap()..], "after {after}");
+    }
+}
+
+#[test]
+fn a_failed_sync_makes_the_log_read_only() {
+    let mut house = House::new();
+    let broken = Arc::new(AtomicBool::new(false));
+    let breaks = Arc::clone(&broken);
+    house.options.journal.sync = Arc::new(move |file: &File| {
+        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
+    });
+    let (log, _) = house.open();
+    write_group(&log, 0);
+    let before = all(&log);
+    broken.store(true, Ordering::SeqCst);
+    let failure = log.append(vec![append(1, 1, 5, 1), append(3, 0, 5, 1)]).unwrap_err();
+    assert!(matches!(failure, LogFailure::Storage { .. }), "{failure}");
+    // Also when the disk is back: nobody knows what it holds.
+    broken.store(false, Ordering::SeqCst);
+    let failure = log.append(vec![append(4, 0, 6, 1)]).unwrap_err();
+    assert!(matches!(&failure, LogFailure::ReadOnly { reason } if reason.contains("the disk is gone")), "{failure}");
+    log.after_group();
+    assert_eq!((log.head(), all(&log)), (Position(2), before.clone()));
+    drop(log);
+    // The group may come back, whole; nothing that was acknowledged is lost.
+    let (log, _) = house.open();
+    assert_eq!(all(&log)[..2], before);
+    assert!(matches!(log.head(), Position(2 | 4)));
+}
+
+#[test]
+fn a_group_is_synced_once() {
+    let mut house = House::new();
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    house.options.journal.sync = Arc::new(move |file: &File| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        file.sync_data()
+    });
+    let (log, _) = house.open();
+    for nth in 0..10 {
+        write_group(&log, nth);
+    }
+    log.append(vec![append(1, 99, 0, 1)]).unwrap();
+    assert_eq!((calls.load(Ordering::SeqCst), log.sync_count()), (10, 10));
+}
+
+#[test]
+fn a_closed_log_refuses_appends_and_goes_on_reading() {
+    let house = House::with_groups(1);
+    let (log, _) = house.open();
+    log.close().unwrap();
+    assert!(matches!(log.append(vec![append(1, 1, 1, 1)]), Err(LogFailure::ReadOnly { .. })));
+    assert_eq!(all(&log).len(), 2);
+    log.close().unwrap();
+}

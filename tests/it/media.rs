@@ -1,0 +1,120 @@
+//! Result files: whole, in part, and only when they are not there already.
+
+use mediary::domain::image::ImageFormat;
+use mediary::media::store::{Area, Store};
+use reqwest::Method;
+
+use crate::support::{Answer, TestApp};
+
+/// An application that has one result, of 200 000 bytes that differ from place to place.
+async fn app_with_result() -> (TestApp, String, Vec<u8>) {
+    let app = TestApp::start().await;
+    let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_be_bytes().into_iter().skip(3)).collect();
+    let store = Store::open(&app.dir.path().join("media")).expect("a store");
+    let picture = store.put(Area::Result, &bytes, ImageFormat::Png, 1, 1).expect("stored");
+    (app, format!("/media/{}", picture.file_name()), bytes)
+}
+
+async fn ask(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+    let request = app.request(Method::GET, path);
+    app.send(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+}
+
+#[actix_web::test]
+async fn a_file_is_served_whole_for_ever_under_its_hash() {
+    let (app, path, bytes) = app_with_result().await;
+    let whole = ask(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
+    assert!(whole.body == bytes, "the bytes are those that were stored");
+    let hash = path.trim_start_matches("/media/").trim_end_matches(".png");
+    for (name, value) in [
+        ("content-type", "image/png"),
+        ("content-length", "200000"),
+        ("accept-ranges", "bytes"),
+        ("cache-control", "public, max-age=31536000, immutable"),
+        ("etag", &format!("\"{hash}\"")),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(whole.header(name), Some(value), "{name}");
+    }
+    assert_eq!(whole.header("content-encoding"), None);
+    let head = app.send(app.request(Method::HEAD, &path)).await.expect(200);
+    assert_eq!((head.header("content-length"), head.body.len()), (Some("200000"), 0));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn parts_of_a_file_are_served() {
+    let (app, path, bytes) = app_with_result().await;
+    for (range, from, to) in [
+        ("bytes=0-0", 0, 1),
+        ("bytes=1000-150000", 1000, 150_001),
+        ("bytes=199999-", 199_999, 200_000),
+        ("bytes=-7", 199_993, 200_000),
+        ("bytes=5-999999", 5, 200_000),
+    ] {
+        let part = ask(&app, &path, &[("range", range)]).await.expect(206);
+        assert!(part.body == bytes[from..to], "{range}");
+        let told = format!("bytes {from}-{}/200000", to - 1);
+        assert_eq!(part.header("content-range"), Some(told.as_str()));
+        assert_eq!(part.header("content-length"), Some((to - from).to_string().as_str()));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn several_parts_come_with_their_places() {
+    let (app, path, bytes) = app_with_result().await;
+    let parts = ask(&app, &path, &[("range", "bytes=0-9, 70000-140000")]).await.expect(206);
+    let content_type = parts.header("content-type").unwrap();
+    let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a boundary").trim_matches('"');
+    let head = |range: &str| {
+        format!("\r\n--{boundary}\r\nContent-Type: image/png\r\nContent-Range: bytes {range}/200000\r\n\r\n")
+            .into_bytes()
+    };
+    let expected = [
+        head("0-9"),
+        bytes[0..10].to_vec(),
+        head("70000-140000"),
+        bytes[70_000..140_001].to_vec(),
+        format!("\r\n--{boundary}--\r\n").into_bytes(),
+    ];
+    assert!(parts.body == expected.concat());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn ranges_that_cannot_be_served_or_understood() {
+    let (app, path, _) = app_with_result().await;
+    let refused = ask(&app, &path, &[("range", "bytes=200000-")]).await.expect(416);
+    assert_eq!(refused.header("content-range"), Some("bytes */200000"));
+    assert_eq!(refused.json()["error"], "range_not_satisfiable");
+    for ignored in ["lines=1-2", "bytes=9-1", "bytes=x"] {
+        ask(&app, &path, &[("range", ignored)]).await.expect(200);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn conditions_are_about_the_hash() {
+    let (app, path, _) = app_with_result().await;
+    let tag = ask(&app, &path, &[]).await.header("etag").unwrap().to_owned();
+    let known = ask(&app, &path, &[("if-none-match", &tag), ("range", "bytes=0-1")]).await.expect(304);
+    assert_eq!((known.body.len(), known.header("etag")), (0, Some(tag.as_str())));
+    ask(&app, &path, &[("if-none-match", "\"other\"")]).await.expect(200);
+    ask(&app, &path, &[("if-range", &tag), ("range", "bytes=0-1")]).await.expect(206);
+    ask(&app, &path, &[("if-range", "\"other\""), ("range", "bytes=0-1")]).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn only_results_are_served() {
+    let (app, path, bytes) = app_with_result().await;
+    let store = Store::open(&app.dir.path().join("media")).expect("a store");
+    let input = store.put(Area::Input, &bytes[1..], ImageFormat::Png, 1, 1).expect("stored");
+    app.get(&format!("/media/{}", input.file_name())).await.expect(404);
+    app.get(&path.replace(".png", ".jpg")).await.expect(404);
+    for name in ["x", "..%2f..%2fadmin-token", "%2e%2e", &path[7..20]] {
+        app.get(&format!("/media/{name}")).await.expect(404);
+    }
+    app.stop().await;
+}

@@ -1,0 +1,101 @@
+//! The program as its operator meets it: what it prints, what it keeps, how it stops.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::client;
+use crate::support::process::{Process, TOKEN, command};
+
+/// Runs the program to its end.
+fn run(arguments: &[&str], environment: &[(&str, &str)], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.args(arguments).envs(environment.iter().copied()).current_dir(directory).stdin(Stdio::null());
+    command.output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[actix_web::test]
+async fn the_first_start_makes_a_token_and_the_printed_request_works() {
+    // Given an empty directory and nothing configured
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = command(&dir.path().join("data"));
+    command.env_remove("MEDIARY_ADMIN_TOKEN");
+    // When the service starts
+    let service = Process::from_command(&mut command);
+    // Then it prints a request that creates a publisher, token and all
+    let printed = service.printed();
+    let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
+    assert!(line.contains("mdu_"), "{line}");
+    let pasted = Command::new("bash").args(["-c", line.trim()]).output().expect("bash and curl are there");
+    assert!(text(&pasted.stdout).contains("\"id\":\"acme\""), "{line}: {}", text(&pasted.stdout));
+    // And keeps the token where only the owner reads it
+    let file = dir.path().join("data/admin-token");
+    let token = std::fs::read_to_string(&file).unwrap();
+    assert!(line.contains(token.trim()));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // And stops with 0 when asked to; the next start keeps the token and does not print it
+    let (status, errors) = service.terminate();
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let again = Process::from_command(&mut command);
+    assert!(!again.printed().contains(token.trim()));
+    let user = client().get(again.url("/users")).bearer_auth(token.trim()).send().await.unwrap();
+    assert_eq!(user.status(), 200);
+}
+
+#[actix_web::test]
+async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Process::start(dir.path());
+    let second = command(dir.path()).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("in use by another running service"), "{}", text(&second.stderr));
+    // And the first one is not disturbed
+    let user = client().get(first.url("/users")).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(user.status(), 200);
+}
+
+#[test]
+fn a_taken_port_stops_the_start_with_1() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains(&address), "{}", text(&output.stderr));
+}
+
+#[test]
+fn everything_that_is_wrong_with_the_settings_is_told_at_once_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("mediary.toml"), "lissten = \"x\"\n[journal]\nqueue = 0\n").unwrap();
+    let output = run(&["serve"], &[("MEDIARY_TASKS__DEADLINE", "soon")], dir.path());
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    for told in ["lissten", "journal.queue", "tasks.deadline", "soon", "MEDIARY_TASKS__DEADLINE", "mediary.toml"] {
+        assert!(errors.contains(told), "{told} is not in: {errors}");
+    }
+    assert!(!dir.path().join("data").exists(), "a start that was refused left something behind");
+}
+
+#[test]
+fn the_effective_configuration_shows_sources_and_no_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment = [("MEDIARY_ADMIN_TOKEN", "a-token-of-the-operator"), ("MEDIARY_WORKERS", "3")];
+    let output = run(&["config", "--listen", "127.0.0.1:9"], &environment, dir.path());
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!printed.contains("a-token-of-the-operator"), "{printed}");
+    for told in ["MEDIARY_ADMIN_TOKEN", "MEDIARY_WORKERS", "--listen", "127.0.0.1:9", "default"] {
+        assert!(printed.contains(told), "{told} is not in: {printed}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
+}

@@ -1,0 +1,172 @@
+//! What the tests share: the real application on a free port with a fresh data directory, and the people who use it.
+
+pub mod picture;
+pub mod process;
+pub mod receiver;
+pub mod slow_log;
+
+use mediary::app::{AdminToken, App};
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A running service, in this process.
+pub struct TestApp {
+    pub app: App,
+    pub dir: TempDir,
+    base: String,
+    admin_token: String,
+    client: Client,
+}
+
+/// A user with a token.
+pub struct TestUser {
+    pub id: String,
+    pub token: String,
+}
+
+/// An answer, read whole.
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+/// Settings for a test: a free port, everything in `dir`, one HTTP worker.
+pub fn settings(dir: &TempDir) -> Settings {
+    let mut settings = Settings { data_dir: dir.path().to_owned(), workers: 1, ..Settings::default() };
+    settings.listen.set_port(0);
+    settings.journal.segment_bytes = 1 << 20;
+    settings
+}
+
+/// A client that follows no redirects and talks to nobody else.
+pub fn client() -> Client {
+    mediary::outbound::install_tls();
+    let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    builder.tls_certs_only([]).build().expect("a client can be built")
+}
+
+impl TestApp {
+    /// A service with default settings and real surroundings.
+    pub async fn start() -> Self {
+        Self::start_with(|_| {}, Surroundings::real()).await
+    }
+
+    /// A service with other settings or surroundings.
+    pub async fn start_with(change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, surroundings).await
+    }
+
+    /// A service on a data directory that may have a history.
+    pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
+        let mut settings = settings(&dir);
+        change(&mut settings);
+        let configured = settings.admin_token.clone();
+        let app = App::start(settings, surroundings).await.expect("the service starts");
+        let admin_token = match (app.admin_token(), configured) {
+            (AdminToken::Generated { token, .. }, _) => token.clone(),
+            (AdminToken::Kept { file }, _) => std::fs::read_to_string(file).expect("the token file").trim().to_owned(),
+            (AdminToken::Configured, configured) => configured.expect("a configured token").expose().to_owned(),
+        };
+        let base = format!("http://{}", app.address());
+        Self { app, dir, base, admin_token, client: client() }
+    }
+
+    /// Stops the service; its directory stays for another start.
+    pub async fn stop(self) -> TempDir {
+        self.app.stop().await.expect("the service stops cleanly");
+        self.dir
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        let answer = request.send().await.expect("an answer");
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Answer { status, headers, body: answer.bytes().await.expect("a body").to_vec() }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    pub async fn get_as(&self, token: &str, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path).bearer_auth(token)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::POST, path).json(&body)).await
+    }
+
+    pub async fn post_as(&self, token: &str, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::POST, path).bearer_auth(token).json(&body)).await
+    }
+
+    pub async fn put_as(&self, token: &str, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::PUT, path).bearer_auth(token).json(&body)).await
+    }
+
+    /// A new user with a token.
+    pub async fn user(&self, name: &str) -> TestUser {
+        let body = json!({"name": name, "email": format!("{name}@example.org")});
+        let user = self.post_as(&self.admin_token, "/admin/users", body).await.expect(201).json();
+        let id = user["id"].as_str().expect("an id").to_owned();
+        let path = format!("/admin/users/{id}/tokens");
+        let token = self.post_as(&self.admin_token, &path, json!({"name": "test"})).await.expect(201).json();
+        TestUser { id, token: token["token"].as_str().expect("a token").to_owned() }
+    }
+
+    /// A new publisher of this user.
+    pub async fn publisher(&self, id: &str, owner: &TestUser) -> Value {
+        self.post_as(&owner.token, "/publishers", json!({"id": id, "name": id})).await.expect(201).json()
+    }
+
+    /// A new node of this publisher.
+    pub async fn node(&self, publisher: &str, id: &str, owner: &TestUser) -> Value {
+        let path = format!("/publishers/{publisher}/nodes");
+        self.post_as(&owner.token, &path, json!({"id": id, "name": id})).await.expect(201).json()
+    }
+
+    /// A new personal access token of this publisher.
+    pub async fn access_token(&self, publisher: &str, owner: &TestUser) -> String {
+        let path = format!("/publishers/{publisher}/tokens");
+        let answer = self.post_as(&owner.token, &path, json!({"name": "ci"})).await.expect(201).json();
+        answer["token"].as_str().expect("a token").to_owned()
+    }
+}
+
+impl Answer {
+    /// The same answer, if it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "the answer was {}", self.text());
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}

@@ -1,0 +1,89 @@
+//! The program itself, as a process that can be killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// The administrator's token of every process in the tests.
+pub const TOKEN: &str = "operator-chosen-token";
+
+/// A running `mediary serve`; killed when it is dropped.
+pub struct Process {
+    child: Child,
+    base: String,
+    printed: String,
+    /// Read to the end by a thread, so that the program never blocks on a full pipe.
+    stderr: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Process {
+    /// Starts the program on a directory and waits until it says where it listens.
+    pub fn start(data_dir: &Path) -> Self {
+        Self::from_command(&mut command(data_dir))
+    }
+
+    /// Starts the program and waits until it has said where it listens and what to do first.
+    pub fn from_command(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
+        let errors = child.stderr.take().expect("a pipe");
+        let stderr = std::thread::spawn(move || std::io::read_to_string(errors).unwrap_or_default());
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let mut printed = String::new();
+        for line in lines.by_ref() {
+            printed.push_str(&line);
+            printed.push('\n');
+            if line.contains("curl ") {
+                break;
+            }
+        }
+        std::thread::spawn(move || lines.for_each(drop));
+        match printed.lines().find_map(address_in) {
+            Some(base) => Self { child, base, printed, stderr: Some(stderr) },
+            None => panic!("the program did not start: {}", stderr.join().expect("the reader lives")),
+        }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// What it printed when it was ready.
+    pub fn printed(&self) -> &str {
+        &self.printed
+    }
+
+    /// SIGKILL: nothing in the program can react to it.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// SIGTERM, then what it exited with and what it wrote to stderr.
+    pub fn terminate(mut self) -> (ExitStatus, String) {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().expect("kill is there");
+        let status = self.child.wait().expect("it ends");
+        (status, self.stderr.take().expect("read once").join().expect("the reader lives"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program with a free port, on a directory, with a known token.
+pub fn command(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+    command.env("MEDIARY_ADMIN_TOKEN", TOKEN).env("MEDIARY_JOURNAL__SEGMENT_BYTES", "1MiB");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn address_in(line: &str) -> Option<String> {
+    let at = line.find("http://127.0.0.1:")?;
+    Some(line[at..].split_whitespace().next()?.trim_end_matches(['/', '.', ',']).to_owned())
+}

@@ -1,0 +1,146 @@
+//! A receiver of callbacks: a small HTTP server that notes what it is told and answers what the test wants.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// One callback as it arrived.
+#[derive(Debug, Clone)]
+pub struct Received {
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    pub fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a JSON body")
+    }
+
+    pub fn status(&self) -> String {
+        self.json()["status"].as_str().expect("a status").to_owned()
+    }
+
+    pub fn task(&self) -> String {
+        self.json()["task_id"].as_str().expect("a task id").to_owned()
+    }
+}
+
+type Answering = Arc<dyn Fn(usize, &Received) -> String + Send + Sync>;
+
+/// The receiver; it listens until it is dropped.
+pub struct Receiver {
+    address: SocketAddr,
+    received: Arc<Mutex<Vec<Received>>>,
+    count: watch::Receiver<usize>,
+}
+
+impl Receiver {
+    /// One that is content with everything.
+    pub async fn start() -> Self {
+        Self::answering(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
+    }
+
+    /// One on an address that was in use before.
+    pub async fn start_on(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the address is free again");
+        Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
+    }
+
+    /// One that answers with a status line (and header lines) of the test's choice, given the number of the callback.
+    pub async fn answering(answer: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
+        Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(answer))
+    }
+
+    fn listen(listener: TcpListener, answer: Answering) -> Self {
+        let address = listener.local_addr().expect("an address");
+        let received = Arc::<Mutex<Vec<Received>>>::default();
+        let (told, count) = watch::channel(0);
+        let noted = received.clone();
+        tokio::spawn(async move {
+            let told = Arc::new(told);
+            while let Ok((stream, _)) = listener.accept().await {
+                let (noted, answer, told) = (noted.clone(), answer.clone(), told.clone());
+                tokio::spawn(async move {
+                    let _ = one_request(stream, &noted, &answer, &told).await;
+                });
+            }
+        });
+        Self { address, received, count }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Everything that came so far, in order.
+    pub fn received(&self) -> Vec<Received> {
+        self.received.lock().clone()
+    }
+
+    /// Waits until what came fulfils a condition.
+    pub async fn wait_until(&self, mut enough: impl FnMut(&[Received]) -> bool) -> Vec<Received> {
+        let mut count = self.count.clone();
+        loop {
+            let so_far = self.received();
+            if enough(&so_far) {
+                return so_far;
+            }
+            let change = tokio::time::timeout(std::time::Duration::from_mins(1), count.changed());
+            change
+                .await
+                .unwrap_or_else(|_| panic!("waited a minute for callbacks, got {so_far:#?}"))
+                .expect("a sender");
+        }
+    }
+}
+
+async fn one_request(
+    mut stream: TcpStream,
+    noted: &Mutex<Vec<Received>>,
+    answer: &Answering,
+    told: &watch::Sender<usize>,
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let request = loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+        if let Some(request) = parse(&bytes) {
+            break request;
+        }
+    };
+    let number = {
+        let mut noted = noted.lock();
+        noted.push(request.clone());
+        noted.len()
+    };
+    let head = answer(number, &request);
+    stream.write_all(format!("{head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    stream.shutdown().await?;
+    told.send_replace(number);
+    Ok(())
+}
+
+fn parse(bytes: &[u8]) -> Option<Received> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&bytes[..end]);
+    let mut lines = head.lines();
+    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let split = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let headers: Vec<_> = lines.filter_map(split).collect();
+    let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+    let body = bytes.get(end + 4..end + 4 + length)?.to_vec();
+    Some(Received { path, headers, body })
+}

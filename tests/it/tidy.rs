@@ -1,0 +1,213 @@
+//! House rules by test: what a reader may rely on in every file. Everything that breaks one is listed, with file and line.
+//!
+//! Simple text scanning, so the rules see what is written and not what it means; that is enough for what is asked here.
+
+mod rules;
+mod source;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rules::RULES;
+use source::{Source, words};
+
+const LONELY: &str = "a folder that holds one file is a file";
+const UNREACHED: &str = "a file in src is part of the crate";
+
+#[test]
+fn the_house_is_tidy() {
+    let paths = files(&["src", "tests", "benches"]);
+    // The samples below break the rules on purpose.
+    let is_source = |path: &&String| {
+        Path::new(path.as_str()).extension().is_some_and(|extension| extension == "rs")
+            && !path.starts_with("tests/it/tidy")
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &String| Source::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
+    let sources: Vec<_> = paths.iter().filter(is_source).map(read).collect();
+    assert!(sources.iter().any(|source| source.path == "src/main.rs"), "the files were not found");
+
+    let violations = [sources.iter().flat_map(broken_rules).collect(), lonely(&paths), unreached(&sources)].concat();
+
+    assert!(violations.is_empty(), "{} house rules are broken:\n{}", violations.len(), violations.join("\n"));
+}
+
+/// Every file below the folders, from the root of the repository, sorted.
+fn files(folders: &[&str]) -> Vec<String> {
+    let mut open: Vec<_> = folders.iter().map(|&folder| folder.to_owned()).collect();
+    let mut files = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in
+            fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder)).expect("a folder of the repository")
+        {
+            let entry = entry.expect("an entry of a folder");
+            let path = format!("{folder}/{}", entry.file_name().to_str().expect("file names are UTF-8"));
+            let is_folder = entry.file_type().expect("the type of an entry").is_dir();
+            if is_folder { open.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn broken_rules(source: &Source) -> Vec<String> {
+    let broken = RULES.iter().flat_map(|(name, check)| check(source).into_iter().map(move |finding| (name, finding)));
+    broken.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.what)).collect()
+}
+
+/// Folders of `src` with a single entry; `node/tests.rs` beside `node.rs` is how Rust wants the tests of a file apart.
+fn lonely(paths: &[String]) -> Vec<String> {
+    let mut entries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for path in paths.iter().filter(|path| path.starts_with("src/")) {
+        let parents = path.match_indices('/').map(|(at, _)| (&path[..at], path[at + 1..].split('/').next()));
+        for (folder, entry) in parents {
+            let known = entries.entry(folder).or_default();
+            known.extend(entry.filter(|entry| !known.contains(entry)));
+        }
+    }
+    let lonely = entries.iter().filter(|(_, entries)| entries.len() == 1 && entries[0] != "tests.rs");
+    lonely.map(|(folder, entries)| format!("{folder}/{}:1: it is alone in its folder: {LONELY}", entries[0])).collect()
+}
+
+/// Files that no `mod` names: the compiler never sees them and says nothing.
+fn unreached(sources: &[Source]) -> Vec<String> {
+    let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
+    let reached = |source: &&Source| {
+        let Some(file) = source.in_src().filter(|file| !matches!(*file, "lib.rs" | "main.rs")) else { return true };
+        let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+        let (parent, name) = module.rsplit_once('/').map_or(("lib", module), |(parent, name)| (parent, name));
+        let parents = [format!("src/{parent}.rs"), format!("src/{parent}/mod.rs")];
+        parents.iter().filter_map(|path| by_path.get(path.as_str())).any(|parent| declares(&parent.code, name))
+    };
+    let unreached = sources.iter().filter(|source| !reached(source));
+    unreached.map(|source| format!("{}:1: no mod names it: {UNREACHED}", source.path)).collect()
+}
+
+fn declares(code: &str, module: &str) -> bool {
+    words(code, module).any(|at| code[..at].ends_with("mod ") && code[at + module.len()..].starts_with(';'))
+}
+
+/// For each rule what breaks it, with the line at which that must be found.
+const BAD: &[(&str, &str, &str, usize)] = &[
+    ("every file says", "src/domain/x.rs", "use std::fmt;\n", 1),
+    ("every file says", "tests/it/x.rs", "//!\nfn f() {}\n", 1),
+    ("arrows", "src/domain/x.rs", "//! x\nuse crate::events::log;\n", 2),
+    ("arrows", "src/domain/x.rs", "//! x\nuse std::fmt;\nfn f() { crate::clock::now() }\n", 3),
+    ("arrows", "src/events/x.rs", "//! x\nuse crate::{domain::a, http::{b, c}};\n", 2),
+    ("arrows", "src/events/x.rs", "//! x\nuse crate::{\n    domain::{a, b},\n    media::c,\n};\n", 4),
+    ("arrows", "src/http/x.rs", "//! x\nuse crate::outbound::client;\n", 2),
+    ("arrows", "src/actors/x.rs", "//! x\nuse crate::config::Settings;\n", 2),
+    ("arrows", "src/clock.rs", "//! x\nuse super::telemetry;\n", 2),
+    ("arrows", "src/clock.rs", "//! x\nmod tests {\n    use super::super::http::x;\n}\n", 3),
+    ("arrows", "src/events/log.rs", "//! x\nuse super::super::{domain, actors};\n", 2),
+    ("arrows", "src/events/mod.rs", "//! x\nuse super::vendors;\n", 2),
+    ("arrows", "src/app.rs", "//! x\nuse crate::*;\n", 2),
+    ("arrows", "src/main.rs", "//! x\nfn main() { mediary::config::load() }\n", 2),
+    ("arrows", "src/attic/x.rs", "//! x\n", 1),
+    ("a crate", "src/http/x.rs", "//! x\nuse reqwest::Client;\n", 2),
+    ("a crate", "src/events/journal.rs", "//! x\nfn f(db: &::sled::Db) {}\n", 2),
+    ("a crate", "src/events/journal.rs", "//! x\nuse bincode;\n", 2),
+    ("a crate", "src/http/x.rs", "//! x\n#[actix::main]\nasync fn f() {}\n", 2),
+    ("a crate", "src/actors/x.rs", "//! x\nuse actix_web::web;\n", 2),
+    ("a crate", "src/domain/x.rs", "//! x\nuse {std::fmt, rand::Rng};\n", 2),
+    ("nothing panics", "src/domain/x.rs", "//! x\n#[cfg(test)]\nmod tests {}\nfn f() { g().unwrap() }\n", 4),
+    ("nothing panics", "src/domain/x.rs", "//! x\nfn f() { g().expect(\"\") }\n", 2),
+    ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { todo!() }\n", 2),
+    ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { unimplemented!() }\n", 2),
+    ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { dbg!(1); }\n", 2),
+    ("nothing is left", "tests/it/x.rs", "//! x\n#[test]\n#[ignore = \"slow\"]\nfn f() {}\n", 3),
+    ("nothing is left", "src/domain/x.rs", "//! x\n// FIXME: later\n", 2),
+    ("nothing is left", "src/domain/x.rs", "//! x\n/* XXX */\n", 2),
+    ("nothing is left", "src/domain/x.rs", "//! x\n//! TODO\n", 2),
+    ("no paths", "src/domain/x.rs", "//! x\nconst A: &str = \"/home/me\";\n", 2),
+    ("no paths", "tests/it/x.rs", "//! x\n// see /tmp/x\n", 2),
+];
+
+#[test]
+fn what_breaks_a_rule_is_found_and_nothing_else() {
+    let long_file = format!("//! x\n{}", "//\n".repeat(400));
+    let long_function = format!("//! x\nfn f(a: [u8; 2]) {{\n{}}}\n", "    g();\n".repeat(69));
+    let long = [
+        ("a file has", "src/domain/x.rs", long_file.as_str(), 401),
+        ("a function has", "src/domain/x.rs", &long_function, 2),
+    ];
+    for (rule, path, text, line) in BAD.iter().copied().chain(long) {
+        let found = broken_rules(&Source::new(path, text));
+
+        assert_eq!(found.len(), 1, "{text}\n{found:?}");
+        assert!(found[0].starts_with(&format!("{path}:{line}: ")), "{text}\n{found:?}");
+        assert!(found[0].contains(&format!(": {rule}")), "{text}\n{found:?}");
+    }
+    let tried = |name: &str| BAD.iter().chain(&long).any(|(rule, ..)| name.starts_with(rule));
+    let untried: Vec<_> = RULES.iter().map(|(name, _)| name).filter(|name| !tried(name)).collect();
+    assert!(untried.is_empty(), "no sample breaks: {untried:?}");
+}
+
+#[test]
+fn what_only_looks_like_breaking_a_rule_is_not_found() {
+    let harmless = r##"//! Never write `.unwrap()`, nor todo!().
+use super::stream::Position;
+use crate::{domain::{a, b}, events::c};
+
+/* use crate::http::x; /* nested */ todo!() */
+const SAID: &str = "todo!() \" crate::http .unwrap()";
+const RAW: &[u8] = br#"dbg!(1) " sled::open"#;
+const QUOTES: [char; 3] = ['"', '\'', '\u{22}'];
+
+fn lifetimes<'a>(sled: &'a str) -> &'a str {
+    let r#type = self::rand::ratio(sled).expect("todo!() is only said");
+    r#type
+}
+
+trait Declared {
+    fn declared(&self) -> [u8; 3];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::domain::x;
+    use super::*;
+
+    #[test]
+    fn test() {
+        f().unwrap();
+    }
+}
+"##;
+
+    assert_eq!(broken_rules(&Source::new("src/events/x.rs", harmless)), [""; 0]);
+    let tests_apart =
+        Source::new("src/domain/node/tests.rs", "//! x\nuse super::super::ids;\nfn f() { g().unwrap() }\n");
+    assert_eq!(broken_rules(&tests_apart), [""; 0]);
+    let crate_page = "//! The rooms.\n\npub mod http;\npub use crate::http::x;\n";
+    assert_eq!(broken_rules(&Source::new("src/lib.rs", crate_page)), [""; 0]);
+}
+
+#[test]
+fn lonely_files_are_found() {
+    let paths =
+        ["src/main.rs", "src/a/mod.rs", "src/b/mod.rs", "src/b/c.rs", "src/d/e/f.rs", "src/d/e/g.rs", "tests/it.rs"];
+
+    let found = lonely(&paths.map(str::to_owned));
+
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("src/a/mod.rs:1: ") && found[1].starts_with("src/d/e:1: "), "{found:?}");
+}
+
+#[test]
+fn files_outside_the_crate_are_found() {
+    let files = [
+        ("src/lib.rs", "pub mod a;\nmod b;\n// mod c;\n"),
+        ("src/a.rs", ""),
+        ("src/b/mod.rs", "pub(crate) mod d;"),
+        ("src/b/d.rs", ""),
+        ("src/b/e.rs", ""),
+        ("src/c.rs", ""),
+    ];
+
+    let found = unreached(&files.map(|(path, text)| Source::new(path, text)));
+
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("src/b/e.rs:1: ") && found[1].starts_with("src/c.rs:1: "), "{found:?}");
+}

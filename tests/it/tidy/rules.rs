@@ -1,0 +1,225 @@
+//! The house rules that a file can break. Each is named, and finds where it is broken.
+
+use super::source::{Source, block_end, name_at, words};
+
+/// Where a rule is broken, and how.
+pub struct Finding {
+    pub line: usize,
+    pub what: String,
+}
+
+pub type Rule = (&'static str, fn(&Source) -> Vec<Finding>);
+
+pub const RULES: &[Rule] = &[
+    ("every file says on its first line, after //!, what it is for", first_line),
+    ("a file has at most 400 lines", file_length),
+    ("a function has at most 70 lines", function_length),
+    ("arrows between rooms go one way", arrows),
+    ("a crate is named only where it is at home", homes_of_crates),
+    ("nothing panics for convenience", convenience),
+    ("nothing is left unfinished", unfinished),
+    ("no paths of somebody's machine", machine_paths),
+];
+
+const FILE_LINES_MAX: usize = 400;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// The rooms, lowest first: a room may name those above it in this list, not its neighbours.
+const LAYERS: &[&[&str]] = &[
+    &["domain", "clock", "data_dir", "telemetry"],
+    &["events", "media", "outbound"],
+    &["vendors", "projections"],
+    &["actors"],
+    &["http"],
+    &["config"],
+    &["app"],
+    &["cli"],
+    &["main"],
+];
+
+/// Neighbours that may be named all the same.
+const NEIGHBOURS: &[(&str, &str)] = &[("clock", "domain")];
+
+/// Arrows that the layers would allow and that must not be.
+const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
+
+/// The rooms, or the files, in which a crate may be named.
+const HOMES: &[(&str, &[&str])] = &[
+    ("reqwest", &["outbound"]),
+    ("bincode", &["events/codec.rs"]),
+    ("sled", &["events/sled_log.rs", "projections/checkpoint.rs"]),
+    ("rand", &["clock"]),
+    ("actix", &["actors", "app"]),
+    ("actix_rt", &["actors", "app"]),
+    ("actix_web", &["http", "app"]),
+    ("actix_http", &["http", "app"]),
+    ("actix_cors", &["http", "app"]),
+    ("actix_files", &["http", "app"]),
+    ("actix_multipart", &["http", "app"]),
+];
+
+fn first_line(source: &Source) -> Vec<Finding> {
+    let said = source
+        .text
+        .strip_prefix("//!")
+        .and_then(|rest| rest.lines().next())
+        .is_some_and(|line| !line.trim().is_empty());
+    if said {
+        Vec::new()
+    } else {
+        vec![Finding { line: 1, what: "the file does not begin with //! and a sentence".to_owned() }]
+    }
+}
+
+fn file_length(source: &Source) -> Vec<Finding> {
+    let lines = source.text.lines().count();
+    let what = format!("the file has {lines} lines");
+    if lines > FILE_LINES_MAX { vec![Finding { line: lines, what }] } else { Vec::new() }
+}
+
+fn function_length(source: &Source) -> Vec<Finding> {
+    let code = &source.code;
+    let mut findings = Vec::new();
+    for at in words(code, "fn").filter(|at| !name_at(code, (at + 3).min(code.len())).is_empty()) {
+        let Some(open) = body_of(code, at) else { continue };
+        let line = source.line_of(at);
+        let lines = 1 + source.line_of(block_end(code, open)) - line;
+        if lines > FUNCTION_LINES_MAX {
+            findings.push(Finding { line, what: format!("fn {} has {lines} lines", name_at(code, at + 3)) });
+        }
+    }
+    findings
+}
+
+/// Where the body of the function at `at` opens; `None` when it is only declared.
+fn body_of(code: &str, at: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (at, byte) in code.bytes().enumerate().skip(at) {
+        match byte {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth -= 1,
+            b'{' if depth == 0 => return Some(at),
+            b';' if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn arrows(source: &Source) -> Vec<Finding> {
+    let Some(room) = source.in_src().map(room_of).filter(|room| *room != "lib") else { return Vec::new() };
+    if layer_of(room).is_none() {
+        return vec![Finding {
+            line: 1,
+            what: format!("room {room} has no place in the layers (tests/it/tidy/rules.rs)"),
+        }];
+    }
+    let finding = |(at, other): (usize, &str)| {
+        let what = refusal(room, other)?;
+        Some(Finding { line: source.line_of(at), what })
+    };
+    named_rooms(source).into_iter().filter_map(finding).collect()
+}
+
+fn refusal(room: &str, other: &str) -> Option<String> {
+    let Some(layer) = layer_of(other) else { return Some(format!("crate::{other} is not a room")) };
+    let below = layer_of(room).is_some_and(|own| layer < own) && !NEVER.contains(&(room, other));
+    let allowed = room == other || below || NEIGHBOURS.contains(&(room, other));
+    (!allowed).then(|| format!("{room} must not name {other}"))
+}
+
+fn layer_of(room: &str) -> Option<usize> {
+    LAYERS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// The room of a file: its first folder below `src/`, or its own name.
+fn room_of(in_src: &str) -> &str {
+    in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
+}
+
+/// Every name that follows the root of the crate, however the path gets there.
+fn named_rooms(source: &Source) -> Vec<(usize, &str)> {
+    let code = &source.code;
+    let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
+    let roots = after("crate").chain(after("mediary")).filter(|&at| code[at..].starts_with("::")).map(|at| at + 2);
+    let supers =
+        words(code, "super").filter(|&at| !code[..at].ends_with("::")).filter_map(|at| root_by_supers(source, at));
+    roots.chain(supers).flat_map(|at| names_of(code, at)).collect()
+}
+
+/// Where the path of `super::` that begins at `at` goes on, if it leads to the root of the crate.
+fn root_by_supers(source: &Source, at: usize) -> Option<usize> {
+    let path = &source.code[at..];
+    let length = path.len() - path.trim_start_matches("super::").len();
+    let file = source.in_src()?;
+    let is_root = matches!(file, "lib.rs" | "main.rs");
+    let depth = if is_root { 0 } else { file.trim_end_matches("/mod.rs").split('/').count() };
+    (length / "super::".len() == depth + source.inline_modules_around(at)).then_some(at + length)
+}
+
+/// The names at `at`: one, or the first ones of each path of a group `{a::b, c::{d, e}}`.
+fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
+    let first = |at: usize| if code[at..].starts_with('*') { (at, "*") } else { (at, name_at(code, at)) };
+    if !code[at..].starts_with('{') {
+        return vec![first(at)];
+    }
+    let (mut depth, mut expected, mut names) = (0, true, Vec::new());
+    for (offset, byte) in code.bytes().enumerate().take(block_end(code, at)).skip(at + 1) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => expected = true,
+            _ if byte.is_ascii_whitespace() => {}
+            _ if expected => {
+                names.push(first(offset));
+                expected = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn homes_of_crates(source: &Source) -> Vec<Finding> {
+    let Some(file) = source.in_src() else { return Vec::new() };
+    let strange = HOMES.iter().filter(|(_, homes)| !homes.contains(&room_of(file)) && !homes.contains(&file));
+    let findings = strange.flat_map(|(name, homes)| {
+        let what = format!("{name} is named outside {}", homes.join(", "));
+        let places = words(&source.code, name).filter(|&at| is_path_root(&source.code, at, name));
+        places.map(move |at| Finding { line: source.line_of(at), what: what.clone() })
+    });
+    findings.collect()
+}
+
+/// Whether the name at `at` is a crate: something of it is named, or it is imported whole.
+fn is_path_root(code: &str, at: usize, name: &str) -> bool {
+    let (before, after) = (&code[..at], &code[at + name.len()..]);
+    let goes_on = |path: &str| path.ends_with(|last: char| last.is_alphanumeric() || "_>".contains(last));
+    let inside_path = before.strip_suffix("::").is_some_and(goes_on) || before.ends_with('.');
+    !inside_path && (after.starts_with("::") || before.ends_with("use ") || before.ends_with("extern crate "))
+}
+
+fn convenience(source: &Source) -> Vec<Finding> {
+    let outside_tests = |finding: &(usize, &str)| !source.is_test(finding.0);
+    occurrences(&source.code, &[".unwrap()", ".expect(\"\")"])
+        .filter(outside_tests)
+        .map(|(at, what)| Finding { line: source.line_of(at), what: format!("{what} outside tests") })
+        .collect()
+}
+
+fn unfinished(source: &Source) -> Vec<Finding> {
+    let code = occurrences(&source.code, &["todo!", "unimplemented!", "dbg!", "#[ignore"]);
+    let marks =
+        ["FIXME", "XXX", "TODO"].into_iter().flat_map(|mark| words(&source.text, mark).map(move |at| (at, mark)));
+    code.chain(marks).map(|(at, what)| Finding { line: source.line_of(at), what: what.to_owned() }).collect()
+}
+
+fn machine_paths(source: &Source) -> Vec<Finding> {
+    occurrences(&source.text, &["/home/", "/Users/", "/root/", "/tmp/", "C:\\"])
+        .map(|(at, what)| Finding { line: source.line_of(at), what: format!("a path with {what}") })
+        .collect()
+}
+
+fn occurrences<'t>(text: &'t str, needles: &'t [&'t str]) -> impl Iterator<Item = (usize, &'t str)> {
+    needles.iter().flat_map(|needle| text.match_indices(needle))
+}

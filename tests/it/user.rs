@@ -1,0 +1,19 @@
+//! The user who is asking.
+
+use crate::support::TestApp;
+
+#[actix_web::test]
+async fn a_user_sees_the_own_account() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let account = app.get_as(&alice.token, "/users").await.expect(200).json();
+    assert_eq!(
+        account,
+        serde_json::json!({
+            "id": alice.id, "name": "alice", "email": "alice@example.org", "isAdmin": false, "isApproved": false,
+        })
+    );
+    let admin = app.get_as(app.admin_token(), "/users").await.expect(200).json();
+    assert_eq!((admin["isAdmin"].as_bool(), admin["isApproved"].as_bool()), (Some(true), Some(true)));
+    app.stop().await;
+}

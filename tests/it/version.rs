@@ -1,0 +1,122 @@
+//! Node versions: publishing and revising.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
+
+async fn app_with_publisher() -> (TestApp, TestUser) {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    (app, alice)
+}
+
+fn publication(version: &str) -> Value {
+    json!({"node": {"name": "Face tools"}, "node_version": {"version": version, "changelog": "new", "dependencies": ["numpy"]}})
+}
+
+#[actix_web::test]
+async fn publishing_registers_node_and_version_which_waits_for_its_archive() {
+    let (app, alice) = app_with_publisher().await;
+    let published = app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201).json();
+    let version = &published["node_version"];
+    assert_eq!((&version["status"], &version["node_id"]), (&json!("NodeVersionStatusPending"), &json!("face-tools")));
+    assert_eq!((&version["dependencies"], &version["tags"]), (&json!(["numpy"]), &json!([])));
+    assert_eq!(version.get("downloadUrl"), None);
+
+    let node = app.get("/nodes/face-tools").await.expect(200).json();
+    assert_eq!((&node["name"], node.get("latest_version")), (&json!("Face tools"), None));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_token_in_the_body_stands_in_for_the_header() {
+    let (app, alice) = app_with_publisher().await;
+    let bob = app.user("bob").await;
+    app.publisher("other", &bob).await;
+    let with_token = |token: Value, version: &str| {
+        let mut body = publication(version);
+        body["personal_access_token"] = token;
+        body
+    };
+    let (own, other) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    app.post(VERSIONS, with_token(json!(own), "1.0.0")).await.expect(201);
+    app.post(VERSIONS, with_token(json!(other), "1.0.1")).await.expect(403);
+    app.post(VERSIONS, with_token(json!("mdp_nonsense"), "1.0.1")).await.expect(401);
+    app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
+    app.post(VERSIONS, publication("1.0.1")).await.expect(401);
+    app.post_as(&bob.token, VERSIONS, with_token(json!(own), "1.0.1")).await.expect(403);
+    let none = VERSIONS.replace("acme", "none");
+    app.post(&none, with_token(json!(own), "1.0.1")).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_number_is_published_once() {
+    let (app, alice) = app_with_publisher().await;
+    app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
+    for taken in ["1.0.0", "1.0.0+build.2"] {
+        let refused = app.post_as(&alice.token, VERSIONS, publication(taken)).await.expect(409).json();
+        assert_eq!(refused["error"], "already_exists");
+    }
+    app.post_as(&alice.token, &VERSIONS.replace("face-tools", "FACE-TOOLS"), publication("1.0.0")).await.expect(409);
+    app.post_as(&alice.token, VERSIONS, publication("1.0.1-rc.1")).await.expect(201);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_publication_names_every_bad_field() {
+    let (app, alice) = app_with_publisher().await;
+    let body = json!({
+        "node": {"id": "other", "tags": ["x".repeat(201)]},
+        "node_version": {"version": "v1", "dependencies": "numpy", "deprecated": 0},
+    });
+    let refused = app.post_as(&alice.token, VERSIONS, body).await.expect(400).json();
+    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(
+        pointers,
+        ["/node/id", "/node/tags/0", "/node_version/version", "/node_version/dependencies", "/node_version/deprecated"]
+    );
+    let missing = app.post_as(&alice.token, VERSIONS, json!({})).await.expect(400).json();
+    assert_eq!(missing["errors"][0]["pointer"], "/node_version");
+    app.post_as(&alice.token, &VERSIONS.replace("face-tools", "-"), publication("1.0.0")).await.expect(400);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_node_of_another_publisher_cannot_be_published_or_revised() {
+    let (app, alice) = app_with_publisher().await;
+    let bob = app.user("bob").await;
+    app.publisher("other", &bob).await;
+    app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
+    let others = VERSIONS.replace("acme", "other");
+    app.post_as(&bob.token, &others, publication("2.0.0")).await.expect(409);
+    app.put_as(&bob.token, &format!("{others}/1.0.0"), json!({"changelog": "mine"})).await.expect(404);
+    app.put_as(&bob.token, &format!("{VERSIONS}/1.0.0"), json!({"changelog": "mine"})).await.expect(403);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_version_is_revised_by_its_uuid_or_its_number() {
+    let (app, alice) = app_with_publisher().await;
+    let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0", "changelog": "first", "tags": ["a"]}});
+    let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
+    let id = node["latest_version"]["id"].as_str().unwrap();
+
+    let revised =
+        app.put_as(&alice.token, &format!("{VERSIONS}/{id}"), json!({"deprecated": true})).await.expect(200).json();
+    assert_eq!((&revised["deprecated"], &revised["changelog"]), (&json!(true), &json!("first")));
+    let body = json!({"changelog": "better", "deprecated": null, "tags": ["ignored"], "status": "ignored"});
+    let revised = app.put_as(&alice.token, &format!("{VERSIONS}/1.0.0"), body).await.expect(200).json();
+    assert_eq!((&revised["deprecated"], &revised["changelog"]), (&json!(true), &json!("better")));
+    assert_eq!((&revised["tags"], &revised["id"]), (&json!(["a"]), &json!(id)));
+    assert_eq!(app.get("/nodes/face-tools").await.json()["latest_version"], revised);
+
+    for unknown in ["9.9.9", "00000000-0000-4000-8000-00000000abcd", "nonsense"] {
+        app.put_as(&alice.token, &format!("{VERSIONS}/{unknown}"), json!({})).await.expect(404);
+    }
+    app.put_as(&alice.token, &format!("{VERSIONS}/1.0.0"), json!({"deprecated": "yes"})).await.expect(400);
+    app.stop().await;
+}
