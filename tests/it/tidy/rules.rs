@@ -47,6 +47,7 @@ const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("bincode", &["events/codec.rs"]),
+    ("fast_image_resize", &["vendors/local/resample.rs"]),
     ("sled", &["events/sled_log.rs", "projections/checkpoint.rs"]),
     ("rand", &["clock"]),
     ("actix", &["actors", "app"]),
