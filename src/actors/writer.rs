@@ -1,8 +1,8 @@
 //! The writer: one thread through which every event goes, so that one sync makes many commands durable.
 //!
 //! It takes everything that waits (bounded), appends once, syncs once, lets the read models follow, and answers all. While
-//! the disk is busy the next group gathers by itself; only when a group begins with fewer appends than the last one had,
-//! the writer waits a moment for the others, so that a lone client never waits for anybody.
+//! the disk is busy the next group gathers by itself; when a group begins with fewer appends than the last one had, the
+//! writer waits a moment for the others, short against what a sync takes here. A lone client never waits for anybody.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -18,7 +18,12 @@ use crate::events::log::{AppendRefused, EventLog, LogFailure};
 /// Most appends that share one sync.
 const GROUP_MAX: usize = 1024;
 /// Longest pause in which a group gathers.
-const GATHER_MAX: Duration = Duration::from_micros(200);
+const GATHER_MAX: Duration = Duration::from_millis(1);
+/// The pause is this part of the time that an append takes: on a fast disk the next group gathers during the sync anyway,
+/// on a slow one a sync less is worth more.
+const GATHER_PART: u32 = 8;
+/// Longest time that the log is kept from its own work after a group while appends keep coming.
+const UNTIDIED_MAX: Duration = Duration::from_millis(10);
 
 /// Why an append had no effect.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -77,7 +82,15 @@ impl Writer {
     ) -> std::io::Result<(Self, Courier, JoinHandle<()>)> {
         let (sender, receiver) = sync_channel(queue);
         let (answers, groups) = mpsc::unbounded_channel();
-        let worker = Worker { log, projector, queue: receiver, answers, last_group: 1, pause: Duration::ZERO };
+        let worker = Worker {
+            log,
+            projector,
+            queue: receiver,
+            answers,
+            last_group: 1,
+            pause: Duration::ZERO,
+            untidied_since: None,
+        };
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || worker.run())?;
         Ok((Self { queue: sender }, Courier { groups }, thread))
     }
@@ -105,16 +118,37 @@ struct Worker {
     answers: mpsc::UnboundedSender<Vec<(oneshot::Sender<Answer>, Answer)>>,
     /// How many appends the last group had: as many may be on their way again.
     last_group: usize,
-    /// How long to wait for them: a part of the time that a sync takes.
+    /// How long to wait for them.
     pause: Duration,
+    /// When the first group was committed after which the log has not done its own work yet.
+    untidied_since: Option<Instant>,
 }
 
 impl Worker {
     fn run(mut self) {
-        while let Ok(first) = self.queue.recv() {
+        while let Some(first) = self.next() {
             let group = self.gather(first);
             self.last_group = group.len();
             self.commit(group);
+            self.untidied_since.get_or_insert_with(Instant::now);
+            if self.untidied_since.is_some_and(|since| since.elapsed() >= UNTIDIED_MAX) {
+                self.tidy();
+            }
+        }
+        self.tidy();
+    }
+
+    /// The first append of the next group; what the log has to do for itself is done while nobody waits.
+    fn next(&mut self) -> Option<Request> {
+        if let Ok(request) = self.queue.try_recv() {
+            return Some(request);
+        }
+        self.tidy();
+        self.queue.recv().ok()
+    }
+
+    fn tidy(&mut self) {
+        if self.untidied_since.take().is_some() {
             self.log.after_group();
         }
     }
@@ -139,7 +173,7 @@ impl Worker {
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {
             Ok(outcomes) => {
-                self.pause = ((self.pause * 3 + started.elapsed()) / 4).min(GATHER_MAX);
+                self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
