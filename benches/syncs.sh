@@ -13,8 +13,9 @@ trap 'kill "${service:-0}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 start() { # $1: strace output, the rest: strace options
     local out=$1; shift
+    : >"$work/stdout"
     MEDIARY_ADMIN_TOKEN=count-the-syncs strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
-        >"$work/stdout" 2>"$work/stderr" &
+        >>"$work/stdout" 2>"$work/stderr" &
     service=$!
     until grep -q 'http://127.0.0.1:[0-9]' "$work/stdout"; do
         kill -0 "$service" 2>/dev/null || { cat "$work/stderr" >&2; exit 2; }
