@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use actix::Arbiter;
 use actix_web::dev::ServerHandle;
-use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::actors::dispatcher::CallbackDispatcher;
@@ -23,7 +22,7 @@ use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
 use crate::domain::ids::UserId;
 use crate::domain::secret;
 use crate::domain::user::{UserCommand, UserProfile};
-use crate::domain::value::{Digest, Name};
+use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::journal::TornTail;
 use crate::events::log::EventLog;
@@ -119,7 +118,7 @@ impl App {
     /// [`StartError`]; nothing is left running.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let data = DataDir::open(&settings.data_dir)?;
-        let (secret, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
+        let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
             listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
@@ -146,7 +145,7 @@ impl App {
             models: models.clone(),
             store,
             surroundings,
-            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: hash(&secret) },
+            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
@@ -263,10 +262,6 @@ fn admin_token(
     let token = secret::mint(secret::Kind::User, surroundings.secret());
     write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
     Ok((token.clone(), AdminToken::Generated { token, file }))
-}
-
-fn hash(secret: &str) -> Digest {
-    Digest(Sha256::digest(secret.as_bytes()).into())
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

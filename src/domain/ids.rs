@@ -19,7 +19,10 @@ macro_rules! uuid_id {
             /// # Errors
             /// When the text is not a UUID.
             pub fn parse(text: &str) -> Result<Self, Invalid> {
-                Uuid::try_parse(text).map(Self).map_err(|_| Invalid::new("must be a UUID"))
+                // Of the forms that the parser knows only the hyphenated one has this length.
+                let hyphenated = (text.len() == uuid::fmt::Hyphenated::LENGTH).then_some(text);
+                let parsed = hyphenated.and_then(|text| Uuid::try_parse(text).ok());
+                parsed.map(Self).ok_or_else(|| Invalid::new("must be a UUID"))
             }
         }
 
@@ -227,6 +230,16 @@ impl StreamKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn uuids_are_hyphenated() {
+        let text = "0198c9a2-0000-7000-8000-00000000abcd";
+        assert_eq!(TaskId::parse(text).map(|id| id.to_string()), Ok(text.to_owned()));
+        let others = [text.replace('-', ""), format!("{{{text}}}"), format!("urn:uuid:{text}"), text.replace('-', "0")];
+        for bad in others.iter().map(String::as_str).chain(["", &text[1..]]) {
+            assert!(TaskId::parse(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn publisher_ids_follow_the_pattern() {

@@ -140,7 +140,7 @@ impl Labels {
     }
 }
 
-/// An absolute http or https URL, or the empty string, which means none (contract 4).
+/// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link(String);
 
@@ -148,7 +148,7 @@ impl Link {
     /// Most characters of a URL.
     pub const MAX: usize = 2048;
 
-    /// Checks scheme, host and length.
+    /// Checks scheme, host and length, and that there are no credentials, which would be shown to everybody.
     ///
     /// # Errors
     /// When the text is neither empty nor an absolute http(s) URL.
@@ -172,12 +172,12 @@ impl Link {
     }
 }
 
-/// Where a receiver wants to be told: an absolute http or https URL, never empty.
+/// Where a receiver wants to be told: an absolute http or https URL without user name or password, never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallbackUrl(String);
 
 impl CallbackUrl {
-    /// Checks scheme, host and length.
+    /// Checks scheme, host and length, and that there are no credentials, which would be kept in the log for ever.
     ///
     /// # Errors
     /// When the text is not an absolute http(s) URL.
@@ -212,6 +212,9 @@ fn check_http_url(text: &str) -> Result<(), Invalid> {
         return Err(Invalid::new(format!("must be at most {} bytes", Link::MAX)));
     }
     let url = url::Url::parse(text).map_err(|_| refusal())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Invalid::new("must not carry a user name or password"));
+    }
     let http = matches!(url.scheme(), "http" | "https");
     if http && url.has_host() && text.chars().all(|c| !c.is_control() && !c.is_whitespace()) {
         Ok(())
@@ -308,6 +311,15 @@ mod tests {
             assert!(Link::parse(bad).is_err(), "{bad}");
         }
         assert!(CallbackUrl::parse("").is_err());
+    }
+
+    #[test]
+    fn urls_carry_no_credentials() {
+        for bad in ["https://user@a.example/", "https://user:secret@a.example", "http://:secret@a.example/x"] {
+            let reasons = [Link::parse(bad).map(drop), CallbackUrl::parse(bad).map(drop)];
+            assert_eq!(reasons, [(); 2].map(|()| Err(Invalid::new("must not carry a user name or password"))), "{bad}");
+        }
+        assert!(Link::parse("https://a.example/@user").is_ok());
     }
 
     #[test]

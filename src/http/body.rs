@@ -1,5 +1,6 @@
-//! Taking in a request body: how much, how fast, of what type, and as JSON of what depth (contract 10).
+//! Taking in a request body: how much, how fast, of what type, and as JSON of what depth and size (contract 10).
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,18 @@ use super::error::{Code, Problem};
 
 /// Deepest nesting of a JSON body.
 const DEPTH_MAX: usize = 64;
+/// Most elements of a JSON body: values, counted by commas and opening brackets.
+const ELEMENTS_MAX: usize = 100_000;
+/// What an element takes once it is parsed, in bytes, at worst: an object with one member.
+const ELEMENT_BYTES: usize = 640;
 /// Slowest rate at which a body may arrive, in bytes a second.
 const RATE_MIN: u64 = 1024;
-/// What a body may be late against that rate.
+/// What a body may be late against that rate, at any time.
 const GRACE: Duration = Duration::from_secs(10);
-/// Memory that all bodies together may take while they are worked on, in [`UNIT`]s: 512 MiB.
-const ROOM_UNITS: usize = 512 * 1024;
+/// Memory that all bodies without images may take together while they are worked on, in [`UNIT`]s: 128 MiB.
+const JSON_UNITS: usize = 128 * 1024;
+/// The same for bodies with images: 384 MiB.
+const IMAGES_UNITS: usize = 384 * 1024;
 /// What room is counted in, in bytes.
 const UNIT: usize = 1024;
 /// JSON of more bytes than this is parsed on a thread of its own.
@@ -48,40 +55,109 @@ impl BodyLimit {
     }
 }
 
-/// The memory that bodies may take together; when it is used up, requests are answered 503.
-#[derive(Clone)]
-pub struct BodyRoom(Arc<Semaphore>);
+/// The memory that bodies may take together; when it is used up, requests are answered 503. Bodies with images have their
+/// own, so that they never keep out the others.
+pub struct BodyRoom {
+    json: Arc<Semaphore>,
+    images: Arc<Semaphore>,
+}
 
 impl Default for BodyRoom {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(ROOM_UNITS)))
+        Self { json: Arc::new(Semaphore::new(JSON_UNITS)), images: Arc::new(Semaphore::new(IMAGES_UNITS)) }
+    }
+}
+
+impl BodyRoom {
+    /// Room for a body, of which nothing has come yet.
+    fn share(&self, limit: BodyLimit) -> Share {
+        let room = match limit {
+            BodyLimit::None | BodyLimit::Json => &self.json,
+            BodyLimit::Images => &self.images,
+        };
+        Share { room: Arc::clone(room), held: None, bytes: 0 }
+    }
+}
+
+/// The part of a room that one body takes; given back when it is dropped.
+struct Share {
+    room: Arc<Semaphore>,
+    held: Option<OwnedSemaphorePermit>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Takes room for `more` bytes.
+    fn grow(&mut self, more: usize) -> Result<(), Problem> {
+        let after = self.bytes + more;
+        let units = after.div_ceil(UNIT) - self.bytes.div_ceil(UNIT);
+        let units = u32::try_from(units).map_err(Problem::internal)?;
+        let permit = Arc::clone(&self.room).try_acquire_many_owned(units).map_err(|_| Problem::overloaded())?;
+        match &mut self.held {
+            Some(held) => held.merge(permit),
+            None => self.held = Some(permit),
+        }
+        self.bytes = after;
+        Ok(())
     }
 }
 
 /// A body that has arrived whole.
 pub struct Body {
     bytes: Bytes,
-    /// Given back when the body is dropped.
-    _room: Option<OwnedSemaphorePermit>,
+    share: Share,
+}
+
+/// A body as JSON. It keeps its room as long as it lives.
+pub struct Json {
+    value: Value,
+    _share: Share,
+}
+
+impl Deref for Json {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
 }
 
 impl Body {
-    /// The body as it came.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The body as JSON.
+    /// The body as JSON; a large one is parsed on a thread of its own.
     ///
     /// # Errors
-    /// When it is no JSON, or nested too deeply.
-    pub async fn json(&self) -> Result<Value, Problem> {
+    /// As [`Body::parse`].
+    pub async fn json(self) -> Result<Json, Problem> {
         if self.bytes.len() <= PARSED_IN_PLACE_MAX {
-            return parse(&self.bytes);
+            return self.parse();
         }
-        let bytes = self.bytes.clone();
-        web::block(move || parse(&bytes)).await.map_err(Problem::internal)?
+        web::block(move || self.parse()).await.map_err(Problem::internal)?
+    }
+
+    /// The body as JSON. Blocks for as long as parsing takes.
+    ///
+    /// # Errors
+    /// When it is no JSON, nested too deeply or of too many elements; or when there is no room for what it says.
+    pub fn parse(mut self) -> Result<Json, Problem> {
+        let elements = check_shape(&self.bytes)?;
+        self.share.grow(elements * ELEMENT_BYTES)?;
+        Ok(Json { value: parse(&self.bytes)?, _share: self.share })
+    }
+}
+
+/// Until when the next bytes of a body must have come: bytes buy time, but never more than [`GRACE`] in advance.
+struct Patience {
+    due: Instant,
+}
+
+impl Patience {
+    fn new(now: Instant) -> Self {
+        Self { due: now + GRACE }
+    }
+
+    fn received(&mut self, bytes: usize, now: Instant) {
+        let bought = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
+        self.due = (self.due + bought).min(now + GRACE);
     }
 }
 
@@ -100,32 +176,20 @@ pub async fn receive(
     if announced.is_some_and(|length| length > limit.bytes()) {
         return Err(too_large(limit));
     }
-    let (mut bytes, mut held, mut payload) = (BytesMut::new(), None, payload);
-    let started = Instant::now();
+    let (mut bytes, mut share, mut payload) = (BytesMut::new(), room.share(limit), payload);
+    let mut patience = Patience::new(Instant::now());
     loop {
-        let allowed = GRACE + Duration::from_secs(bytes.len() as u64 / RATE_MIN);
-        let next = timeout_at(started + allowed, payload.next()).await.map_err(|_| too_slow())?;
+        let next = timeout_at(patience.due, payload.next()).await.map_err(|_| too_slow())?;
         let Some(chunk) = next else { break };
         let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
         if bytes.len() + chunk.len() > limit.bytes() {
             return Err(too_large(limit));
         }
-        hold(room, &mut held, bytes.len(), chunk.len())?;
+        share.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
+        patience.received(chunk.len(), Instant::now());
     }
-    Ok(Body { bytes: bytes.freeze(), _room: held })
-}
-
-/// Takes the room for `more` bytes after `before`.
-fn hold(room: &BodyRoom, held: &mut Option<OwnedSemaphorePermit>, before: usize, more: usize) -> Result<(), Problem> {
-    let units = (before + more).div_ceil(UNIT) - before.div_ceil(UNIT);
-    let units = u32::try_from(units).map_err(Problem::internal)?;
-    let permit = Arc::clone(&room.0).try_acquire_many_owned(units).map_err(|_| Problem::overloaded())?;
-    match held {
-        Some(held) => held.merge(permit),
-        None => *held = Some(permit),
-    }
-    Ok(())
+    Ok(Body { bytes: bytes.freeze(), share })
 }
 
 fn too_large(limit: BodyLimit) -> Problem {
@@ -159,38 +223,48 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Parses a body as JSON.
-///
-/// # Errors
-/// When it is empty, no JSON (with the place of the mistake), or nested too deeply.
-pub fn parse(bytes: &[u8]) -> Result<Value, Problem> {
+/// Refuses what would take much more memory than its bytes once it is parsed; gives the number of elements.
+fn check_shape(bytes: &[u8]) -> Result<usize, Problem> {
+    let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
+    let (depth, elements) = shape(bytes);
+    if depth > DEPTH_MAX {
+        return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+    }
+    if elements > ELEMENTS_MAX {
+        return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
+    }
+    Ok(elements)
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Problem> {
     if bytes.is_empty() {
         return Err(Problem::new(Code::MalformedBody, "a JSON body is needed, and there is none"));
-    }
-    if depth(bytes) > DEPTH_MAX {
-        let detail = format!("the body is nested deeper than {DEPTH_MAX} levels");
-        return Err(Problem::new(Code::MalformedBody, detail));
     }
     serde_json::from_slice(bytes)
         .map_err(|error| Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}")))
 }
 
-/// How deeply arrays and objects are nested, told without parsing: brackets inside strings do not count.
-fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
+/// How deeply arrays and objects are nested, and how many elements there are at most, told without parsing: what stands
+/// inside strings does not count. An element comes after a comma or an opening bracket.
+fn shape(bytes: &[u8]) -> (usize, usize) {
+    let (mut depth, mut deepest, mut elements) = (0_usize, 0, 0);
     let (mut in_string, mut escaped) = (false, false);
     for byte in bytes {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                elements += 1;
+            }
+            b',' if !in_string => elements += 1,
             b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
         deepest = deepest.max(depth);
     }
-    deepest
+    (deepest, elements)
 }
 
 #[cfg(test)]
@@ -198,17 +272,57 @@ mod tests {
     use super::*;
     use actix_web::http::header::HeaderValue;
 
+    fn body(text: impl Into<Bytes>) -> Body {
+        Body { bytes: text.into(), share: BodyRoom::default().share(BodyLimit::Json) }
+    }
+
     #[test]
-    fn depth_counts_brackets_outside_strings() {
-        assert_eq!(depth(br#"{"a": ["[[[", "\"[", {"b": []}]}"#), 4);
-        assert_eq!(depth(b"]]]["), 1);
+    fn shape_counts_brackets_and_commas_outside_strings() {
+        assert_eq!(shape(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
+        assert_eq!(shape(b"]]]["), (1, 1));
     }
 
     #[test]
     fn sixty_four_levels_are_allowed() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse(nested(64).as_bytes()).is_ok());
-        assert!(parse(nested(65).as_bytes()).is_err());
+        assert!(body(nested(64)).parse().is_ok());
+        assert!(body(nested(65)).parse().is_err());
+    }
+
+    #[test]
+    fn a_hundred_thousand_elements_are_allowed() {
+        let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
+        assert_eq!(body(list(100_000)).parse().ok().and_then(|json| Some(json.as_array()?.len())), Some(100_000));
+        let refused = body(list(100_001)).parse().err().expect("too many elements");
+        assert_eq!(refused.code(), Code::MalformedBody);
+        assert_eq!(refused.to_string(), "the body has more than 100000 elements");
+    }
+
+    #[test]
+    fn what_is_parsed_keeps_its_room() {
+        let room = BodyRoom::default();
+        let mut share = room.share(BodyLimit::Json);
+        share.grow(5).unwrap();
+        let json = Body { bytes: Bytes::from_static(b"[1,2]"), share }.parse().expect("JSON");
+        assert_eq!(room.json.available_permits(), JSON_UNITS - (5 + 2 * ELEMENT_BYTES).div_ceil(UNIT));
+        drop(json);
+        assert_eq!(room.json.available_permits(), JSON_UNITS);
+    }
+
+    #[test]
+    fn no_body_earns_more_than_the_grace_in_advance() {
+        let start = Instant::now();
+        let mut patience = Patience::new(start);
+        // However much came at once, only the grace is left for the rest.
+        patience.received(1 << 20, start);
+        assert_eq!(patience.due, start + GRACE);
+        // A body at half the rate is late after nearly twice the grace.
+        let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
+            let in_time = *now < patience.due;
+            patience.received(512, *now);
+            in_time
+        });
+        assert_eq!(in_time.count(), 18);
     }
 
     #[test]
@@ -237,10 +351,11 @@ mod tests {
     #[test]
     fn bodies_share_a_bounded_room() {
         let room = BodyRoom::default();
-        let mut held = None;
-        assert!(hold(&room, &mut held, 0, ROOM_UNITS * UNIT).is_ok());
-        assert_eq!(hold(&room, &mut None, 0, 1).unwrap_err().code(), Code::Overloaded);
-        drop(held);
-        assert!(hold(&room, &mut None, 0, 1).is_ok());
+        let mut images = room.share(BodyLimit::Images);
+        assert!(images.grow(IMAGES_UNITS * UNIT).is_ok());
+        assert_eq!(room.share(BodyLimit::Images).grow(1).unwrap_err().code(), Code::Overloaded);
+        assert!(room.share(BodyLimit::Json).grow(1).is_ok(), "images keep other bodies out");
+        drop(images);
+        assert!(room.share(BodyLimit::Images).grow(1).is_ok());
     }
 }

@@ -1,16 +1,20 @@
 //! Looking up many node versions at once.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::Answer;
 use super::error::Problem;
 use super::fields;
 use super::gate::Call;
 use super::version::VersionView;
-use crate::domain::ids::NodeId;
+use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::policy::Action;
-use crate::domain::version::{SemVer, VersionRef};
+use crate::domain::value::Invalid;
+use crate::domain::version::{NodeVersion, SemVer, VersionRef};
 use crate::projections::read_models::Models;
 
 /// Most identifiers of one request (contract 4).
@@ -31,7 +35,7 @@ struct LookedUp<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    node_version: Option<VersionView<'m>>,
+    node_version: Option<&'m RawValue>,
 }
 
 #[derive(Serialize)]
@@ -39,12 +43,25 @@ struct BulkAnswer<'m> {
     node_versions: Vec<LookedUp<'m>>,
 }
 
-/// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each.
+/// The versions that were found, once each, with the id of their node.
+type Distinct = HashMap<VersionId, (NodeId, NodeVersion)>;
+
+/// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each. What is found is copied out of the read
+/// models, and written as JSON once, so that neither size nor number of versions holds up the writers for long.
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let identifiers = read_identifiers(&body)?;
-    let models = call.services().models.read();
-    Answer::ok(&BulkAnswer { node_versions: identifiers.into_iter().map(|wanted| find(wanted, &models)).collect() })
+    let mut distinct = Distinct::new();
+    let outcomes: Vec<_> = {
+        let models = call.services().models.read();
+        identifiers.iter().map(|wanted| find(*wanted, &models, &mut distinct)).collect()
+    };
+    let written =
+        distinct.iter().map(|(id, (node, version))| Ok((*id, to_raw_value(&VersionView::new(node, version))?)));
+    let written: serde_json::Result<HashMap<_, _>> = written.collect();
+    let written = written.map_err(Problem::internal)?;
+    let answers = identifiers.into_iter().zip(outcomes).map(|(wanted, outcome)| answer(wanted, outcome, &written));
+    Answer::ok(&BulkAnswer { node_versions: answers.collect() })
 }
 
 fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
@@ -62,18 +79,28 @@ fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
     })
 }
 
-fn find<'m>(identifier: Identifier<'m>, models: &'m Models) -> LookedUp<'m> {
-    let number = match SemVer::parse(identifier.version) {
-        Ok(number) => number,
-        Err(reason) => {
-            let error_message = Some(format!("version {reason}"));
-            return LookedUp { identifier, status: "error", error_message, node_version: None };
-        }
+/// The version that is asked for, copied to `distinct`; an error when what is asked for cannot be a version.
+fn find(wanted: Identifier<'_>, models: &Models, distinct: &mut Distinct) -> Result<Option<VersionId>, Invalid> {
+    let number = SemVer::parse(wanted.version)?;
+    let node = NodeId::parse(wanted.node_id).ok().and_then(|id| models.nodes.get(&id.key()));
+    let found = node.and_then(|node| Some((node, node.version(&VersionRef::Number(number))?)));
+    Ok(found.map(|(node, version)| {
+        distinct.entry(version.id).or_insert_with(|| (node.id.clone(), version.clone()));
+        version.id
+    }))
+}
+
+fn answer<'m>(
+    identifier: Identifier<'m>,
+    outcome: Result<Option<VersionId>, Invalid>,
+    written: &'m HashMap<VersionId, Box<RawValue>>,
+) -> LookedUp<'m> {
+    let (status, error_message, node_version) = match outcome {
+        Ok(Some(id)) => ("success", None, written.get(&id).map(Box::as_ref)),
+        Ok(None) => ("not_found", None, None),
+        Err(reason) => ("error", Some(format!("version {reason}")), None),
     };
-    let node = NodeId::parse(identifier.node_id).ok().and_then(|id| models.nodes.get(&id.key()));
-    let found = node.and_then(|node| Some(VersionView::new(node, node.version(&VersionRef::Number(number))?)));
-    let status = if found.is_some() { "success" } else { "not_found" };
-    LookedUp { identifier, status, error_message: None, node_version: found }
+    LookedUp { identifier, status, error_message, node_version }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::authorize::{self, Identity};
-use super::body::{self, Body, BodyLimit};
+use super::body::{self, Body, BodyLimit, Json};
 use super::error::{Code, Problem};
 use super::frame::decode_segment;
 use super::query::Query;
@@ -44,7 +44,7 @@ pub struct Admitted {
 
 enum Incoming {
     Waiting(Payload),
-    Arrived(Body),
+    Parsed(Json),
     Taken,
 }
 
@@ -116,10 +116,10 @@ impl Route {
         let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify(secret.trim(), admin, models)?,
+            Some(secret) => authorize::identify_publisher_token(secret.trim(), models)?,
             None => Identity::Anonymous,
         };
-        Ok((identity, Incoming::Arrived(body)))
+        Ok((identity, Incoming::Parsed(json)))
     }
 
     /// Whether the caller may: 401 before 404 before 403.
@@ -170,9 +170,8 @@ impl<const ACTION: u8> Call<ACTION> {
     pub async fn body(&mut self) -> Result<Body, Problem> {
         let Admitted { request, shared, body, limit, .. } = &mut self.0;
         match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Arrived(body) => Ok(body),
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
-            Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+            Incoming::Parsed(_) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
         }
     }
 
@@ -180,8 +179,14 @@ impl<const ACTION: u8> Call<ACTION> {
     ///
     /// # Errors
     /// As [`Call::body`], and when it is no JSON.
-    pub async fn json(&mut self) -> Result<Value, Problem> {
-        self.body().await?.json().await
+    pub async fn json(&mut self) -> Result<Json, Problem> {
+        match std::mem::replace(&mut self.0.body, Incoming::Taken) {
+            Incoming::Parsed(json) => Ok(json),
+            waiting => {
+                self.0.body = waiting;
+                self.body().await?.json().await
+            }
+        }
     }
 }
 

@@ -100,7 +100,7 @@ impl<'m> NodeView<'m> {
             downloads: 0,
             icon: shown(fields.icon.as_ref()),
             id: node.id.as_str(),
-            latest_version: latest(&node.versions).map(|version| VersionView::new(node, version)),
+            latest_version: latest(&node.versions).map(|version| VersionView::new(&node.id, version)),
             license: fields.license.as_ref().map(Text::as_str),
             name: node.display_name(),
             preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),
@@ -133,7 +133,7 @@ fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
 pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
-    let sort = query.many_checked("sort", read_sort);
+    let sort = each_column_once(query.many_checked("sort", read_sort));
     let named = query.many("node_id");
     // An id that cannot exist names no node; it must not widen the list to all of them.
     let node_ids: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
@@ -164,6 +164,17 @@ fn read_sort(text: &str) -> Result<Sort, Invalid> {
         }
         _ => Err(Invalid::new("must be a column, or a column and ;desc")),
     }
+}
+
+/// A column that was sorted by once leaves nothing for a second time.
+fn each_column_once(sort: Vec<Sort>) -> Vec<Sort> {
+    let mut kept: Vec<Sort> = Vec::with_capacity(SortColumn::ALL.len());
+    for key in sort {
+        if kept.iter().all(|earlier| earlier.column != key.column) {
+            kept.push(key);
+        }
+    }
+    kept
 }
 
 /// `GET /nodes/{node_id}`; the wrong case is redirected to the right one.
@@ -284,6 +295,13 @@ mod tests {
         let reason = read_sort("secret").unwrap_err().to_string();
         assert!(reason.contains("search_ranking") && reason.contains("downloads"), "{reason}");
         assert!(read_sort("name;down").is_err());
+    }
+
+    #[test]
+    fn of_a_column_that_is_repeated_the_first_counts() {
+        let read = |texts: &[&str]| texts.iter().map(|text| read_sort(text).unwrap()).collect::<Vec<_>>();
+        let kept = each_column_once(read(&["name;desc", "id", "name", "id;desc", "name;desc"]));
+        assert_eq!(kept, read(&["name;desc", "id"]));
     }
 
     #[test]

@@ -91,14 +91,14 @@ pub struct Shared {
     /// Room for request bodies.
     pub bodies: BodyRoom,
     /// Bounds how many pictures are decoded at a time.
-    pub decoders: Semaphore,
+    pub decoders: Arc<Semaphore>,
 }
 
 impl Shared {
     /// What a service with these parts starts with.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        let decoders = Semaphore::new(services.options.workers.max(1));
+        let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         Self { services, submissions: Submissions::default(), bodies: BodyRoom::default(), decoders }
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::ids::TokenId;
 use crate::domain::policy::Action;
 use crate::domain::secret::{self, Kind};
 use crate::domain::token::{TokenCommand, TokenGrant, TokenSubject};
-use crate::domain::value::{Label, Name, Timestamp};
+use crate::domain::value::{Invalid, Label, Name, Timestamp};
 
 /// A token that was just handed out.
 pub struct Issued {
@@ -60,13 +60,18 @@ pub async fn issue(mut call: Call<{ Action::IssuePublisherToken as u8 }>) -> Res
     Answer::created(&TokenOnly { token: issued.secret })
 }
 
+/// A name by which its owner tells the token from others.
+fn read_name(text: &str) -> Result<Name, Invalid> {
+    if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Name::parse(text) }
+}
+
 /// Makes a token for `subject`, called and described as `body` says.
 ///
 /// # Errors
 /// When the body is not right, or the command was not carried out.
 pub async fn hand_out(call: &Admitted, body: &Value, subject: TokenSubject) -> Result<Issued, Problem> {
     let (name, description) = fields::read(body, |fields| {
-        let name = fields.required_text("name", Name::parse);
+        let name = fields.required_text("name", read_name);
         let description = fields.text("description", Label::parse);
         Some((name?, description))
     })?;

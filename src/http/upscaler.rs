@@ -1,5 +1,6 @@
 //! The image upscaler: submissions, checked whole before anything is written, and their status.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::answer::Answer;
-use super::body;
+use super::body::Body;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
 use super::gate::Call;
@@ -15,8 +16,8 @@ use crate::domain::ids::TaskId;
 use crate::domain::image::{Dial, OptimizedFor, Picture, Prompt, ScaleFactor, Upscale, UpscaleEngine};
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskStatus, Work};
-use crate::domain::value::CallbackUrl;
-use crate::media::input::{Inspected, Source, inspect};
+use crate::domain::value::{CallbackUrl, Invalid};
+use crate::media::input::{Inspected, Source, inspect, measure};
 use crate::media::store::{Area, Store};
 use crate::projections::task::ImageTaskView;
 
@@ -49,16 +50,20 @@ pub async fn submit(mut call: Call<{ Action::SubmitImageTask as u8 }>) -> Result
     let task = TaskId(services.surroundings.random_uuid());
     let limit = services.options.submissions_per_caller;
     // Held until the task is in the read models, which count it from then on.
-    let _place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;
+    let place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;
 
     let body = call.body().await?;
-    let turn = timeout(DECODER_WITHIN, shared.decoders.acquire()).await;
+    let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
     let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
     let store = services.store.clone();
-    let kept = web::block(move || check(body.bytes())?.keep(&store)).await.map_err(Problem::internal)??;
-    drop(turn);
+    // The thread works on when the caller goes away; turn and place stay taken for just as long.
+    let work = move || {
+        let kept = check(body)?.keep(&store);
+        drop(turn);
+        kept.map(|kept| (kept, place))
+    };
+    let ((input, parameters, webhook), _place) = web::block(work).await.map_err(Problem::internal)??;
 
-    let (input, parameters, webhook) = kept;
     let submission = Submission { task, owner, work: Work::ImageUpscale { input, parameters }, webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
     let public_url = &services.options.public_url;
@@ -78,24 +83,28 @@ pub async fn show(call: Call<{ Action::ReadImageTask as u8 }>) -> Result<Answer,
     Answer::ok(&Data { data: ImageTaskView::of_record(&task, &call.services().options.public_url) })
 }
 
-/// Checks everything, decoding the picture on the way. Blocks.
-fn check(bytes: &[u8]) -> Result<Checked, Problem> {
-    let body = body::parse(bytes)?;
+/// Checks everything, the picture last: it is decoded only when its result would be small enough. Blocks.
+fn check(body: Body) -> Result<Checked, Problem> {
+    let body = body.parse()?;
     fields::read(&body, |fields| {
         let parameters = read_parameters(fields);
-        let webhook = fields.text("webhook_url", CallbackUrl::parse);
-        let picture = fields.required_text("image", Source::parse).map(Source::into_bytes);
-        let inspected = picture.as_deref().map(inspect);
-        let inspected = match inspected? {
-            Ok(inspected) => inspected,
-            Err(reason) => {
-                fields.fault("image", reason);
-                return None;
-            }
-        };
-        check_output(fields, &parameters, &inspected);
-        Some(Checked { picture: picture?, inspected, parameters, webhook })
+        let webhook = fields.text("webhook_url", read_webhook).flatten();
+        let picture = fields.required_text("image", Source::parse).map(Source::into_bytes)?;
+        let measured = noted(fields, measure(&picture))?;
+        check_output(fields, &parameters, &measured)?;
+        let inspected = noted(fields, inspect(&picture))?;
+        Some(Checked { picture, inspected, parameters, webhook })
     })
+}
+
+/// What is known of the picture; a refusal becomes a fault of its field.
+fn noted(fields: &mut Fields<'_, '_>, inspected: Result<Inspected, Invalid>) -> Option<Inspected> {
+    inspected.map_err(|reason| fields.fault("image", reason)).ok()
+}
+
+/// An empty URL means none, as everywhere (contract 4).
+fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, Invalid> {
+    if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
 }
 
 /// A field that is wrong is noted and stands here with its default, so that the other checks go on.
@@ -113,11 +122,16 @@ fn read_parameters(fields: &mut Fields<'_, '_>) -> Upscale {
 }
 
 /// A picture too large for any factor is the picture's fault, else it is the factor's.
-fn check_output(fields: &mut Fields<'_, '_>, parameters: &Upscale, inspected: &Inspected) {
-    let Err(reason) = parameters.check_output(inspected.width, inspected.height) else { return };
+fn check_output(fields: &mut Fields<'_, '_>, parameters: &Upscale, measured: &Inspected) -> Option<()> {
+    let Inspected { width, height, .. } = *measured;
+    let reason = match parameters.check_output(width, height) {
+        Ok(()) => return Some(()),
+        Err(reason) => reason,
+    };
     let least = Upscale { scale_factor: ScaleFactor::X2, ..parameters.clone() };
-    let fits = least.check_output(inspected.width, inspected.height).is_ok();
+    let fits = least.check_output(width, height).is_ok();
     fields.fault(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
+    None
 }
 
 impl Checked {

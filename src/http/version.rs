@@ -10,7 +10,7 @@ use super::gate::{Admitted, Call};
 use super::node::read_fields as read_node_fields;
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeId, VersionId};
-use crate::domain::node::{NodeCommand, NodeFields, NodeProfile};
+use crate::domain::node::{NodeCommand, NodeFields};
 use crate::domain::policy::Action;
 use crate::domain::value::{Label, Labels, Text};
 use crate::domain::version::{Changelog, NodeVersion, SemVer, VersionDraft, VersionFields, VersionRef};
@@ -42,7 +42,7 @@ pub struct VersionView<'m> {
 impl<'m> VersionView<'m> {
     /// A version of a node.
     #[must_use]
-    pub fn new(node: &'m NodeProfile, version: &'m NodeVersion) -> Self {
+    pub fn new(node: &'m NodeId, version: &'m NodeVersion) -> Self {
         let fields = &version.fields;
         Self {
             changelog: fields.changelog.as_ref().map(Text::as_str),
@@ -50,7 +50,7 @@ impl<'m> VersionView<'m> {
             dependencies: entries(fields.dependencies.as_ref()),
             deprecated: version.is_deprecated(),
             id: version.id.to_string(),
-            node_id: node.id.as_str(),
+            node_id: node.as_str(),
             status: version.status.as_str(),
             supported_accelerators: entries(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
@@ -154,5 +154,5 @@ fn with_view(
     let node = models.nodes.get(&id.key());
     let found = node.and_then(|node| Some((node, node.version(version)?)));
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(VersionView::new(node, version))
+    answer(VersionView::new(&node.id, version))
 }

@@ -10,7 +10,9 @@
 //! - 16 bits a channel and floating point become 8 bits, grey becomes RGB, CMYK becomes RGB by the decoder's plain formula.
 //! - Transparency is kept where any pixel has it; an RGB colour profile is kept beside the pixels.
 //!
-//! Decoding blocks the thread and takes up to 8 bytes a pixel and the size of the file: callers bound how many run at once.
+//! Both block the thread, so callers bound how many run at once. Inspecting takes the pixels as the file has them: 1 to 4
+//! bytes a pixel where a channel has 8 bits, up to 16 for floating point. Decoding takes them and a copy of up to 4 bytes a
+//! pixel while it converts and turns. Decoders are told to keep within 8 bytes a pixel and 64 MiB beside that.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,9 +83,7 @@ pub fn measure(bytes: &[u8]) -> Result<Inspected, Invalid> {
 /// # Errors
 /// As [`measure`], and when the picture is truncated or damaged.
 pub fn inspect(bytes: &[u8]) -> Result<Inspected, Invalid> {
-    let inspected = measure(bytes)?;
-    decode(bytes)?;
-    Ok(inspected)
+    guarded(|| read_whole(bytes).map(|whole| whole.inspected))
 }
 
 /// Decodes a picture and sets it upright.
@@ -92,15 +92,33 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspected, Invalid> {
 /// As [`inspect`].
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Invalid> {
     guarded(|| {
-        let (inspected, mut decoder, orientation) = open(bytes)?;
-        if inspected.format == ImageFormat::Jpeg && !reaches_its_end(bytes) {
-            return Err(Invalid::new("is a truncated picture: the JPEG ends before its end marker"));
-        }
-        let profile = decoder.icc_profile().ok().flatten().filter(|profile| is_usable(profile));
-        let mut picture = DynamicImage::from_decoder(decoder).map_err(|error| refusal(&error))?;
+        let Whole { picture, profile, orientation, .. } = read_whole(bytes)?;
+        let mut picture = to_eight_bits(picture);
         picture.apply_orientation(orientation);
-        Ok(Decoded { pixels: to_pixels(picture), profile })
+        let pixels = match picture {
+            DynamicImage::ImageRgba8(pixels) => Pixels::Transparent(pixels),
+            opaque => Pixels::Opaque(opaque.into_rgb8()),
+        };
+        Ok(Decoded { pixels, profile })
     })
+}
+
+/// A picture as its file has it.
+struct Whole {
+    inspected: Inspected,
+    picture: DynamicImage,
+    profile: Option<Vec<u8>>,
+    orientation: Orientation,
+}
+
+fn read_whole(bytes: &[u8]) -> Result<Whole, Invalid> {
+    let (inspected, mut decoder, orientation) = open(bytes)?;
+    if inspected.format == ImageFormat::Jpeg && !reaches_its_end(bytes) {
+        return Err(Invalid::new("is a truncated picture: the JPEG ends before its end marker"));
+    }
+    let profile = decoder.icc_profile().ok().flatten().filter(|profile| is_usable(profile));
+    let picture = DynamicImage::from_decoder(decoder).map_err(|error| refusal(&error))?;
+    Ok(Whole { inspected, picture, profile, orientation })
 }
 
 /// A decoder that panics on strange bytes refuses them.
@@ -166,15 +184,15 @@ fn is_usable(profile: &[u8]) -> bool {
     profile.len() <= PROFILE_BYTES_MAX && profile.get(16..20) == Some(b"RGB ")
 }
 
-fn to_pixels(picture: DynamicImage) -> Pixels {
+/// RGBA where any pixel is transparent, else RGB.
+fn to_eight_bits(picture: DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
-        return Pixels::Opaque(picture.into_rgb8());
+        return picture.into_rgb8().into();
     }
     let pixels = picture.into_rgba8();
-    if pixels.pixels().all(|pixel| pixel.0[3] == u8::MAX) {
-        return Pixels::Opaque(DynamicImage::ImageRgba8(pixels).into_rgb8());
-    }
-    Pixels::Transparent(pixels)
+    let opaque = pixels.pixels().all(|pixel| pixel.0[3] == u8::MAX);
+    let picture = DynamicImage::from(pixels);
+    if opaque { picture.into_rgb8().into() } else { picture }
 }
 
 /// Walks the segments of a JPEG to its end marker. A thumbnail's end marker inside a segment does not count.

@@ -7,7 +7,7 @@ use super::page::{Page, PageRequest};
 use crate::domain::decider::Decider;
 use crate::domain::ids::{NodeKey, PublisherId};
 use crate::domain::node::{Node, NodeEvent, NodeProfile};
-use crate::domain::value::{Timestamp, named_values};
+use crate::domain::value::{Text, Timestamp, named_values};
 
 named_values! {
     /// The columns that a list can be sorted by (contract 4).
@@ -102,23 +102,25 @@ fn active(node: &Node) -> Option<&NodeProfile> {
 }
 
 fn in_order(sort: &[Sort], a: &NodeProfile, b: &NodeProfile) -> Ordering {
-    let by_columns = sort.iter().map(|Sort { column, descending }| {
+    let mut by_columns = sort.iter().map(|Sort { column, descending }| {
         let ascending = compare(*column, a, b);
         if *descending { ascending.reverse() } else { ascending }
     });
-    by_columns.fold(Ordering::Equal, Ordering::then).then_with(|| a.id.key().cmp(&b.id.key()))
+    by_columns.find(|order| order.is_ne()).unwrap_or_else(|| compare(SortColumn::Id, a, b))
 }
 
 /// Columns of counts that nothing counts yet (downloads, stars, rating, ranking) are equal for all nodes.
 fn compare(column: SortColumn, a: &NodeProfile, b: &NodeProfile) -> Ordering {
-    fn text<T: ToString>(value: Option<&T>) -> String {
-        value.map(|value| value.to_string().to_lowercase()).unwrap_or_default()
+    fn lower(text: &str) -> impl Iterator<Item = char> {
+        text.chars().flat_map(char::to_lowercase)
     }
-    let name = |node: &NodeProfile| node.display_name().to_lowercase();
+    fn author(node: &NodeProfile) -> &str {
+        node.fields.author.as_ref().map_or("", Text::as_str)
+    }
     match column {
-        SortColumn::Id => a.id.key().cmp(&b.id.key()),
-        SortColumn::Name => name(a).cmp(&name(b)),
-        SortColumn::Author => text(a.fields.author.as_ref()).cmp(&text(b.fields.author.as_ref())),
+        SortColumn::Id => lower(a.id.as_str()).cmp(lower(b.id.as_str())),
+        SortColumn::Name => lower(a.display_name()).cmp(lower(b.display_name())),
+        SortColumn::Author => lower(author(a)).cmp(lower(author(b))),
         SortColumn::Publisher => a.publisher.cmp(&b.publisher),
         SortColumn::CreatedAt => a.created_at.cmp(&b.created_at),
         SortColumn::UpdatedAt => a.updated_at.cmp(&b.updated_at),

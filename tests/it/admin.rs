@@ -72,5 +72,9 @@ async fn tokens_are_for_users_who_exist() {
     let path = format!("/admin/users/{}/tokens", alice.id);
     let refused = app.post_as(app.admin_token(), &path, json!({"name": null})).await.expect(400).json();
     assert_eq!(refused["errors"], json!([{"pointer": "/name", "reason": "is required"}]));
+    for blank in ["", " \t"] {
+        let refused = app.post_as(app.admin_token(), &path, json!({"name": blank})).await.expect(400).json();
+        assert_eq!(refused["errors"], json!([{"pointer": "/name", "reason": "must not be blank"}]));
+    }
     app.stop().await;
 }

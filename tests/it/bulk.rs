@@ -32,6 +32,7 @@ async fn identifiers_are_answered_in_order_and_duplicates_each() {
         assert_eq!(result.get("node_version").is_some(), result["status"] == "success", "{result}");
     }
     assert_eq!(results[0]["node_version"]["node_id"], "Face-Tools");
+    assert_eq!(results[5], results[0]);
     assert!(results[3]["error_message"].as_str().is_some_and(|message| message.contains("semantic version")));
     app.stop().await;
 }

@@ -115,10 +115,12 @@ async fn a_receiver_that_is_gone_is_not_told_again() {
 
 #[actix_web::test]
 async fn one_dead_receiver_delays_nobody() {
-    // Given a receiver that takes connections and never answers, with more callbacks than it may have at a time
+    // Given a receiver that takes connections and never answers, with more callbacks than may be under way at all; that is
+    // one more than the 8 that one receiver may have
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead_url = format!("http://{}/hook", dead.local_addr().unwrap());
-    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let few = |settings: &mut mediary::config::Settings| settings.callbacks.concurrency = 9;
+    let (app, receiver) = (TestApp::start_with(few, Surroundings::real()).await, Receiver::start().await);
     for _ in 0..20 {
         submit(&app, &dead_url).await;
     }

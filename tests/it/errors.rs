@@ -6,6 +6,7 @@ use mediary::clock::{Place, Surroundings};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::{Answer, TestApp};
 
@@ -62,6 +63,9 @@ async fn bodies_that_are_no_json() {
     };
     let body = problem(&post(b"{\n \"a\": }".to_vec()).await, 400, "malformed_body");
     assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("line 2 column 7")), "{body}");
+    let many = format!("{{\"a\": [0{}]}}", ",0".repeat(100_000));
+    let body = problem(&post(many.into()).await, 400, "malformed_body");
+    assert_eq!(body["detail"], "the body has more than 100000 elements");
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
     for bad in
         [b"".to_vec(), b"{".to_vec(), b"{} {}".to_vec(), b"\"\xff\"".to_vec(), b"\"\\ud800\"".to_vec(), deep.into()]
@@ -105,7 +109,7 @@ async fn bodies_and_headers_that_are_too_large() {
 async fn a_chunked_body_without_a_length_is_limited_too() {
     let app = TestApp::start().await;
     let address = app.url("").trim_start_matches("http://").to_owned();
-    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
     let head = "POST /bulk/nodes/versions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
@@ -138,8 +142,24 @@ async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
     let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
     let body = problem(&app.get("/ready").await, 500, "internal_error");
     assert!(!body.to_string().contains("made to fail"), "{body}");
-    app.get("/health").await.expect(200);
+    let mut connection = TcpStream::connect(app.url("").trim_start_matches("http://")).await.unwrap();
+    for (path, status) in [("/ready", "500"), ("/health", "200"), ("/ready", "500")] {
+        assert_eq!(status_of_get(&mut connection, path).await, status, "{path}");
+    }
     app.stop().await;
+}
+
+/// Asks on a connection that is open, reads the answer to its end and gives its status.
+async fn status_of_get(connection: &mut TcpStream, path: &str) -> String {
+    connection.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(connection.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    connection.read_exact(&mut vec![0; length.parse().unwrap()]).await.unwrap();
+    head.split(' ').nth(1).unwrap().to_owned()
 }
 
 #[actix_web::test]

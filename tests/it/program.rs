@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use reqwest::Method;
+
 use crate::support::client;
 use crate::support::process::{Process, TOKEN, command};
 
@@ -18,6 +20,26 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Sends what a printed line of curl would send. Its words are bare or in single quotes.
+async fn pasted(line: &str) -> reqwest::Response {
+    let quoted = line.trim().split('\'').enumerate();
+    let mut words = quoted.flat_map(|(nth, part)| if nth % 2 == 1 { vec![part] } else { part.split(' ').collect() });
+    let mut words = words.by_ref().filter(|word| !word.is_empty());
+    assert_eq!([words.next(), words.next()], [Some("curl"), Some("-s")]);
+    let (mut method, mut url, mut headers, mut body) = (Method::GET, "", Vec::new(), "");
+    while let Some(word) = words.next() {
+        match word {
+            "-X" => method = words.next().expect("a method").parse().unwrap(),
+            "-H" => headers.extend(words.next().expect("a header").split_once(": ")),
+            "-d" => body = words.next().expect("a body"),
+            _ => url = word,
+        }
+    }
+    let request = client().request(method, url).body(body.to_owned());
+    let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+    request.send().await.unwrap()
+}
+
 #[actix_web::test]
 async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     // Given an empty directory and nothing configured
@@ -30,8 +52,9 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     assert!(line.contains("mdu_"), "{line}");
-    let pasted = Command::new("bash").args(["-c", line.trim()]).output().expect("bash and curl are there");
-    assert!(text(&pasted.stdout).contains("\"id\":\"acme\""), "{line}: {}", text(&pasted.stdout));
+    let created = pasted(line).await;
+    assert_eq!((created.status().as_u16(), created.url().path()), (201, "/publishers"));
+    assert!(created.text().await.unwrap().contains("\"id\":\"acme\""), "{line}");
     // And keeps the token where only the owner reads it
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).unwrap();

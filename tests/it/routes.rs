@@ -1,5 +1,6 @@
 //! Who gets how far on every route, and that there is no route of which this is not known.
 
+use mediary::domain::policy::Action;
 use mediary::http::routes::rows;
 use reqwest::Method;
 use serde_json::json;
@@ -8,41 +9,45 @@ use crate::support::{Answer, TestApp};
 
 /// What an empty body, or none, is answered with, for each caller in the order of [`CALLERS`].
 #[rustfmt::skip]
-const EXPECTED: &[(&str, &str, [u16; 6])] = &[
-    ("GET",  "/health",                                                             [200, 200, 200, 200, 200, 200]),
-    ("GET",  "/ready",                                                              [200, 200, 200, 200, 200, 200]),
-    ("GET",  "/.well-known/webhook-key",                                            [200, 200, 200, 200, 200, 200]),
-    ("GET",  "/media/{file}",                                                       [404, 404, 404, 404, 404, 404]),
-    ("GET",  "/users",                                                              [401, 200, 200, 403, 403, 200]),
-    ("GET",  "/admin/users",                                                        [401, 403, 403, 403, 403, 200]),
-    ("POST", "/admin/users",                                                        [401, 403, 403, 403, 403, 201]),
-    ("POST", "/admin/users/{user_id}/tokens",                                       [401, 403, 403, 403, 403, 404]),
-    ("POST", "/publishers",                                                         [401, 400, 400, 403, 403, 400]),
-    ("GET",  "/publishers/{publisher_id}",                                          [200, 200, 200, 200, 200, 200]),
-    ("PUT",  "/publishers/{publisher_id}",                                          [401, 403, 200, 403, 403, 200]),
-    ("POST", "/publishers/{publisher_id}/tokens",                                   [401, 403, 400, 403, 403, 400]),
-    ("GET",  "/publishers/{publisher_id}/nodes",                                    [401, 200, 200, 200, 200, 200]),
-    ("POST", "/publishers/{publisher_id}/nodes",                                    [401, 403, 400, 400, 403, 400]),
-    ("POST", "/publishers/{publisher_id}/nodes/{node_id}/versions",                 [401, 403, 400, 400, 403, 400]),
-    ("PUT",  "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}",    [401, 403, 200, 200, 403, 200]),
-    ("GET",  "/nodes",                                                              [200, 200, 200, 200, 200, 200]),
-    ("GET",  "/nodes/{node_id}",                                                    [200, 200, 200, 200, 200, 200]),
-    ("POST", "/bulk/nodes/versions",                                                [400, 400, 400, 400, 400, 400]),
-    ("POST", "/proxy/imagevendor/v1/ai/image-upscaler",                             [401, 400, 400, 403, 403, 400]),
-    ("GET",  "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}",                   [401, 404, 404, 403, 403, 404]),
+const EXPECTED: &[(&str, &str, Action, [u16; 7])] = &[
+    ("GET",  "/health",                                                                  Action::ReadServiceState,    [200, 200, 200, 200, 200, 200, 200]),
+    ("GET",  "/ready",                                                                   Action::ReadServiceState,    [200, 200, 200, 200, 200, 200, 200]),
+    ("GET",  "/.well-known/webhook-key",                                                 Action::ReadServiceState,    [200, 200, 200, 200, 200, 200, 200]),
+    ("GET",  "/media/{file}",                                                            Action::ReadResult,          [404, 404, 404, 404, 404, 404, 404]),
+    ("GET",  "/users",                                                                   Action::ReadOwnAccount,      [401, 200, 200, 200, 403, 403, 200]),
+    ("GET",  "/admin/users",                                                             Action::Administer,          [401, 403, 403, 403, 403, 403, 200]),
+    ("POST", "/admin/users",                                                             Action::Administer,          [401, 403, 403, 403, 403, 403, 201]),
+    ("POST", "/admin/users/{user_id}/tokens",                                            Action::Administer,          [401, 403, 403, 403, 403, 403, 404]),
+    ("POST", "/publishers",                                                              Action::CreatePublisher,     [401, 400, 400, 400, 403, 403, 400]),
+    ("GET",  "/publishers/{publisher_id}",                                               Action::ReadRegistry,        [200, 200, 200, 200, 200, 200, 200]),
+    ("PUT",  "/publishers/{publisher_id}",                                               Action::UpdatePublisher,     [401, 403, 200, 403, 403, 403, 200]),
+    ("POST", "/publishers/{publisher_id}/tokens",                                        Action::IssuePublisherToken, [401, 403, 400, 403, 403, 403, 400]),
+    ("GET",  "/publishers/{publisher_id}/nodes",                                         Action::ListPublisherNodes,  [401, 200, 200, 200, 200, 200, 200]),
+    ("POST", "/publishers/{publisher_id}/nodes",                                         Action::CreateNode,          [401, 403, 400, 403, 400, 403, 400]),
+    ("POST", "/publishers/{publisher_id}/nodes/{node_id}/versions",                      Action::PublishVersion,      [401, 403, 400, 403, 400, 403, 400]),
+    ("PUT",  "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}",         Action::ReviseVersion,       [401, 403, 200, 403, 200, 403, 200]),
+    ("GET",  "/nodes",                                                                   Action::ReadRegistry,        [200, 200, 200, 200, 200, 200, 200]),
+    ("GET",  "/nodes/{node_id}",                                                         Action::ReadRegistry,        [200, 200, 200, 200, 200, 200, 200]),
+    ("POST", "/bulk/nodes/versions",                                                     Action::ReadRegistry,        [400, 400, 400, 400, 400, 400, 400]),
+    ("POST", "/proxy/imagevendor/v1/ai/image-upscaler",                                  Action::SubmitImageTask,     [401, 400, 400, 400, 403, 403, 400]),
+    ("GET",  "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}",                        Action::ReadImageTask,       [401, 404, 404, 404, 403, 403, 404]),
 ];
 
-const CALLERS: [&str; 6] = ["anonymous", "a user", "the owner", "its token", "another's token", "an administrator"];
+const CALLERS: [&str; 7] =
+    ["anonymous", "a user", "the owner", "another's owner", "its token", "another's token", "an administrator"];
 
 #[test]
 fn every_route_has_its_authorization_rows() {
-    let mut served: Vec<_> = rows().iter().map(|row| (row.method.to_string(), row.path.to_owned())).collect();
-    let mut known: Vec<_> =
-        EXPECTED.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+    let rows = rows();
+    let mut served: Vec<_> = rows.iter().map(|row| (row.method.as_str(), row.path, row.action)).collect();
+    let mut known: Vec<_> = EXPECTED.iter().map(|(method, path, action, _)| (*method, *path, *action)).collect();
     served.sort();
     known.sort();
 
-    assert_eq!(served, known, "a route without authorization rows here, or rows without a route");
+    assert_eq!(
+        served, known,
+        "a route without an authorization row here or with another action, or a row without a route"
+    );
 }
 
 #[actix_web::test]
@@ -55,10 +60,10 @@ async fn every_caller_gets_as_far_as_the_table_says() {
     app.post_as(&owner.token, "/publishers/acme/nodes", node).await.expect(201);
     let bystander = app.user("bystander").await;
     let (own, other) = (app.access_token("acme", &owner).await, app.access_token("other", &stranger).await);
-    let tokens = [None, Some(&bystander.token), Some(&owner.token), Some(&own), Some(&other)];
+    let tokens = [None, Some(&bystander.token), Some(&owner.token), Some(&stranger.token), Some(&own), Some(&other)];
     let tokens = [&tokens.map(|token| token.map(String::as_str))[..], &[Some(app.admin_token())]].concat();
 
-    for (method, template, statuses) in EXPECTED {
+    for (method, template, _, statuses) in EXPECTED {
         let path = path(template);
         for ((caller, token), status) in CALLERS.iter().zip(&tokens).zip(statuses) {
             let answer = ask(&app, method, &path, *token).await;
@@ -71,7 +76,7 @@ async fn every_caller_gets_as_far_as_the_table_says() {
 #[actix_web::test]
 async fn a_bad_token_is_refused_even_where_none_is_needed() {
     let app = TestApp::start().await;
-    for (method, template, _) in EXPECTED {
+    for (method, template, ..) in EXPECTED {
         let answer = ask(&app, method, &path(template), Some("mdu_nonsense")).await.expect(401);
         assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{method} {template}");
     }

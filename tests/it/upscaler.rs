@@ -84,7 +84,20 @@ async fn every_bad_field_is_named_before_anything_is_written() {
     let scale = errors.iter().find(|error| error["pointer"] == "/scale_factor").unwrap();
     assert_eq!(scale["reason"], "must be one of 2x 4x 8x 16x");
     assert_eq!(app.app.models().read().position, head, "nothing was recorded");
+    // A picture that is right is not stored either as long as anything else is wrong
+    let body = json!({"image": base64_png(8, 8), "creativity": 11});
+    let refused = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
+    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(1));
+    assert_eq!(stored_inputs(&app), 0, "nothing was stored");
+    submit(&app, &alice, json!({"image": base64_png(8, 8), "webhook_url": ""})).await;
+    assert_eq!(stored_inputs(&app), 1, "what is right is stored, and an empty webhook means none");
     app.stop().await;
+}
+
+/// Files in the area of the media store that keeps what clients sent.
+fn stored_inputs(app: &TestApp) -> usize {
+    let folders = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("the area of inputs");
+    folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).expect("a folder of inputs").count()).sum()
 }
 
 #[actix_web::test]

@@ -45,6 +45,9 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
     app.post(VERSIONS, with_token(json!(own), "1.0.0")).await.expect(201);
     app.post(VERSIONS, with_token(json!(other), "1.0.1")).await.expect(403);
     app.post(VERSIONS, with_token(json!("mdp_nonsense"), "1.0.1")).await.expect(401);
+    for user_token in [alice.token.as_str(), app.admin_token()] {
+        app.post(VERSIONS, with_token(json!(user_token), "1.0.1")).await.expect(401);
+    }
     app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
     app.post(VERSIONS, publication("1.0.1")).await.expect(401);
     app.post_as(&bob.token, VERSIONS, with_token(json!(own), "1.0.1")).await.expect(403);

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// The administrator's token of every process in the tests.
 pub const TOKEN: &str = "operator-chosen-token";
 
@@ -60,8 +62,7 @@ impl Process {
 
     /// SIGTERM, then what it exited with and what it wrote to stderr.
     pub fn terminate(mut self) -> (ExitStatus, String) {
-        let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().expect("kill is there");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
         let status = self.child.wait().expect("it ends");
         (status, self.stderr.take().expect("read once").join().expect("the reader lives"))
     }
