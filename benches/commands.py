@@ -25,7 +25,14 @@ def post(connection, path, body):
         raise SystemExit(f"{answer.status}: {text.decode()}")
 
 
-def client(address, number, commands):
+def client(address, number, commands, failures):
+    try:
+        work(address, number, commands)
+    except (OSError, http.client.HTTPException, SystemExit) as failure:
+        failures.append(failure)
+
+
+def work(address, number, commands):
     connection = http.client.HTTPConnection(address)
     post(connection, "/publishers", {"id": f"p{number}"})
     for command in range(commands):
@@ -35,12 +42,15 @@ def client(address, number, commands):
 def send(base, clients, commands):
     address = urlsplit(base).netloc
     each = commands // clients
-    threads = [threading.Thread(target=client, args=(address, number, each)) for number in range(clients)]
+    failures = []
+    threads = [threading.Thread(target=client, args=(address, number, each, failures)) for number in range(clients)]
     started = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if failures:
+        raise SystemExit(f"FAILED: {len(failures)} of {clients} clients, the first with: {failures[0]}")
     print(f"{each * clients} commands of {clients} clients in {time.monotonic() - started:.2f} s")
 
 

@@ -9,7 +9,8 @@ command -v strace >/dev/null || { echo "strace is needed (Debian: apt-get instal
 cargo build --release --quiet --bin mediary
 binary="${CARGO_TARGET_DIR:-target}/release/mediary"
 work=$(mktemp -d)
-trap 'kill "${service:-0}" 2>/dev/null || true; rm -rf "$work"' EXIT
+service=
+trap '[ -z "$service" ] || pkill -KILL -P "$service" || true; rm -rf "$work"' EXIT
 
 start() { # $1: strace output, the rest: strace options
     local out=$1; shift
@@ -23,15 +24,22 @@ start() { # $1: strace output, the rest: strace options
     done
     base=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/stdout" | head -n 1)
 }
-stop() { pkill -TERM -P "$service" mediary; wait "$service" || true; }
+stop() { pkill -TERM -P "$service" mediary; wait "$service" || true; service=; }
+syncs() { awk '$NF == "fdatasync" || $NF == "fsync" { sum += $4 } END { print sum + 0 }' "$1"; }
+
+echo "== no commands: what start and stop need"
+start "$work/idle" -c -e trace=fdatasync,fsync
+stop
+idle=$(syncs "$work/idle")
+echo "syncs of start and stop: $idle"
 
 echo "== 1,000 commands, one after the other, under strace -c -f"
 start "$work/sequential" -c -e trace=fdatasync,fsync
 python3 benches/commands.py "$base" --clients 1 --commands 1000
 stop
 cat "$work/sequential"
-sequential=$(awk '$NF == "fdatasync" || $NF == "fsync" { sum += $4 } END { print sum + 0 }' "$work/sequential")
-echo "syncs for 1,000 sequential commands: $sequential"
+sequential=$(($(syncs "$work/sequential") - idle))
+echo "syncs for 1,001 sequential commands, without those of start and stop: $sequential"
 
 echo "== the order of syncs and answers, 200 commands one after the other"
 start "$work/ordered" -e trace=fdatasync,fsync,write,writev,sendto,sendmsg -s 24
@@ -43,8 +51,8 @@ echo "== 6,400 commands of 64 clients at once, under strace -c -f"
 start "$work/together" -c -e trace=fdatasync,fsync
 python3 benches/commands.py "$base" --clients 64 --commands 6400
 stop
-together=$(awk '$NF == "fdatasync" || $NF == "fsync" { sum += $4 } END { print sum + 0 }' "$work/together")
-echo "syncs for 6,400 commands of 64 clients: $together"
+together=$(($(syncs "$work/together") - idle))
+echo "syncs for 6,464 commands of 64 clients, without those of start and stop: $together"
 
 [ "$sequential" -ge 1000 ] || { echo "FAILED: fewer syncs than sequential commands" >&2; exit 1; }
 [ "$together" -lt 3200 ] || { echo "FAILED: clients at once do not share syncs" >&2; exit 1; }

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Arbiter;
 use actix_web::dev::ServerHandle;
@@ -44,6 +45,8 @@ pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-
 const ROUTER_QUEUE: usize = 8192;
 /// How many tasks the poller has under way at the vendor.
 const POLLER_CONCURRENCY: usize = 256;
+/// How long the stop waits for work in progress.
+const REACTORS_GRACE: Duration = Duration::from_secs(5);
 /// How many callbacks may be under way to one receiver.
 const CALLBACKS_PER_RECEIVER: usize = 8;
 
@@ -115,7 +118,7 @@ impl App {
     /// Builds and starts everything. When this returns, requests are answered.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let data = DataDir::open(&settings.data_dir)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
@@ -124,18 +127,18 @@ impl App {
             listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
+        let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
+        let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
+        let webhook_key = key.public_key();
+        let sender = callback_sender(&settings, key)?;
+
         let (log, models, reports) = open_log(&data, &settings, &surroundings)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
-
-        let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
-        let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
-        let webhook_key = key.public_key();
-        let sender = callback_sender(&settings, key)?;
         let reactors = Arbiter::new();
         let outside = Outside { store: store.clone(), sender, public_url: public_url.clone() };
         start_reactors(&reactors, outside, &actors.dispatch, &models, &surroundings, &settings);
@@ -146,7 +149,7 @@ impl App {
             store,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
-            readiness: readiness(&log),
+            readiness: readiness(&log, actors.pulse()),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -224,11 +227,20 @@ impl Parts {
     /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
     fn stop(self) -> Result<(), StopError> {
         self.reactors.stop();
-        if self.reactors.join().is_err() {
-            tracing::error!("the reactors' thread had died");
-        }
+        await_reactors(self.reactors);
         self.actors.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
+    }
+}
+
+/// Waits for the reactors, but not for pictures that are being made: those are made anew after the next start.
+fn await_reactors(reactors: Arbiter) {
+    let (ended, awaited) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(reactors.join().is_ok()));
+    match awaited.recv_timeout(REACTORS_GRACE) {
+        Ok(true) => {}
+        Ok(false) => tracing::error!("the reactors' thread had died"),
+        Err(_) => tracing::warn!("work in progress was left; it goes on after the next start"),
     }
 }
 
@@ -320,7 +332,7 @@ fn found(report: &OpenReport) -> Vec<String> {
     let torn = report.torn.as_ref().map(|torn| {
         let TornTail { file, offset, position, bytes, reason } = torn;
         let file = file.display();
-        format!("an unfinished write that was never answered, cut off: {bytes} bytes of {file} from {offset} on, position {position} ({reason})")
+        format!("an unfinished write after the last signed position, cut off: {bytes} bytes of {file} from {offset} on, position {position} ({reason})")
     });
     let rebuilt = report.sled.rebuilt.as_ref().map(|reason| {
         format!("the index of the log, damaged, made anew from the journal: {} events ({reason})", report.sled.inserted)
@@ -337,9 +349,13 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
 }
 
 /// Ready means: a command would be taken.
-fn readiness(log: &Arc<SledLog>) -> Readiness {
+fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
     let log = Arc::clone(log);
-    Arc::new(move || log.state().map_err(|failure| failure.to_string()))
+    Arc::new(move || match log.state() {
+        Ok(()) if writes() => Ok(()),
+        Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
+        Err(failure) => Err(failure.to_string()),
+    })
 }
 
 /// The user behind the bootstrap token is made by the first start, like any other, by a command.

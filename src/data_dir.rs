@@ -30,7 +30,7 @@ impl DataDir {
     /// [`DataDirError`] when it cannot be made, or is in use.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
         let failed = |source| DataDirError::File { path: root.to_owned(), source };
-        std::fs::create_dir_all(root).map_err(failed)?;
+        create_durably(root).map_err(failed)?;
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
         match lock.try_lock() {
@@ -50,6 +50,20 @@ impl DataDir {
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+}
+
+/// Makes a directory whose name, and the names of the parents that had to be made, survive a power cut.
+fn create_durably(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        create_durably(parent)?;
+    }
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_parent(directory),
     }
 }
 

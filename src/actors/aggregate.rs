@@ -144,7 +144,9 @@ impl<D: Decider> Live<D> {
     fn survives(self, error: &AppendError) -> Option<Self> {
         match error {
             AppendError::Overloaded | AppendError::Refused(AppendRefused::TooLarge { .. }) => Some(self),
-            AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) => None,
+            AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
+                None
+            }
         }
     }
 }
@@ -178,6 +180,7 @@ impl<R> From<AppendError> for CommandError<R> {
             AppendError::Overloaded | AppendError::Refused(AppendRefused::Conflict { .. }) => Self::Overloaded,
             AppendError::Refused(AppendRefused::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),
+            AppendError::Interrupted => Self::Interrupted,
         }
     }
 }

@@ -57,11 +57,12 @@ enum Step {
 fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, vendor_honours_keys: bool) -> Step {
     match &record.stage {
         Stage::Completed { .. } | Stage::Failed { .. } => Step::Nothing,
+        // Asked once more even when its time is up: it may have been done while nobody looked.
+        Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
         _ if now.since(record.created_at) >= deadline => Step::Expire,
         Stage::Waiting { .. } => Step::Submit,
         Stage::Submitting { .. } if vendor_honours_keys => Step::Submit,
         Stage::Submitting { .. } => Step::GiveUpUnknown,
-        Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
     }
 }
 
@@ -101,13 +102,18 @@ impl ImagePoller {
             ErrorKind::Unreached | ErrorKind::Busy => Next::After(error.retry_after.unwrap_or(RETRY_PAUSE)),
             ErrorKind::Unknown => {
                 let unknown = TaskCommand::RecordUnknown { reason: message, repeatable };
-                if self.record(task, entry, unknown).await.is_ok() { Next::After(RETRY_PAUSE) } else { Next::WhenDue }
+                // Recorded or not: not again at once.
+                if let Err(error) = self.record(task, entry, unknown).await {
+                    tracing::warn!(%task, %error, "could not record that an outcome is unknown");
+                }
+                Next::After(RETRY_PAUSE)
             }
         }
     }
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
         match self.vendor.poll(reference).await {
+            Ok(Progress::Running) | Err(_) if self.is_late(&entry.record) => self.expire(task, entry).await,
             Ok(Progress::Running) => Next::After(POLL_PAUSE),
             Ok(Progress::Done(results)) => self.then(task, entry, TaskCommand::Complete { results }).await,
             Ok(Progress::Failed(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
@@ -117,6 +123,16 @@ impl ImagePoller {
                 Next::After(error.retry_after.unwrap_or(RETRY_PAUSE))
             }
         }
+    }
+
+    fn is_late(&self, record: &TaskRecord) -> bool {
+        self.surroundings.now().since(record.created_at) >= self.deadline
+    }
+
+    async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        let message = format!("not finished within {} seconds", self.deadline.as_secs());
+        let (code, message) = (Text::recorded("deadline_exceeded".to_owned()), Text::recorded(message));
+        self.then(task, entry, TaskCommand::Fail { failure: Failure { code, message } }).await
     }
 
     /// Records and goes on at once; after a failure to record, later.
@@ -160,11 +176,7 @@ impl Reactor for ImagePoller {
                     TaskCommand::RecordUnknown { reason: Text::recorded(reason.to_owned()), repeatable: false };
                 self.then(task, &entry, unknown).await
             }
-            Step::Expire => {
-                let message = format!("not finished within {} seconds", self.deadline.as_secs());
-                let (code, message) = (Text::recorded("deadline_exceeded".to_owned()), Text::recorded(message));
-                self.then(task, &entry, TaskCommand::Fail { failure: Failure { code, message } }).await
-            }
+            Step::Expire => self.expire(task, &entry).await,
         }
     }
 

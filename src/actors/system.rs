@@ -1,6 +1,6 @@
 //! All actors together: how they are started, and the one way in for commands.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
@@ -11,7 +11,7 @@ use super::aggregate::{Outcome, Tools};
 use super::error::CommandError;
 use super::projector::Projector;
 use super::router::{CountLive, Route, Router, RouterOptions};
-use super::writer::Writer;
+use super::writer::{Started, Writer};
 use crate::clock::Surroundings;
 use crate::domain::decider::Decider;
 use crate::domain::delivery::{Delivery, DeliveryCommand};
@@ -51,6 +51,8 @@ pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
     writer: JoinHandle<()>,
+    /// Held by the writer's thread.
+    alive: Weak<()>,
 }
 
 impl Actors {
@@ -65,7 +67,8 @@ impl Actors {
         surroundings: Surroundings,
         options: ActorOptions,
     ) -> std::io::Result<Self> {
-        let (writer, courier, thread) = Writer::start(Arc::clone(&log), Projector::new(models), options.writer_queue)?;
+        let Started { writer, courier, thread, alive } =
+            Writer::start(Arc::clone(&log), Projector::new(models), options.writer_queue)?;
         let arbiter = Arbiter::new();
         arbiter.spawn(courier.run());
         let tools = Tools { log, writer, surroundings };
@@ -77,7 +80,13 @@ impl Actors {
             tasks: start_router(&arbiter, &tools, options.router),
             deliveries: start_router(&arbiter, &tools, options.router),
         };
-        Ok(Self { dispatch, arbiter, writer: thread })
+        Ok(Self { dispatch, arbiter, writer: thread, alive })
+    }
+
+    /// Tells whether commands can still be written: false once the writer has died.
+    pub fn pulse(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let alive = Weak::clone(&self.alive);
+        move || alive.strong_count() > 0
     }
 
     /// Lets the actors go, then waits until the writer has written what it had. Blocks.

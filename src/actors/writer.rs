@@ -4,8 +4,8 @@
 //! the disk is busy the next group gathers by itself; when a group begins with fewer appends than the last one had, the
 //! writer waits a moment for the others, short against what a sync takes here. A lone client never waits for anybody.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -37,12 +37,24 @@ pub enum AppendError {
     /// The whole group failed.
     #[error(transparent)]
     Log(#[from] LogFailure),
+    /// The writer ended before it answered; whether the events were recorded is not known here.
+    #[error("the writer ended")]
+    Interrupted,
 }
 
 /// How others reach the writer. Cheap to clone; the thread ends when the last handle is gone.
 #[derive(Clone)]
 pub struct Writer {
     queue: SyncSender<Request>,
+}
+
+/// A writer that runs.
+pub struct Started {
+    pub writer: Writer,
+    pub courier: Courier,
+    pub thread: JoinHandle<()>,
+    /// Gone when the thread has ended, however it ended.
+    pub alive: Weak<()>,
 }
 
 struct Request {
@@ -75,13 +87,11 @@ impl Writer {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(
-        log: Arc<dyn EventLog>,
-        projector: Projector,
-        queue: usize,
-    ) -> std::io::Result<(Self, Courier, JoinHandle<()>)> {
+    pub fn start(log: Arc<dyn EventLog>, projector: Projector, queue: usize) -> std::io::Result<Started> {
         let (sender, receiver) = sync_channel(queue);
         let (answers, groups) = mpsc::unbounded_channel();
+        let pulse = Arc::new(());
+        let alive = Arc::downgrade(&pulse);
         let worker = Worker {
             log,
             projector,
@@ -91,22 +101,26 @@ impl Writer {
             pause: Duration::ZERO,
             untidied_since: None,
         };
-        let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || worker.run())?;
-        Ok((Self { queue: sender }, Courier { groups }, thread))
+        let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
+            worker.run();
+            drop(pulse);
+        })?;
+        Ok(Started { writer: Self { queue: sender }, courier: Courier { groups }, thread, alive })
     }
 
     /// Makes the events of one command durable and visible.
     ///
     /// # Errors
-    /// When nothing was recorded, and why; only after [`LogFailure::Storage`] it is unknown.
+    /// When nothing was recorded, and why; after [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is unknown.
     pub async fn append(&self, append: Append) -> Result<Commit, AppendError> {
-        let stopped = || LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() };
         let (asked_by, answered) = oneshot::channel();
         self.queue.try_send(Request { append, asked_by }).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Overloaded,
-            TrySendError::Disconnected(_) => stopped().into(),
+            TrySendError::Disconnected(_) => {
+                LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into()
+            }
         })?;
-        answered.await.map_err(|_| stopped())?
+        answered.await.map_err(|_| AppendError::Interrupted)?
     }
 }
 

@@ -1,4 +1,4 @@
-//! The queue between the journal and what follows it: bounded in events, so that the tail in memory is too.
+//! The queue between the journal and what follows it: bounded in bytes, so that the tail in memory is too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,15 +22,15 @@ pub struct Queue {
     state: Mutex<State>,
     work: Condvar,
     room: Condvar,
-    /// A group is only let in while fewer events than this wait.
-    events_max: usize,
+    /// A group is only let in while fewer bytes than this wait.
+    bytes_max: usize,
 }
 
 #[derive(Default)]
 struct State {
     groups: VecDeque<Handed>,
-    /// Events in `groups` and in the batch that was taken last.
-    events: usize,
+    /// Bytes in `groups` and in the batch that was taken last.
+    bytes: usize,
     ending: Option<Ending>,
 }
 
@@ -44,8 +44,8 @@ enum Ending {
 }
 
 impl Queue {
-    pub fn new(events_max: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), events_max }
+    pub fn new(bytes_max: usize) -> Self {
+        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), bytes_max }
     }
 
     /// Waits until the follower is near enough.
@@ -57,7 +57,7 @@ impl Queue {
         loop {
             match &state.ending {
                 Some(Ending::Failed(reason)) => return Err(reason.clone()),
-                None if state.events >= self.events_max => self.room.wait(&mut state),
+                None if state.bytes >= self.bytes_max => self.room.wait(&mut state),
                 _ => return Ok(()),
             }
         }
@@ -66,7 +66,7 @@ impl Queue {
     /// Hands a group over.
     pub fn push(&self, group: Handed) {
         let mut state = self.state.lock();
-        state.events += group.events;
+        state.bytes += group.bytes.len();
         state.groups.push_back(group);
         self.work.notify_one();
     }
@@ -91,10 +91,10 @@ impl Queue {
         (!taken.is_empty()).then_some(taken)
     }
 
-    /// Says that the groups taken last, of `events` events, were taken over.
-    pub fn done(&self, events: usize) {
+    /// Says that the groups taken last, of `bytes` bytes, were taken over.
+    pub fn done(&self, bytes: usize) {
         let mut state = self.state.lock();
-        state.events = state.events.saturating_sub(events);
+        state.bytes = state.bytes.saturating_sub(bytes);
         self.room.notify_all();
     }
 

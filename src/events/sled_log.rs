@@ -112,12 +112,13 @@ impl Trees {
         }
     }
 
-    /// Adds the events of a stream after version `after`, and before `below` if given.
+    /// Adds the events of a stream after version `after`, before `below` if given, and only those before position `end`:
+    /// what comes later is just being inserted, its entry in `streams` before its record.
     fn read_stream(
         &self,
         stream: &StreamId,
         after: Version,
-        below: Option<Version>,
+        (below, end_position): (Option<Version>, Position),
         events: &mut Vec<RecordedEvent>,
     ) -> Result<(), Flaw> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
@@ -128,6 +129,9 @@ impl Trees {
         let mut entries = self.streams.range(begin..end);
         while let Some((key, value)) = guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
             let (version, position, _) = parse_entry(&key, &value)?;
+            if position >= end_position {
+                break;
+            }
             let at = position.0.to_be_bytes();
             let payload = guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
             let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;

@@ -1,10 +1,10 @@
 //! The actors on a log in memory: atomic commands, one live actor a stream, bounded queues, life after a panic.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, poll_immediate};
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
 use mediary::actors::projector::rebuild;
@@ -71,30 +71,57 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
+/// Surroundings that count how many commands were about to be decided.
+fn counts_decisions() -> (Surroundings, Arc<AtomicUsize>) {
+    let decided = Arc::new(AtomicUsize::new(0));
+    let counter = decided.clone();
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
+        if place == Place::Decide {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    }));
+    (surroundings, decided)
+}
+
+/// Waits until so many commands were about to be decided.
+async fn until_decided(decided: &AtomicUsize, commands: usize) {
+    while decided.load(Ordering::SeqCst) < commands {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 #[actix_web::test]
 async fn nothing_comes_between_decide_and_append() {
     // Given an append that takes long
-    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS);
+    let (surroundings, decided) = counts_decisions();
+    let Given { log, actors, .. } = given(surroundings, OPTIONS);
     log.hold();
-    let (first, second) = (actors.dispatch.clone(), actors.dispatch.clone());
-    let first = actix_web::rt::spawn(async move { ask(&first, "acme", create("acme")).await });
+    let dispatch = actors.dispatch.clone();
+    let first = actix_web::rt::spawn(async move { ask(&dispatch, "acme", create("acme")).await });
     let waiting = log.clone();
     off_thread(move || waiting.await_append()).await;
 
-    // When a second command comes that the first decides
-    let second = actix_web::rt::spawn(async move { ask(&second, "acme", create("acme")).await });
-    tokio::task::yield_now().await;
-    log.release();
+    // When a second command is in the mailbox of the same aggregate
+    let mut second = Box::pin(ask(&actors.dispatch, "acme", create("acme")));
+    assert!(poll_immediate(&mut second).await.is_none());
+    for _ in 0..3 {
+        // The router answers in the order of its mailbox, on the arbiter of the aggregate.
+        assert_eq!(actors.dispatch.live_publishers().await, 1);
+    }
 
-    // Then it sees what the first one did: it is refused by the rule, not by a conflict of versions
+    // Then it is not decided before the first one is appended
+    assert_eq!(decided.load(Ordering::SeqCst), 1);
+    log.release();
+    // And it sees what the first one did: it is refused by the rule, not by a conflict of versions
     assert_eq!(first.await.unwrap(), Ok(Done { changed: true }));
-    assert_eq!(second.await.unwrap(), Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
-    assert_eq!(log.head(), Position(1));
+    assert_eq!(second.await, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
+    assert_eq!((decided.load(Ordering::SeqCst), log.head()), (2, Position(1)));
 }
 
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    let (surroundings, decided) = counts_decisions();
+    let Given { log, actors, models } = given(surroundings, OPTIONS);
     // Given one append under way
     log.hold();
     let dispatch = actors.dispatch.clone();
@@ -105,8 +132,8 @@ async fn commands_that_come_together_share_a_sync() {
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
     let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (others, ()) = futures_util::future::join(others, async {
-        // They are in the writer's queue as soon as the aggregates, which do not wait for each other, have decided.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // What is decided is in the writer's queue: nothing is waited for in between.
+        until_decided(&decided, 41).await;
         log.release();
     })
     .await;
@@ -142,14 +169,15 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 #[actix_web::test]
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
-    let Given { log, actors, .. } = given(Surroundings::real(), options);
+    let (surroundings, decided) = counts_decisions();
+    let Given { log, actors, .. } = given(surroundings, options);
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (answers, ()) = futures_util::future::join(asked, async {
         let waiting = log.clone();
         off_thread(move || waiting.await_append()).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until_decided(&decided, 50).await;
         log.release();
     })
     .await;
@@ -173,7 +201,6 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
     let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS);
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    assert_eq!(actors.dispatch.live_publishers().await, 1);
     while actors.dispatch.live_publishers().await > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

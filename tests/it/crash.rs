@@ -42,7 +42,7 @@ async fn answered_commands_survive_kill_9() {
     let mut moments = StdRng::seed_from_u64(0xA11CE);
 
     for round in 0..rounds {
-        // Given a service that may have been killed before: everything answered is there
+        // Given a service that may have been killed before: everything answered is there, once
         let service = Process::start(data.path());
         let so_far = answered.lock().clone();
         verify(&service, so_far).await;
@@ -58,6 +58,7 @@ async fn answered_commands_survive_kill_9() {
         for writer in writers {
             writer.await.unwrap();
         }
+        verify_log(data.path());
     }
 
     // Then after the last start too, every task ends, and every change of status is told in order

@@ -176,6 +176,11 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     app.node("acme", "face-tools", &user).await;
     submit(&app, &receiver.url("/hook")).await;
     receiver.wait_until(|received| received.len() == 2).await;
+    // The models that the writer has kept up to date event by event, once the last delivery is recorded
+    while app.app.models().read().deliveries.due(Surroundings::real().now()).next().is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let dir = app.stop().await;
 
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;

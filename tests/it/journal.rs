@@ -296,8 +296,8 @@ fn a_first_start_killed_anywhere_starts_again() {
     write_group(&house.open().0, 0);
     // Killed while HEAD was being written.
     let house = House::with_groups(0);
-    fs::rename(house.path("journal/HEAD"), house.path("journal/HEAD.tmp")).unwrap();
-    fs::write(house.path("signing.tmp"), [1, 2, 3]).unwrap();
+    fs::rename(house.path("journal/HEAD"), house.path("journal/HEAD.draft")).unwrap();
+    fs::write(house.path("signing.draft"), [1, 2, 3]).unwrap();
     write_group(&house.open().0, 0);
 }
 

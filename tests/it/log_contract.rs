@@ -49,7 +49,7 @@ fn sled_log_keeps_the_contract_when_it_remembers_few_streams() {
 #[test]
 fn sled_log_keeps_the_contract_when_sled_may_hardly_lag() {
     let directory = tempfile::tempdir().unwrap();
-    let options = SledLogOptions { lag_events_max: 1, ..options(directory.path()) };
+    let options = SledLogOptions { lag_bytes_max: 1, ..options(directory.path()) };
     let (log, _) = SledLog::open(&options, &surroundings(), |_| {}).unwrap();
     what_was_appended_is_read_at_once(&log).unwrap();
 }

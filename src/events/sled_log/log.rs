@@ -27,8 +27,9 @@ const LOWEST_PRIORITY: i32 = 19;
 #[derive(Clone)]
 pub struct SledLogOptions {
     pub journal: JournalOptions,
-    /// How many events sled may be behind the journal; an append waits when there are more.
-    pub lag_events_max: usize,
+    /// How many bytes of the journal sled may be behind; an append waits when there are more. The events behind are in
+    /// memory too, in about three times that.
+    pub lag_bytes_max: usize,
     /// How many streams are remembered with their versions (up to twice as many).
     pub versions_max: usize,
 }
@@ -37,7 +38,7 @@ impl SledLogOptions {
     /// The options of production for a data directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { journal: JournalOptions::new(directory), lag_events_max: 262_144, versions_max: 100_000 }
+        Self { journal: JournalOptions::new(directory), lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000 }
     }
 }
 
@@ -80,7 +81,7 @@ impl SledLog {
         let shared = Arc::new(Shared {
             trees,
             tail: RwLock::new(Tail::after(journal.head())),
-            queue: Queue::new(options.lag_events_max),
+            queue: Queue::new(options.lag_bytes_max),
             damage_mark: open::damage_mark(options),
         });
         let following = Arc::clone(&shared);
@@ -168,11 +169,14 @@ impl EventLog for SledLog {
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
         // The tail first: what is not in it now has been in sled before.
-        let tail = self.shared.tail.read().stream(stream);
+        let (tail, tail_from) = {
+            let tail = self.shared.tail.read();
+            (tail.stream(stream), tail.first_position())
+        };
         let tail_begins = tail.first().map(|commit| commit[0].version);
         let mut events = Vec::new();
         if tail_begins.is_none_or(|begins| after.0 + 1 < begins.0) {
-            let found = self.shared.trees.read_stream(stream, after, tail_begins, &mut events);
+            let found = self.shared.trees.read_stream(stream, after, (tail_begins, tail_from), &mut events);
             found.map_err(|flaw| self.shared.damaged(flaw))?;
         }
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
@@ -295,7 +299,7 @@ impl Shared {
             if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
                 self.tail.write().evict_through(last.position);
             }
-            self.queue.done(groups.iter().map(|group| group.events).sum());
+            self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
         }
     }
 
