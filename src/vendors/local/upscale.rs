@@ -310,7 +310,7 @@ mod tests {
             let prompt = Some(Prompt::parse(prompt).unwrap());
             let fractality = Dial::new(dial).unwrap();
             Planes::of(
-                &upscale(decoded(sample::photo(40)), &Upscale { prompt, fractality, ..plain(ScaleFactor::X2) }, seed)
+                &upscale(decoded(sample::photo(40)), &Upscale { fractality, prompt, ..plain(ScaleFactor::X2) }, seed)
                     .pixels,
             )
             .luma
