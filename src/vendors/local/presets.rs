@@ -86,7 +86,7 @@ impl Look {
         look.add(&resemblance(parameters.resemblance.ratio()), 1.0);
         if let Some(text) = &parameters.prompt {
             // The strength of the prompt is what fractality is, by its description: nothing at -10, all at 10.
-            look.add(&prompt::hints(text.as_str()), 0.5 + 0.5 * parameters.fractality.ratio());
+            look.add(&prompt::wish(text.as_str()), 0.5 + 0.5 * parameters.fractality.ratio());
         }
         look.limited()
     }

@@ -1,8 +1,15 @@
 //! What a prompt can say to an engine that knows no language.
 //!
-//! Some words name things that classical image processing can do: they are hints, and add to the other parameters. "no",
-//! "not", "without" and "less" before a hint turn it round. All other words have no meaning here; what they do is to fix
-//! the invented texture: the same prompt gives the same texture, whatever the picture.
+//! Some words name things that classical image processing can do: they are hints, and add to the other parameters. All
+//! other words have no meaning here; what they do is to choose the invented texture, of which every prompt adds a little
+//! where the picture has texture: the same prompt gives the same texture, whatever the picture.
+//!
+//! A hint is turned round by words like "no", "not", "without", "remove" or "less" before it, with nothing but fillers
+//! between ("not too dark"), and by "reduction", "removal" or "free" right after it ("noise-free"); where it stands between
+//! two such words they cancel out ("no noise reduction").
+//! Noise and blur are faults: nobody wishes for them, so "a noisy photo" only says what the picture is like and does
+//! nothing, while "no noise" asks for smoothing and "fix blurry photo" for sharpness. Grain is both: a wish of its own, as
+//! on film, and a fault when it is to go.
 
 use sha2::{Digest, Sha256};
 
@@ -10,16 +17,24 @@ use super::presets::Look;
 
 const NONE: Look = Look::NONE;
 
+/// What any words add: some texture that is theirs, and a trace of sharpness for pictures without texture.
+const GUIDED: Look = Look { texture: GUIDED_TEXTURE, sharpen: 0.1, ..NONE };
+/// Hints of evenness take it back.
+const GUIDED_TEXTURE: f32 = 1.2;
+
+const SHARP: Look = Look { sharpen: 0.6, ..NONE };
+const EVEN: Look = Look { texture: -GUIDED_TEXTURE, ..NONE };
+
 /// The words that are understood, and what each adds at full strength.
 const HINTS: &[(&[&str], Look)] = &[
-    (&["sharp", "crisp", "clear", "focused", "hd", "4k", "8k"], Look { sharpen: 0.6, ..NONE }),
+    (&["sharp", "crisp", "clear", "focused", "hd", "4k", "8k", "deblur", "deblurred"], SHARP),
     (&["detailed", "intricate", "detail", "details"], Look { own_detail: 1.5, sharpen: 0.2, ..NONE }),
     (&["texture", "textured", "rough"], Look { texture: 1.2, ..NONE }),
-    (&["soft", "blurry", "dreamy", "gentle"], Look { smooth: 0.3, sharpen: -0.4, ..NONE }),
-    (&["smooth", "clean", "denoise", "denoised", "polished"], Look { smooth: 0.5, ..NONE }),
-    (&["noise", "noisy", "grain", "grainy"], Look { grain: 0.5, ..NONE }),
+    (&["soft", "dreamy", "gentle"], Look { smooth: 0.3, sharpen: -0.4, ..EVEN }),
+    (&["smooth", "clean", "denoise", "denoised", "polished"], Look { smooth: 0.5, ..EVEN }),
+    (&["grain", "grainy"], Look { grain: 0.5, ..NONE }),
     (&["film", "analog", "analogue", "vintage"], Look { grain: 0.4, saturation: -0.1, warmth: 0.15, ..NONE }),
-    (&["painting", "painterly", "watercolor", "watercolour", "oil"], Look { smooth: 0.7, ..NONE }),
+    (&["painting", "painterly", "watercolor", "watercolour", "oil"], Look { smooth: 0.7, ..EVEN }),
     (&["vivid", "vibrant", "colorful", "colourful", "saturated"], Look { saturation: 0.35, vibrance: 0.3, ..NONE }),
     (&["muted", "desaturated", "pale", "faded"], Look { saturation: -0.4, ..NONE }),
     (&["monochrome", "grayscale", "greyscale"], Look { saturation: -2.0, ..NONE }),
@@ -34,24 +49,67 @@ const HINTS: &[(&[&str], Look)] = &[
     (&["portrait", "skin", "face"], Look { skin: 0.4, ..NONE }),
 ];
 
-/// The sum of the hints in a prompt, each counted once.
+/// What is wrong with a picture, and what mends it. Only that it is to go is understood.
+const FAULTS: &[(&[&str], Look)] = &[
+    (&["noise", "noisy", "grain", "grainy"], Look { smooth: 0.5, grain: -0.5, ..EVEN }),
+    (&["texture", "textured", "rough"], Look { smooth: 0.3, ..EVEN }),
+    (&["blur", "blurry", "blurred"], SHARP),
+];
+
+/// They turn round what comes after them.
+const NEGATORS: &[&str] = &[
+    "no",
+    "not",
+    "without",
+    "remove",
+    "removing",
+    "reduce",
+    "reducing",
+    "fix",
+    "avoid",
+    "fewer",
+    "less",
+    "reduction",
+    "removal",
+    "free",
+];
+/// They turn round what stands right before them.
+const LATE_NEGATORS: &[&str] = &["reduction", "reduced", "removal", "removed", "free"];
+/// They may stand between a negator and what it turns round.
+const FILLERS: &[&str] = &["too", "very", "so", "the", "any", "a", "an", "of", "all", "much"];
+
+/// What a prompt asks for at full strength: the texture of its words and the sum of its hints, each counted once. Nothing
+/// without words.
 #[must_use]
-pub fn hints(prompt: &str) -> Look {
-    let mut sum = Look::NONE;
-    let mut direction = 1.0;
-    let mut heard = [false; HINTS.len()];
-    for word in words(prompt) {
-        if matches!(word.as_str(), "no" | "not" | "without" | "less") {
-            direction = -1.0;
-            continue;
+pub fn wish(prompt: &str) -> Look {
+    let mut words = words(prompt).peekable();
+    let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
+    let mut heard = Vec::new();
+    let mut negated = false;
+    while let Some(word) = words.next() {
+        let word = word.as_str();
+        if NEGATORS.contains(&word) {
+            negated = true;
+        } else if !FILLERS.contains(&word) {
+            let negated_late = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str())).is_some();
+            if let Some((look, strength)) =
+                meaning(word, negated != negated_late).filter(|hint| !heard.contains(&hint.0))
+            {
+                sum.add(look, strength);
+                heard.push(look);
+            }
+            negated = false;
         }
-        let hint = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()));
-        if let Some(hint) = hint.filter(|hint| !std::mem::replace(&mut heard[*hint], true)) {
-            sum.add(&HINTS[hint].1, direction);
-        }
-        direction = 1.0;
     }
     sum
+}
+
+/// What a word adds, and which way.
+fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
+    let among =
+        |table: &'static [(&[&str], Look)]| table.iter().find(|(words, _)| words.contains(&word)).map(|(_, look)| look);
+    let remedy = among(FAULTS).filter(|_| negated).map(|look| (look, 1.0));
+    remedy.or_else(|| among(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
 }
 
 /// The seed of the texture that a prompt stands for; case, spaces and punctuation do not matter. None without words.
@@ -76,20 +134,74 @@ fn words(prompt: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
+    /// What a prompt adds to what any words add.
+    fn hints(prompt: &str) -> Look {
+        let mut hints = wish(prompt);
+        hints.add(&GUIDED, -1.0);
+        hints
+    }
+
     #[test]
     fn hints_are_heard_once_and_turned_by_a_no() {
         let sharp = hints("Sharp, crisp!");
         assert!(sharp.sharpen > 0.0);
         assert_eq!(sharp, hints("a crisp photo of a cat"));
-        assert_eq!(hints("not sharp").sharpen.to_bits(), (-sharp.sharpen).to_bits());
+        assert!((hints("not sharp").sharpen + sharp.sharpen).abs() < 1e-6);
         assert_eq!(hints("no cats, sharp"), sharp);
         assert_eq!(hints("a cat on a mat"), Look::NONE);
     }
 
     #[test]
+    fn a_no_reaches_over_fillers_and_stands_before_or_after() {
+        for brighter in ["not dark", "not too dark", "less of the dark", "without any dark", "fix dark photo"] {
+            assert!(hints(brighter).exposure > 0.0, "{brighter}");
+        }
+        for darker in ["dark", "too dark", "no cats in the dark", "remove dust, dark"] {
+            assert!(hints(darker).exposure < 0.0, "{darker}");
+        }
+    }
+
+    #[test]
+    fn faults_are_mended_when_they_are_to_go_and_else_mean_nothing() {
+        for prompt in [
+            "remove noise",
+            "reduce the noise",
+            "noise reduction",
+            "reduction of noise",
+            "no noise",
+            "noise-free",
+            "free of noise",
+            "less noisy",
+            "not grainy",
+            "avoid grain",
+            "fewer cats, without grain",
+        ] {
+            let wish = wish(prompt);
+            assert!(wish.smooth > 0.0 && wish.grain <= 0.0 && wish.texture <= 0.0, "{prompt}: {wish:?}");
+        }
+        for prompt in ["fix blurry photo", "not blurry", "remove blur", "blur removal"] {
+            assert!(hints(prompt).sharpen > 0.0, "{prompt}");
+        }
+        for prompt in ["a noisy photo", "noise", "blurry", "motion blur", "no noise reduction"] {
+            assert_eq!(hints(prompt), Look::NONE, "{prompt}");
+        }
+        assert!(hints("grainy").grain > 0.0);
+    }
+
+    #[test]
+    fn any_words_add_texture_and_none_add_nothing() {
+        assert_eq!(wish("a cat on a mat"), GUIDED);
+        assert_eq!(wish(" ?! "), Look::NONE);
+        assert_eq!(wish("smooth").texture.to_bits(), 0.0_f32.to_bits());
+    }
+
+    #[test]
     fn each_word_stands_for_one_hint() {
-        let mut seen = std::collections::HashSet::new();
-        assert!(HINTS.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
+        for table in [HINTS, FAULTS] {
+            let mut seen = std::collections::HashSet::new();
+            let mut words = table.iter().flat_map(|(words, _)| words.iter());
+            assert!(words.all(|word| seen.insert(*word) && !NEGATORS.contains(word) && !FILLERS.contains(word)));
+        }
     }
 
     #[test]

@@ -305,6 +305,23 @@ mod tests {
     }
 
     #[test]
+    fn any_prompt_adds_a_little_texture_of_its_own() {
+        let with = |dial: i64, prompt: &str, seed: u32| {
+            let prompt = Some(Prompt::parse(prompt).unwrap());
+            let fractality = Dial::new(dial).unwrap();
+            Planes::of(
+                &upscale(decoded(sample::photo(40)), &Upscale { fractality, prompt, ..plain(ScaleFactor::X2) }, seed)
+                    .pixels,
+            )
+            .luma
+        };
+        let [low, middle, high] = [-10, 0, 10].map(|dial| distance(&with(dial, "a cat", 1), &with(dial, "?", 1)));
+        assert!(low < 1e-6 && middle > 1e-4 && middle < high && high < 0.02, "{low} {middle} {high}");
+        assert!(distance(&with(0, "a cat", 1), &with(0, "a dog", 2)) > 1e-4);
+        assert!(distance(&with(0, "?", 1), &planes(&plain(ScaleFactor::X2)).luma) < 1e-6);
+    }
+
+    #[test]
     fn engines_have_their_characters() {
         let with = |engine| Upscale { engine, ..plain(ScaleFactor::X2) };
         let fine_of = |engine| fine(&with(engine));
