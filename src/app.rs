@@ -25,9 +25,8 @@ use crate::domain::secret;
 use crate::domain::user::{UserCommand, UserProfile};
 use crate::domain::value::Name;
 use crate::events::envelope::Commit;
-use crate::events::journal::TornTail;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenReport, SledLog, SledLogOptions};
+use crate::events::sled_log::{SledLog, SledLogOptions};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
@@ -137,6 +136,7 @@ impl App {
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
+            .await
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
         let reactors = Arbiter::new();
@@ -324,20 +324,7 @@ fn open_log(
     };
     let options = log_options(data.root(), settings);
     let opened = SledLog::open(&options, surroundings, fold).map_err(|error| StartError::Log(error.to_string()));
-    opened.map(|(log, report)| (Arc::new(log), models, found(&report)))
-}
-
-/// What the operator should know of the start, a sentence each; nothing when all was well.
-fn found(report: &OpenReport) -> Vec<String> {
-    let torn = report.torn.as_ref().map(|torn| {
-        let TornTail { file, offset, position, bytes, reason } = torn;
-        let file = file.display();
-        format!("an unfinished write after the last signed position, cut off: {bytes} bytes of {file} from {offset} on, position {position} ({reason})")
-    });
-    let rebuilt = report.sled.rebuilt.as_ref().map(|reason| {
-        format!("the index of the log, damaged, made anew from the journal: {} events ({reason})", report.sled.inserted)
-    });
-    torn.into_iter().chain(rebuilt).collect()
+    opened.map(|(log, report)| (Arc::new(log), models, report.sentences()))
 }
 
 /// Where the log of a data directory is, and how it is kept.

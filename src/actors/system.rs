@@ -57,11 +57,11 @@ pub struct Actors {
 
 impl Actors {
     /// Starts the writer and the routers. The routers share one arbiter with all aggregates, so that a command changes
-    /// threads only twice: to the writer and back.
+    /// threads only twice: to the writer and back. Returns when all routers take commands.
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn start(
+    pub async fn start(
         log: Arc<dyn EventLog>,
         models: ReadModels,
         surroundings: Surroundings,
@@ -80,6 +80,7 @@ impl Actors {
             tasks: start_router(&arbiter, &tools, options.router),
             deliveries: start_router(&arbiter, &tools, options.router),
         };
+        dispatch.await_routers().await;
         Ok(Self { dispatch, arbiter, writer: thread, alive })
     }
 
@@ -156,6 +157,15 @@ impl Dispatch {
     /// The rejection, or why the command was not carried out.
     pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: Circumstances) -> Outcome<Delivery> {
         send(&self.deliveries, StreamId::from(&id), command, why).await
+    }
+
+    /// Until a router has started, its mailbox has the framework's size and not its own.
+    async fn await_routers(&self) {
+        let Self { users, publishers, tokens, nodes, tasks, deliveries } = self;
+        let (a, b, c) = (users.send(CountLive), publishers.send(CountLive), tokens.send(CountLive));
+        let (d, e, f) = (nodes.send(CountLive), tasks.send(CountLive), deliveries.send(CountLive));
+        // A router that does not answer has died with its arbiter, which every command will tell.
+        let _ = tokio::join!(a, b, c, d, e, f);
     }
 
     /// How many publishers are live as actors.

@@ -34,10 +34,10 @@ const OPTIONS: ActorOptions = ActorOptions {
     router: RouterOptions { queue: 256, mailbox: 4, idle: Duration::from_millis(40) },
 };
 
-fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
+async fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
-    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).unwrap();
+    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await.unwrap();
     Given { log, models, actors }
 }
 
@@ -94,7 +94,7 @@ async fn until_decided(decided: &AtomicUsize, commands: usize) {
 async fn nothing_comes_between_decide_and_append() {
     // Given an append that takes long
     let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, .. } = given(surroundings, OPTIONS);
+    let Given { log, actors, .. } = given(surroundings, OPTIONS).await;
     log.hold();
     let dispatch = actors.dispatch.clone();
     let first = actix_web::rt::spawn(async move { ask(&dispatch, "acme", create("acme")).await });
@@ -121,7 +121,7 @@ async fn nothing_comes_between_decide_and_append() {
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
     let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, models } = given(surroundings, OPTIONS);
+    let Given { log, actors, models } = given(surroundings, OPTIONS).await;
     // Given one append under way
     log.hold();
     let dispatch = actors.dispatch.clone();
@@ -145,7 +145,7 @@ async fn commands_that_come_together_share_a_sync() {
 
 #[actix_web::test]
 async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     // Given a log that is held up
     log.hold();
@@ -170,7 +170,7 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
     let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, .. } = given(surroundings, options);
+    let Given { log, actors, .. } = given(surroundings, options).await;
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
@@ -199,7 +199,7 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 
 #[actix_web::test]
 async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
-    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS);
+    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     while actors.dispatch.live_publishers().await > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -225,7 +225,7 @@ fn panics_once_at(place: Place) -> Surroundings {
 #[actix_web::test]
 async fn an_actor_that_panicked_lives_again_from_the_log() {
     for place in [Place::Decide, Place::Append] {
-        let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS);
+        let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS).await;
         ask(&actors.dispatch, "other", create("other")).await.unwrap();
         // When the actor panics before anything is recorded
         assert_eq!(ask(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
@@ -240,7 +240,7 @@ async fn an_actor_that_panicked_lives_again_from_the_log() {
 
 #[actix_web::test]
 async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS);
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     log.break_down();
     let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
@@ -252,7 +252,7 @@ async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() 
 
 #[actix_web::test]
 async fn who_was_answered_reads_what_was_written() {
-    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS);
+    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS).await;
     for n in 0..200 {
         let name = format!("p{n}");
         ask(&actors.dispatch, &name, create(&name)).await.unwrap();
@@ -262,7 +262,7 @@ async fn who_was_answered_reads_what_was_written() {
 
 #[actix_web::test]
 async fn a_command_that_changes_nothing_records_nothing() {
-    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS);
+    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: true }));
     assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: false }));

@@ -37,6 +37,21 @@ pub struct SledReport {
     pub rebuilt: Option<String>,
 }
 
+impl OpenReport {
+    /// What the operator should know of the start, a sentence each; nothing when all was well.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let torn = self.torn.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
+            let place = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
+            format!("an unfinished write after the last signed position, cut off: {place} ({reason})")
+        });
+        let rebuilt = self.sled.rebuilt.as_ref().map(|reason| {
+            format!("a damaged index of the log, made anew from the journal: {} events ({reason})", self.sled.inserted)
+        });
+        torn.into_iter().chain(rebuilt).collect()
+    }
+}
+
 /// A log that is ready.
 pub(super) struct Opened {
     pub journal: Journal,
