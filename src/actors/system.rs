@@ -161,11 +161,15 @@ impl Dispatch {
 
     /// Until a router has started, its mailbox has the framework's size and not its own.
     async fn await_routers(&self) {
-        let Self { users, publishers, tokens, nodes, tasks, deliveries } = self;
-        let (a, b, c) = (users.send(CountLive), publishers.send(CountLive), tokens.send(CountLive));
-        let (d, e, f) = (nodes.send(CountLive), tasks.send(CountLive), deliveries.send(CountLive));
         // A router that does not answer has died with its arbiter, which every command will tell.
-        let _ = tokio::join!(a, b, c, d, e, f);
+        let _ = tokio::join!(
+            self.users.send(CountLive),
+            self.publishers.send(CountLive),
+            self.tokens.send(CountLive),
+            self.nodes.send(CountLive),
+            self.tasks.send(CountLive),
+            self.deliveries.send(CountLive),
+        );
     }
 
     /// How many publishers are live as actors.

@@ -1,8 +1,10 @@
 //! Every kind of failure has the same shape, and tells nothing of the inside.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mediary::clock::{Place, Surroundings};
+use mediary::events::log::EventLog;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -185,4 +187,51 @@ async fn requests_keep_their_sane_names() {
     let (one, two) = (app.get("/health").await, app.get("/health").await);
     assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
     app.stop().await;
+}
+
+/// Surroundings in which the `nth` command for the publisher `acme` meets `mishap` before it is decided.
+fn at_decision(nth: usize, mishap: impl Fn() + Send + Sync + 'static) -> Surroundings {
+    let decisions = AtomicUsize::new(0);
+    Surroundings::real().with_mishap(Arc::new(move |place, subject| {
+        let here = place == Place::Decide && subject == "publisher/acme";
+        if here && decisions.fetch_add(1, Ordering::SeqCst) + 1 == nth {
+            mishap();
+        }
+    }))
+}
+
+#[actix_web::test]
+async fn an_actor_that_panics_is_one_500_and_lives_again() {
+    let app = TestApp::start_with(|_| {}, at_decision(1, || panic!("a mishap made by the test"))).await;
+    let acme = || app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"}));
+
+    let problem = acme().await.expect(500);
+    assert_eq!(problem.header("content-type"), Some("application/problem+json"));
+    assert_eq!(problem.json()["status"], 500);
+    // Nothing was done, and the next command finds a new actor
+    app.get("/publishers/acme").await.expect(404);
+    acme().await.expect(201);
+    acme().await.expect(409);
+}
+
+#[actix_web::test]
+async fn overload_is_a_503_that_says_when_to_come_back_and_nothing_is_half_done() {
+    // Given a publisher for which only one command may wait, and that is held up
+    let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_millis(300)));
+    let app = TestApp::start_with(|settings| settings.actors.mailbox = 1, slow).await;
+    let names: Vec<String> = (0..40).map(|n| format!("name {n}")).collect();
+    // When many commands come at once
+    app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"})).await.expect(201);
+    let change = |name: &String| app.put_as(app.admin_token(), "/publishers/acme", json!({"name": name}));
+    let answers = futures_util::future::join_all(names.iter().map(change)).await;
+    // Then some are told to come back, in the one shape of errors, and the others are done
+    let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+    assert!(!done.is_empty() && !refused.is_empty(), "{} done, {} refused", done.len(), refused.len());
+    for answer in refused {
+        let answer = answer.expect(503);
+        assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
+        assert_eq!(answer.json()["status"], 503);
+    }
+    let events = app.app.log().head().0;
+    assert_eq!(events, 2 + done.len() as u64, "the administrator, the publisher, and a change for each that was done");
 }
