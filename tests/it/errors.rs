@@ -217,7 +217,7 @@ async fn an_actor_that_panics_is_one_500_and_lives_again() {
 #[actix_web::test]
 async fn overload_is_a_503_that_says_when_to_come_back_and_nothing_is_half_done() {
     // Given a publisher for which only one command may wait, and that is held up
-    let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_millis(300)));
+    let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_secs(1)));
     let app = TestApp::start_with(|settings| settings.actors.mailbox = 1, slow).await;
     let names: Vec<String> = (0..40).map(|n| format!("name {n}")).collect();
     // When many commands come at once
