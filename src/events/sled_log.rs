@@ -15,6 +15,8 @@ mod open;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport};
@@ -22,6 +24,9 @@ pub use open::{OpenReport, SledReport};
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
+
+/// How long a sled that was dropped may hold its lock: its own threads let go of it one after the other.
+const LET_GO_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is wrong in sled, and near which position.
 struct Flaw {
@@ -49,13 +54,20 @@ impl Trees {
     /// out of the side files that sled makes for large ones.
     fn open(directory: &Path) -> Result<Self, String> {
         guarded(|| {
-            let db = sled::Config::new()
+            let config = sled::Config::new()
                 .path(directory)
                 .mode(sled::Mode::HighThroughput)
                 .cache_capacity(64 * 1024 * 1024)
                 .segment_size(8 * 1024 * 1024)
-                .flush_every_ms(None)
-                .open()?;
+                .flush_every_ms(None);
+            let deadline = Instant::now() + LET_GO_WITHIN;
+            let db = loop {
+                match config.open() {
+                    // Perhaps the lock of a sled that this process dropped a moment ago.
+                    Err(sled::Error::Io(_)) if Instant::now() < deadline => thread::sleep(LET_GO_WITHIN / 100),
+                    outcome => break outcome?,
+                }
+            };
             Ok(Self { events: db.open_tree("events")?, streams: db.open_tree("streams")?, db })
         })
     }

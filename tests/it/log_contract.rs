@@ -72,6 +72,7 @@ fn on_sled(versions_max: usize, scenario: Scenario) -> Result<(), String> {
     same("after close", &all(&log)?, &before)?;
     drop(log);
     let (log, report) = SledLog::open(&options, &surroundings(), |_| {}).map_err(|error| error.to_string())?;
+    same("rebuilt after close", &report.sled.rebuilt, &None)?;
     same("inserted after close", &report.sled.inserted, &0)?;
     same("after close and reopening", &all(&log)?, &before)?;
     drop(log);
