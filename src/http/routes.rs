@@ -13,13 +13,16 @@ use actix_web::{HttpRequest, Resource};
 use super::body::BodyLimit::{Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
-use super::{admin, bulk, health, media, node, publisher, token, upscaler, user, version};
+use super::{
+    admin, bulk, health, media, moderation, node, node_change, publisher, review, token, translation, upscaler, user, version,
+    version_list,
+};
 use crate::domain::policy::Action;
 
 /// The table.
 #[rustfmt::skip]
 fn table() -> Vec<Route> {
-    let (get, post, put) = (|| Method::GET, || Method::POST, || Method::PUT);
+    let (get, post, put, delete) = (|| Method::GET, || Method::POST, || Method::PUT, || Method::DELETE);
     vec![
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
@@ -36,12 +39,23 @@ fn table() -> Vec<Route> {
         Route::new(put(), "/publishers/{publisher_id}", Json, publisher::update),
         Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
         Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
-        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node::create),
+        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_change::create),
+        Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}", Json, node_change::update),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}", NoBody, node_change::delete),
+        Route::new(get(), "/publishers/{publisher_id}/nodes/{node_id}/permissions", NoBody, node_change::permissions),
         Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", NoBody, version::delete),
 
         Route::new(get(), "/nodes", NoBody, node::list),
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
+        Route::new(get(), "/nodes/{node_id}/versions", NoBody, version_list::of_node),
+        Route::new(get(), "/nodes/{node_id}/versions/{version}", NoBody, version_list::show),
+        Route::new(get(), "/versions", NoBody, version_list::all),
+        Route::new(post(), "/nodes/{node_id}/reviews", Json, review::give),
+        Route::new(post(), "/nodes/{node_id}/translations", Json, translation::merge),
+        Route::new(put(), "/admin/nodes/{node_id}", Json, moderation::node),
+        Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
@@ -91,7 +105,7 @@ fn resource(path: &str, routes: Vec<Rc<Route>>) -> Resource {
 /// What a route answers: HEAD wherever GET.
 fn methods_of(route: &Route) -> &'static [Method] {
     static READING: [Method; 2] = [Method::GET, Method::HEAD];
-    static WRITING: [Method; 2] = [Method::POST, Method::PUT];
+    static WRITING: [Method; 3] = [Method::POST, Method::PUT, Method::DELETE];
     if route.method == Method::GET {
         return &READING;
     }
@@ -116,7 +130,8 @@ mod tests {
     #[test]
     fn routes_that_change_something_take_a_body_and_others_do_not() {
         for route in table() {
-            assert_eq!(route.method == Method::GET, route.limit == NoBody, "{} {}", route.method, route.path);
+            let bare = matches!(route.method, Method::GET | Method::DELETE);
+            assert_eq!(bare, route.limit == NoBody, "{} {}", route.method, route.path);
         }
     }
 }

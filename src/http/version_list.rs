@@ -1,0 +1,134 @@
+//! Versions as they are listed and read: those of a node, and all of them for moderation.
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::{Admitted, Call};
+use super::node_change::node_of_path;
+use crate::domain::ids::{NodeId, NodeKey};
+use crate::domain::node::NodeProfile;
+use crate::domain::policy::Action;
+use crate::domain::value::Text;
+use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
+use crate::projections::node::view::VersionView;
+use crate::projections::read_models::Models;
+use crate::projections::version::VersionQuery;
+
+/// Versions of a page, when the caller does not say.
+const LIMIT_DEFAULT: u64 = 10;
+
+/// A version, and why it has its status.
+#[derive(Serialize)]
+pub struct ReasonedView<'m> {
+    #[serde(flatten)]
+    version: VersionView<'m>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_reason: Option<&'m str>,
+}
+
+impl<'m> ReasonedView<'m> {
+    /// A version of a node; the reason is shown when it was asked for.
+    #[must_use]
+    pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, models: &'m Models) -> Self {
+        let reason = version.status_reason.as_ref().filter(|_| reasoned);
+        Self {
+            version: VersionView::new(node, version, models.nodes.links()),
+            status_reason: reason.map(Text::as_str),
+        }
+    }
+}
+
+/// One page of versions.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VersionPage<'m> {
+    versions: Vec<ReasonedView<'m>>,
+    page: u64,
+    limit: u64,
+    total: u64,
+    total_pages: u64,
+}
+
+/// `GET /nodes/{node_id}/versions`: highest number first; Active ones, unless `statuses` says otherwise.
+pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let mut statuses = query.many_checked("statuses", VersionStatus::parse);
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    query.finish()?;
+    if statuses.is_empty() {
+        statuses.push(VersionStatus::Active);
+    }
+    let models = call.services().models.read();
+    let node = match asked(&call, &models, "/versions")? {
+        Asked::Node(node) => node,
+        Asked::Elsewhere(answer) => return Ok(answer),
+    };
+    let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
+    versions.sort_by(|a, b| b.number.precedence(&a.number));
+    let views = versions.into_iter().map(|version| ReasonedView::new(node, version, reasoned, &models));
+    Answer::ok(&views.collect::<Vec<_>>())
+}
+
+/// `GET /nodes/{node_id}/versions/{version}`: one version, whatever its status, unless it was deleted.
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    query.finish()?;
+    let not_found = || Problem::not_found("node version");
+    let number = call.segment("version");
+    let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
+    let models = call.services().models.read();
+    match asked(&call, &models, &format!("/versions/{number}"))? {
+        Asked::Elsewhere(answer) => Ok(answer),
+        Asked::Node(node) => {
+            let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
+            Answer::ok(&ReasonedView::new(node, version.ok_or_else(not_found)?, reasoned, &models))
+        }
+    }
+}
+
+/// `GET /versions`: versions of all nodes, newest first; of all statuses, unless `statuses` says otherwise.
+pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let request = query.page(LIMIT_DEFAULT);
+    let statuses = query.many_checked("statuses", VersionStatus::parse);
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    let named = query.many("node_id");
+    // An id that cannot exist names no node; it must not widen the list to all of them.
+    let nodes: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
+    let nodes = (!named.is_empty()).then_some(nodes);
+    query.finish()?;
+
+    let models = call.services().models.read();
+    let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
+    Answer::ok(&VersionPage {
+        page: request.page,
+        limit: request.limit,
+        total: page.total,
+        total_pages: page.total_pages(),
+        versions: page
+            .entries
+            .into_iter()
+            .map(|(node, version)| ReasonedView::new(node, version, reasoned, &models))
+            .collect(),
+    })
+}
+
+/// What the node id of a path leads to.
+enum Asked<'m> {
+    Node(&'m NodeProfile),
+    /// It was written in another case than the node's own.
+    Elsewhere(Answer),
+}
+
+/// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
+fn asked<'m>(call: &Admitted, models: &'m Models, rest: &str) -> Result<Asked<'m>, Problem> {
+    let asked = node_of_path(call)?;
+    let node = models.nodes.get(&asked.key()).ok_or_else(|| Problem::not_found("node"))?;
+    if node.id == asked {
+        return Ok(Asked::Node(node));
+    }
+    let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
+    Answer::found_at(call.url(&format!("/nodes/{}{rest}{query}", node.id))).map(Asked::Elsewhere)
+}
