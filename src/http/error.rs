@@ -55,6 +55,7 @@ codes! {
     MalformedBody       = "malformed_body",         400, "The body is not valid JSON";
     Unauthorized        = "unauthorized",           401, "Credentials are needed";
     Forbidden           = "forbidden",              403, "This is not allowed";
+    Banned              = "banned",                 403, "This is banned";
     ApprovalRequired    = "approval_required",      403, "The account is not approved";
     NotFound            = "not_found",              404, "There is no such thing";
     MethodNotAllowed    = "method_not_allowed",     405, "The method is not allowed here";
@@ -120,6 +121,12 @@ impl Problem {
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// Somebody or something is banned.
+    #[must_use]
+    pub fn banned(what: &str, reason: impl fmt::Display) -> Self {
+        Self::new(Code::Banned, format!("{what} is banned: {reason}"))
     }
 
     /// Nobody, or nobody known, is asking.

@@ -29,25 +29,24 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answ
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
 pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
-    let (id, is_admin) = (node_of_path(&call)?, call.identity().is_admin());
+    let (node, is_admin) = (call.known_node()?, call.identity().is_admin());
     let publisher = call.publisher()?.id.clone();
     let command = fields::read(&body, |fields| {
-        same_id(fields, &id);
+        same_id(fields, &node);
         let (change, facts) = (read_node_fields(fields), read_node_facts(fields, is_admin));
         Some(match read_node_status(fields, is_admin) {
             Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
             None => NodeCommand::Revise { publisher, change, facts },
         })
     })?;
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id.key(), |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, |view| Answer::ok(view))
 }
 
 /// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: for ever; the id is never given out again.
 pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<Answer, Problem> {
-    let id = node_of_path(&call)?;
-    let publisher = Some(call.publisher()?.id.clone());
-    call.services().dispatch.node(&id.key(), NodeCommand::Delete { publisher }, call.why()).await?;
+    let (node, publisher) = (call.known_node()?, Some(call.publisher()?.id.clone()));
+    call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.why()).await?;
     Ok(Answer::no_content())
 }
 
@@ -62,18 +61,10 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
     Answer::ok(&Permissions { can_edit: call.could(Action::ReviseNode, call.publisher()?) })
 }
 
-/// The node id in the path.
-///
-/// # Errors
-/// 404, when it cannot be the id of a node.
-pub fn node_of_path(call: &Admitted) -> Result<NodeId, Problem> {
-    NodeId::parse(&call.segment("node_id")).map_err(|_| Problem::not_found("node"))
-}
-
 /// An id in the body must be that of the path.
-pub fn same_id(fields: &mut Fields<'_, '_>, path: &NodeId) {
+pub fn same_id(fields: &mut Fields<'_, '_>, path: &NodeKey) {
     if let Some(id) = fields.text("id", NodeId::parse)
-        && id.key() != path.key()
+        && id.key() != *path
     {
         fields.fault("id", "must be the node of the path");
     }

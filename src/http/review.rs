@@ -3,18 +3,18 @@
 use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
-use super::node_change::{node_of_path, with_view};
+use super::node_change::with_view;
 use crate::domain::node::{NodeCommand, Stars};
 use crate::domain::policy::Action;
 
 /// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; a later review of the same user takes the place of the earlier one.
 pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Problem> {
-    let id = node_of_path(&call)?;
+    let node = call.known_node()?;
     let mut query = call.query()?;
     let stars = query.required("star", Stars::parse);
     query.finish()?;
     let stars = stars.ok_or_else(|| Problem::internal("a review without stars was let through"))?;
     let command = NodeCommand::Review { user: call.user()?.id, stars };
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id.key(), |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, |view| Answer::ok(view))
 }

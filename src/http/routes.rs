@@ -14,8 +14,8 @@ use super::body::BodyLimit::{Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, media, moderation, node, node_change, publisher, review, token, translation, upscaler, user, version,
-    version_list,
+    admin, bulk, health, media, member, moderation, node, node_change, publisher, review, token, translation, upscaler,
+    user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -30,14 +30,32 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),
+        Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
         Route::new(get(), "/admin/users", NoBody, admin::list_users),
         Route::new(post(), "/admin/users", Json, admin::create_user),
+        Route::new(put(), "/admin/users/{user_id}", Json, admin::update_user),
+        Route::new(get(), "/admin/users/{user_id}/tokens", NoBody, admin::list_tokens),
         Route::new(post(), "/admin/users/{user_id}/tokens", Json, admin::issue_token),
+        Route::new(delete(), "/admin/users/{user_id}/tokens/{token_id}", NoBody, admin::revoke_token),
+        Route::new(post(), "/admin/users/{user_id}/ban", Json, admin::ban_user),
+        Route::new(post(), "/admin/users/{user_id}/unban", Json, admin::unban_user),
+        Route::new(post(), "/admin/publishers/{publisher_id}/ban", Json, admin::ban_publisher),
+        Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
+        Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
+        Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
 
+        Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),
+        Route::new(get(), "/publishers/validate", NoBody, publisher::validate),
         Route::new(get(), "/publishers/{publisher_id}", NoBody, publisher::show),
         Route::new(put(), "/publishers/{publisher_id}", Json, publisher::update),
+        Route::new(delete(), "/publishers/{publisher_id}", NoBody, publisher::delete),
+        Route::new(get(), "/publishers/{publisher_id}/permissions", NoBody, publisher::permissions),
+        Route::new(put(), "/publishers/{publisher_id}/members/{user_id}", Json, member::set),
+        Route::new(delete(), "/publishers/{publisher_id}/members/{user_id}", NoBody, member::remove),
+        Route::new(get(), "/publishers/{publisher_id}/tokens", NoBody, token::list),
         Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
+        Route::new(delete(), "/publishers/{publisher_id}/tokens/{token_id}", NoBody, token::revoke),
         Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
         Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_change::create),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}", Json, node_change::update),
@@ -128,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_change_something_take_a_body_and_others_do_not() {
+    fn routes_take_a_body_unless_they_read_or_delete() {
         for route in table() {
-            let bare = matches!(route.method, Method::GET | Method::DELETE);
+            let bare = [Method::GET, Method::DELETE].contains(&route.method);
             assert_eq!(bare, route.limit == NoBody, "{} {}", route.method, route.path);
         }
     }

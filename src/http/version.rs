@@ -8,9 +8,9 @@ use super::error::Problem;
 use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::{new_node_id, read_draft, read_node_fields, read_ruling, read_version_revision};
-use super::node_change::{node_of_path, same_id};
+use super::node_change::same_id;
 use super::version_list::ReasonedView;
-use crate::domain::ids::NodeId;
+use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::{NodeCommand, NodeFields};
 use crate::domain::policy::Action;
 use crate::domain::version::{VersionDraft, VersionRef, VersionStatus};
@@ -29,7 +29,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let publisher = call.publisher()?.id.clone();
     let command = NodeCommand::Publish { id: id.clone(), publisher, fields, version };
     call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id, &reference, false, |node_version| Answer::created(&Published { node_version }))
+    with_view(&call, &id.key(), &reference, false, |node_version| Answer::created(&Published { node_version }))
 }
 
 fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields, VersionDraft), Problem> {
@@ -41,7 +41,7 @@ fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields
         }
         let node = fields.object("node", |node| {
             if let Ok(in_path) = &in_path {
-                same_id(node, in_path);
+                same_id(node, &in_path.key());
             }
             Some(read_node_fields(node))
         });
@@ -54,7 +54,7 @@ fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changelog and deprecation; from administrators
 /// its facts and its status as well.
 pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<Answer, Problem> {
-    let (id, version) = of_path(&call)?;
+    let (node, version) = of_path(&call)?;
     let body = call.json().await?;
     let publisher = call.publisher()?.id.clone();
     let is_admin = call.identity().is_admin();
@@ -68,39 +68,39 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
             NodeCommand::ReviseVersion { publisher, version, change, facts: ruling.facts }
         })
     })?;
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id, &version, is_admin, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, &version, is_admin, |view| Answer::ok(view))
 }
 
 /// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: for ever; its number is never given out again.
 pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<Answer, Problem> {
-    let (id, version) = of_path(&call)?;
+    let (node, version) = of_path(&call)?;
     let (publisher, status) = (Some(call.publisher()?.id.clone()), VersionStatus::Deleted);
     let command = NodeCommand::SetVersionStatus { publisher, version, status, reason: None };
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
+    call.services().dispatch.node(&node, command, call.why()).await?;
     Ok(Answer::no_content())
 }
 
 /// The node of the path and its version, which is there and has not been deleted.
-fn of_path(call: &Admitted) -> Result<(NodeId, VersionRef), Problem> {
-    let id = node_of_path(call)?;
+fn of_path(call: &Admitted) -> Result<(NodeKey, VersionRef), Problem> {
+    let node = call.known_node()?;
     let models = call.services().models.read();
     let reference = VersionRef::parse(&call.segment("version_id"));
-    let version = reference.as_ref().and_then(|reference| models.nodes.get(&id.key())?.version(reference));
+    let version = reference.as_ref().and_then(|reference| models.nodes.get(&node)?.version(reference));
     let there = version.is_some_and(|version| version.status != VersionStatus::Deleted);
-    reference.filter(|_| there).map(|reference| (id, reference)).ok_or_else(|| Problem::not_found("node version"))
+    reference.filter(|_| there).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }
 
 /// Answers with a version as it is now.
 pub fn with_view(
     call: &Admitted,
-    id: &NodeId,
+    node: &NodeKey,
     version: &VersionRef,
     reasoned: bool,
     answer: impl FnOnce(&ReasonedView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     let models = call.services().models.read();
-    let node = models.nodes.get(&id.key());
+    let node = models.nodes.get(node);
     let found = node.and_then(|node| Some((node, node.version(version)?)));
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
     answer(&ReasonedView::new(node, version, reasoned, &models))

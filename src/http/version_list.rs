@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::error::Problem;
 use super::gate::{Admitted, Call};
-use super::node_change::node_of_path;
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
@@ -124,8 +123,9 @@ enum Asked<'m> {
 
 /// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
 fn asked<'m>(call: &Admitted, models: &'m Models, rest: &str) -> Result<Asked<'m>, Problem> {
-    let asked = node_of_path(call)?;
-    let node = models.nodes.get(&asked.key()).ok_or_else(|| Problem::not_found("node"))?;
+    let not_found = || Problem::not_found("node");
+    let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
+    let node = models.nodes.get(&asked.key()).ok_or_else(not_found)?;
     if node.id == asked {
         return Ok(Asked::Node(node));
     }
