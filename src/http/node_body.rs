@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::error::Problem;
 use super::fields::{self, Fields};
 use crate::clock::Surroundings;
-use crate::domain::ids::{NodeId, VersionId};
+use crate::domain::ids::{NodeId, PublisherId, VersionId};
 use crate::domain::node::{
-    NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeStatus, Rating, TRANSLATED_TEXTS_MAX, TRANSLATIONS_MAX, Translations,
+    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeStatus, Rating, TEXTS_MAX, Translations,
 };
 use crate::domain::value::{Invalid, Label, Labels, Link, Name, Reason, Text, Timestamp};
 use crate::domain::version::{Changelog, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus};
@@ -50,6 +50,29 @@ impl Ruling {
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
         let Self { facts, status, reason } = self;
         NodeCommand::AdministerVersion { version, change, facts, status, reason }
+    }
+}
+
+impl NewNode {
+    /// What makes the node for a publisher, all at once. A version is Active at once unless an administrator says otherwise.
+    #[must_use]
+    pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
+        let Self { id, fields, facts, status, first_version } = self;
+        let (version, ruling) = first_version.map(|new| (new.draft, new.ruling)).unzip();
+        let ruling: Ruling = ruling.unwrap_or_default();
+        let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
+        let reference = version.as_ref().map(|version| VersionRef::Id(version.id));
+        let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
+        let waiting = waiting.map(|version| {
+            let (id, publisher, fields) = (id.clone(), publisher.clone(), NodeFields::default());
+            NodeCommand::Publish { id, publisher, fields, version }
+        });
+        let create = NodeCommand::Create { id, publisher, fields, facts, first_version };
+        let ruled = reference.filter(|_| ruling != Ruling::default());
+        let ruled = ruled.map(|version| ruling.into_command(version, VersionFields::default()));
+        let (change, facts) = (NodeFields::default(), NodeFacts::default());
+        let moderated = status.map(|status| NodeCommand::Administer { change, facts, status: Some(status) });
+        NodeCommand::InTurn([Some(create), waiting, ruled, moderated].into_iter().flatten().collect())
     }
 }
 
@@ -133,23 +156,23 @@ pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
 
 /// Reads texts in other languages: language → field → text.
 pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
-    languages.named(TRANSLATIONS_MAX, read_language, |languages, language| {
+    languages.named(LANGUAGES_MAX, read_language, |languages, language| {
         languages.object(language, |texts| {
             let read = |texts: &mut Fields<'_, '_>, name: &str| texts.text(name, Text::parse);
-            Some(texts.named(TRANSLATED_TEXTS_MAX, Text::parse, read))
+            Some(texts.named(TEXTS_MAX, Text::parse, read))
         })
     })
 }
 
 /// Reads a language tag of the form of BCP 47; whether such a language exists is not asked.
-fn read_language<const MAX: usize>(text: &str) -> Result<Text<MAX>, Invalid> {
+fn read_language(text: &str) -> Result<Label, Invalid> {
     let mut parts = text.split('-');
     let language = parts.next().unwrap_or_default();
     let part = |part: &str, least, allowed: fn(&u8) -> bool| {
         (least..=8).contains(&part.len()) && part.as_bytes().iter().all(allowed)
     };
     if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|rest| part(rest, 1, u8::is_ascii_alphanumeric)) {
-        return Text::parse(text);
+        return Label::parse(text);
     }
     Err(Invalid::new("must be a language tag such as de or pt-BR"))
 }
@@ -272,10 +295,10 @@ mod tests {
     #[test]
     fn languages_have_the_form_of_language_tags() {
         for good in ["de", "pt-BR", "zh-Hant-TW", "abcdefgh-1", "de-1996"] {
-            assert!(read_language::<200>(good).is_ok(), "{good}");
+            assert!(read_language(good).is_ok(), "{good}");
         }
         for bad in ["", "d", "d1", "de_DE", "de-", "-de", "de--DE", "abcdefghi", "de-abcdefghi", "日本", "translations"] {
-            assert!(read_language::<200>(bad).is_err(), "{bad}");
+            assert!(read_language(bad).is_err(), "{bad}");
         }
     }
 

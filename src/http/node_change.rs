@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
-use super::node_body::{NewNode, read_new_node, read_node_facts, read_node_fields, read_node_status};
+use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status};
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::{NodeCommand, NodeProfile};
 use crate::domain::policy::Action;
@@ -18,10 +18,8 @@ use crate::projections::read_models::Models;
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let new = read_new_node(&body, call.identity().is_admin(), &call.services().surroundings)?;
-    let NewNode { id, fields, facts, status, first_version } = new;
-    let publisher = call.publisher()?.id.clone();
-    let command = NodeCommand::Create { id: id.clone(), publisher, fields, facts, status, first_version };
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
+    let (id, publisher) = (new.id.clone(), call.publisher()?.id.clone());
+    call.services().dispatch.node(&id.key(), new.into_command(publisher), call.why()).await?;
     let location = call.url(&format!("/nodes/{id}"));
     with_view(&call, &id.key(), |view| Answer::created(view))?.with(LOCATION, location)
 }

@@ -11,7 +11,7 @@ use crate::domain::policy::Action;
 pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
     let mut query = call.query()?;
-    let stars = query.required("star", Stars::parse);
+    let stars = query.required("star", |text| Stars::new(text.parse().unwrap_or_default()));
     query.finish()?;
     let stars = stars.ok_or_else(|| Problem::internal("a review without stars was let through"))?;
     let command = NodeCommand::Review { user: call.user()?.id, stars };

@@ -9,15 +9,16 @@ use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::{new_node_id, read_draft, read_node_fields, read_ruling, read_version_revision};
 use super::node_change::same_id;
-use super::version_list::ReasonedView;
+use super::version_list::view;
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::{NodeCommand, NodeFields};
 use crate::domain::policy::Action;
 use crate::domain::version::{VersionDraft, VersionRef, VersionStatus};
+use crate::projections::node::view::VersionView;
 
 #[derive(Serialize)]
 struct Published<'m> {
-    node_version: &'m ReasonedView<'m>,
+    node_version: &'m VersionView<'m>,
 }
 
 /// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and the node with it when it is new.
@@ -40,8 +41,9 @@ fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields
             fields.fault("node_id", format!("of the path {reason}"));
         }
         let node = fields.object("node", |node| {
-            if let Ok(in_path) = &in_path {
-                same_id(node, &in_path.key());
+            match &in_path {
+                Ok(in_path) => same_id(node, &in_path.key()),
+                Err(_) => drop(node.text("id", NodeId::parse)),
             }
             Some(read_node_fields(node))
         });
@@ -97,11 +99,11 @@ pub fn with_view(
     node: &NodeKey,
     version: &VersionRef,
     reasoned: bool,
-    answer: impl FnOnce(&ReasonedView<'_>) -> Result<Answer, Problem>,
+    answer: impl FnOnce(&VersionView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     let models = call.services().models.read();
     let node = models.nodes.get(node);
     let found = node.and_then(|node| Some((node, node.version(version)?)));
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&ReasonedView::new(node, version, reasoned, &models))
+    answer(&view(node, version, reasoned, &models))
 }

@@ -8,7 +8,6 @@ use super::gate::{Admitted, Call};
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
-use crate::domain::value::Text;
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
 use crate::projections::node::view::VersionView;
 use crate::projections::read_models::Models;
@@ -17,32 +16,17 @@ use crate::projections::version::VersionQuery;
 /// Versions of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// A version, and why it has its status.
-#[derive(Serialize)]
-pub struct ReasonedView<'m> {
-    #[serde(flatten)]
-    version: VersionView<'m>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status_reason: Option<&'m str>,
-}
-
-impl<'m> ReasonedView<'m> {
-    /// A version of a node; the reason is shown when it was asked for.
-    #[must_use]
-    pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, models: &'m Models) -> Self {
-        let reason = version.status_reason.as_ref().filter(|_| reasoned);
-        Self {
-            version: VersionView::new(node, version, models.nodes.links()),
-            status_reason: reason.map(Text::as_str),
-        }
-    }
+/// A version of a node; why it has its status is shown when it was asked for.
+pub fn view<'m>(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, models: &'m Models) -> VersionView<'m> {
+    let view = VersionView::new(node, version, models.nodes.links());
+    if reasoned { view.with_status_reason(version) } else { view }
 }
 
 /// One page of versions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VersionPage<'m> {
-    versions: Vec<ReasonedView<'m>>,
+    versions: Vec<VersionView<'m>>,
     page: u64,
     limit: u64,
     total: u64,
@@ -65,7 +49,7 @@ pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     };
     let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
     versions.sort_by(|a, b| b.number.precedence(&a.number));
-    let views = versions.into_iter().map(|version| ReasonedView::new(node, version, reasoned, &models));
+    let views = versions.into_iter().map(|version| view(node, version, reasoned, &models));
     Answer::ok(&views.collect::<Vec<_>>())
 }
 
@@ -82,7 +66,7 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
         Asked::Elsewhere(answer) => Ok(answer),
         Asked::Node(node) => {
             let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
-            Answer::ok(&ReasonedView::new(node, version.ok_or_else(not_found)?, reasoned, &models))
+            Answer::ok(&view(node, version.ok_or_else(not_found)?, reasoned, &models))
         }
     }
 }
@@ -109,7 +93,7 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
         versions: page
             .entries
             .into_iter()
-            .map(|(node, version)| ReasonedView::new(node, version, reasoned, &models))
+            .map(|(node, version)| view(node, version, reasoned, &models))
             .collect(),
     })
 }

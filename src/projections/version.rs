@@ -63,7 +63,8 @@ impl Versions {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
             NodeEvent::VersionStatusChanged { id, status, .. } => {
-                let Some((before, made)) = known(*id) else { return };
+                let may_become = |(before, _): &(VersionStatus, _)| before.may_become(*status);
+                let Some((before, made)) = known(*id).filter(may_become) else { return };
                 self.remove(*id, before, made);
                 self.insert(*id, *status, made);
             }
