@@ -4,6 +4,7 @@
 
 mod actors;
 mod admin;
+mod ban;
 mod bulk;
 mod crash;
 mod delivery;
@@ -13,14 +14,17 @@ mod health;
 mod journal;
 mod log_contract;
 mod media;
+mod member;
 mod node;
 mod program;
 mod publisher;
+mod rights;
 mod routes;
 mod samples;
 mod sled_log;
 mod support;
 mod tidy;
+mod token;
 mod upscaler;
 mod user;
 mod version;
