@@ -158,10 +158,10 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
         return Ok(());
     }
     if let Some(reason) = caller.ban() {
-        return Err(Problem::banned("whoever these credentials speak for", reason));
+        return Err(Problem::banned("whoever these credentials speak for", Some(reason)));
     }
     match publisher.and_then(|publisher| publisher.ban.as_ref()) {
-        Some(reason) if standing != Standing::Admin => Err(Problem::banned("the publisher", reason)),
+        Some(reason) if standing != Standing::Admin => Err(Problem::banned("the publisher", Some(reason))),
         _ => Ok(()),
     }
 }

@@ -15,9 +15,11 @@ use super::query::LIMIT_MAX;
 use super::version::{VersionView, entries, read_draft};
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeId, NodeKey};
-use crate::domain::node::{NodeCommand, NodeDescription, NodeFields, NodeProfile, Translations};
+use crate::domain::node::{
+    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeProfile, TEXTS_MAX, Translations,
+};
 use crate::domain::policy::Action;
-use crate::domain::value::{Invalid, LIST_MAX, Label, Link, Name, Text};
+use crate::domain::value::{Invalid, Label, Link, Name, Text};
 use crate::domain::version::{VersionDraft, latest};
 use crate::projections::node::{NodeQuery, Sort, SortColumn};
 use crate::projections::page::{Page, PageRequest};
@@ -40,7 +42,6 @@ pub struct NodeView<'m> {
     category: Option<&'m str>,
     created_at: String,
     description: &'m str,
-    /// Nothing can be downloaded yet.
     downloads: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     icon: Option<&'m str>,
@@ -97,7 +98,7 @@ impl<'m> NodeView<'m> {
             category: fields.category.as_ref().map(Text::as_str),
             created_at: node.created_at.to_string(),
             description: fields.description.as_ref().map_or("", Text::as_str),
-            downloads: 0,
+            downloads: node.downloads,
             icon: shown(fields.icon.as_ref()),
             id: node.id.as_str(),
             latest_version: latest(&node.versions).map(|version| VersionView::new(&node.id, version)),
@@ -109,7 +110,7 @@ impl<'m> NodeView<'m> {
                 name: models.publishers.get(&node.publisher).map_or(publisher, display_name),
             },
             repository: shown(fields.repository.as_ref()),
-            status: "NodeStatusActive",
+            status: node.status.as_str(),
             supported_accelerators: entries(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
