@@ -31,51 +31,6 @@ pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// Nodes of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// The seed's `Node`. What nothing measures yet (stars, rating, ranking) is absent.
-#[derive(Debug, Serialize)]
-pub struct NodeView<'m> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    author: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    banner_url: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    category: Option<&'m str>,
-    created_at: String,
-    description: &'m str,
-    downloads: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    icon: Option<&'m str>,
-    id: &'m str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_version: Option<VersionView<'m>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    license: Option<&'m str>,
-    name: &'m str,
-    preempted_host_node_names: Vec<&'m str>,
-    publisher: OwnerView<'m>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repository: Option<&'m str>,
-    status: &'static str,
-    supported_accelerators: Vec<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supported_host_frontend_version: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supported_host_version: Option<&'m str>,
-    supported_os: Vec<&'m str>,
-    tags: Vec<&'m str>,
-    /// Nothing sets any yet.
-    tags_admin: [&'m str; 0],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    translations: Option<BTreeMap<&'m str, BTreeMap<&'m str, &'m str>>>,
-}
-
-/// The publisher as a node shows it.
-#[derive(Debug, Serialize)]
-struct OwnerView<'m> {
-    id: &'m str,
-    name: &'m str,
-}
-
 /// The seed's `NodePage`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,49 +40,6 @@ struct NodePage<'m> {
     page: u64,
     total: u64,
     total_pages: u64,
-}
-
-impl<'m> NodeView<'m> {
-    /// A node as everybody sees it.
-    #[must_use]
-    pub fn new(node: &'m NodeProfile, models: &'m Models) -> Self {
-        let (fields, publisher) = (&node.fields, node.publisher.as_str());
-        Self {
-            author: fields.author.as_ref().map(Text::as_str),
-            banner_url: shown(fields.banner_url.as_ref()),
-            category: fields.category.as_ref().map(Text::as_str),
-            created_at: node.created_at.to_string(),
-            description: fields.description.as_ref().map_or("", Text::as_str),
-            downloads: node.downloads,
-            icon: shown(fields.icon.as_ref()),
-            id: node.id.as_str(),
-            latest_version: latest(&node.versions).map(|version| VersionView::new(&node.id, version)),
-            license: fields.license.as_ref().map(Text::as_str),
-            name: node.display_name(),
-            preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),
-            publisher: OwnerView {
-                id: publisher,
-                name: models.publishers.get(&node.publisher).map_or(publisher, display_name),
-            },
-            repository: shown(fields.repository.as_ref()),
-            status: node.status.as_str(),
-            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
-            supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
-            supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: entries(fields.supported_os.as_ref()),
-            tags: entries(fields.tags.as_ref()),
-            tags_admin: [],
-            translations: fields.translations.as_ref().map(texts),
-        }
-    }
-}
-
-fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
-    let languages = translations.iter().map(|(language, texts)| {
-        let texts = texts.iter().map(|(field, text)| (field.as_str(), text.as_str())).collect();
-        (language.as_str(), texts)
-    });
-    languages.collect()
 }
 
 /// `GET /nodes`: a page of all nodes. `latest` is accepted; the read model is always the latest.

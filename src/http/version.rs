@@ -105,5 +105,5 @@ pub fn with_view(
     let node = models.nodes.get(node);
     let found = node.and_then(|node| Some((node, node.version(version)?)));
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&view(node, version, reasoned, &models))
+    answer(&view(node, version, reasoned, models.nodes.links()))
 }

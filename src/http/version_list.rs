@@ -9,16 +9,15 @@ use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
-use crate::projections::node::view::VersionView;
-use crate::projections::read_models::Models;
-use crate::projections::version::VersionQuery;
+use crate::projections::node::view::{Links, VersionView};
+use crate::projections::version::{Held, VersionQuery};
 
 /// Versions of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
 
 /// A version of a node; why it has its status is shown when it was asked for.
-pub fn view<'m>(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, models: &'m Models) -> VersionView<'m> {
-    let view = VersionView::new(node, version, models.nodes.links());
+pub fn view<'m>(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, links: &Links) -> VersionView<'m> {
+    let view = VersionView::new(node, version, links);
     if reasoned { view.with_status_reason(version) } else { view }
 }
 
@@ -42,15 +41,12 @@ pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     if statuses.is_empty() {
         statuses.push(VersionStatus::Active);
     }
-    let models = call.services().models.read();
-    let node = match asked(&call, &models, "/versions")? {
-        Asked::Node(node) => node,
-        Asked::Elsewhere(answer) => return Ok(answer),
-    };
-    let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
-    versions.sort_by(|a, b| b.number.precedence(&a.number));
-    let views = versions.into_iter().map(|version| view(node, version, reasoned, &models));
-    Answer::ok(&views.collect::<Vec<_>>())
+    look_up(&call, "/versions", |node, links| {
+        let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
+        versions.sort_by(|a, b| b.number.precedence(&a.number));
+        let views = versions.into_iter().map(|version| view(node, version, reasoned, links));
+        Answer::ok(&views.collect::<Vec<_>>())
+    })
 }
 
 /// `GET /nodes/{node_id}/versions/{version}`: one version, whatever its status, unless it was deleted.
@@ -61,14 +57,10 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     let not_found = || Problem::not_found("node version");
     let number = call.segment("version");
     let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
-    let models = call.services().models.read();
-    match asked(&call, &models, &format!("/versions/{number}"))? {
-        Asked::Elsewhere(answer) => Ok(answer),
-        Asked::Node(node) => {
-            let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
-            Answer::ok(&view(node, version.ok_or_else(not_found)?, reasoned, &models))
-        }
-    }
+    look_up(&call, &format!("/versions/{number}"), |node, links| {
+        let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
+        Answer::ok(&view(node, version.ok_or_else(not_found)?, reasoned, links))
+    })
 }
 
 /// `GET /versions`: versions of all nodes, newest first; of all statuses, unless `statuses` says otherwise.
@@ -83,36 +75,38 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
     let nodes = (!named.is_empty()).then_some(nodes);
     query.finish()?;
 
-    let models = call.services().models.read();
-    let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
+    let (page, links) = {
+        let models = call.services().models.read();
+        let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
+        (page, models.nodes.links().clone())
+    };
+    let versions = page.entries.iter().filter_map(Held::look);
     Answer::ok(&VersionPage {
         page: request.page,
         limit: request.limit,
         total: page.total,
         total_pages: page.total_pages(),
-        versions: page
-            .entries
-            .into_iter()
-            .map(|(node, version)| view(node, version, reasoned, &models))
-            .collect(),
+        versions: versions.map(|(node, version)| view(node, version, reasoned, &links)).collect(),
     })
 }
 
-/// What the node id of a path leads to.
-enum Asked<'m> {
-    Node(&'m NodeProfile),
-    /// It was written in another case than the node's own.
-    Elsewhere(Answer),
-}
-
-/// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
-fn asked<'m>(call: &Admitted, models: &'m Models, rest: &str) -> Result<Asked<'m>, Problem> {
+/// Answers with the node of the path, after the read models were let go; or with the way to the same path (which ends in
+/// `rest`) when the node's own case is another.
+fn look_up(
+    call: &Admitted,
+    rest: &str,
+    answer: impl FnOnce(&NodeProfile, &Links) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
     let not_found = || Problem::not_found("node");
     let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
-    let node = models.nodes.get(&asked.key()).ok_or_else(not_found)?;
+    let (entry, links) = {
+        let models = call.services().models.read();
+        (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
+    };
+    let node = entry.profile().ok_or_else(not_found)?;
     if node.id == asked {
-        return Ok(Asked::Node(node));
+        return answer(node, &links);
     }
     let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-    Answer::found_at(call.url(&format!("/nodes/{}{rest}{query}", node.id))).map(Asked::Elsewhere)
+    Answer::found_at(call.url(&format!("/nodes/{}{rest}{query}", node.id)))
 }

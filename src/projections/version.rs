@@ -2,19 +2,34 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::node::Nodes;
+use super::node::entry::Entry;
 use super::page::{Page, PageRequest};
 use crate::domain::ids::{NodeId, NodeKey, VersionId};
 use crate::domain::node::{NodeEvent, NodeProfile};
 use crate::domain::value::Timestamp;
-use crate::domain::version::{NodeVersion, VersionStatus};
+use crate::domain::version::{NodeVersion, VersionRef, VersionStatus};
 
 /// Where a version stands among all: later ones are greater, and of those made at once the one with the lower id.
 type Rank = (Timestamp, Reverse<VersionId>);
 
-/// A version with its node.
-pub type Found<'m> = (&'m NodeProfile, &'m NodeVersion);
+/// A version to be read after the read models were let go.
+#[derive(Debug, Clone)]
+pub struct Held {
+    node: Arc<Entry>,
+    id: VersionId,
+}
+
+impl Held {
+    /// The node and the version; `None` when the node was deleted.
+    #[must_use]
+    pub fn look(&self) -> Option<(&NodeProfile, &NodeVersion)> {
+        let node = self.node.profile()?;
+        Some((node, node.version(&VersionRef::Id(self.id))?))
+    }
+}
 
 /// Which versions are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,18 +113,23 @@ impl Versions {
 
     /// One page of the versions that `query` asks for, newest first.
     #[must_use]
-    pub fn page<'m>(&self, nodes: &'m Nodes, query: &VersionQuery) -> Page<Found<'m>> {
+    pub fn page(&self, nodes: &Nodes, query: &VersionQuery) -> Page<Held> {
         if let Some(keys) = &query.nodes {
             return of_nodes(nodes, keys, query);
         }
         let statuses: BTreeSet<VersionStatus> = query.statuses.iter().copied().collect();
         let orders: Vec<&Order> = statuses.iter().filter_map(|status| self.by_status.get(status)).collect();
-        let Page { entries, total, request } = match (statuses.len(), orders.as_slice()) {
+        let page = match (statuses.len(), orders.as_slice()) {
             (0, _) => query.page.cut(self.all.newest_first()),
             (_, [order]) => query.page.cut(order.newest_first()),
             (_, orders) => merged(orders, query.page),
         };
-        Page { entries: entries.into_iter().filter_map(|(_, Reverse(id))| nodes.by_version(id)).collect(), total, request }
+        let hold = |Reverse(id)| {
+            let (node, _) = nodes.by_version(id)?;
+            Some(Held { node: nodes.entry(&node.id.key())?, id })
+        };
+        let entries = page.entries.into_iter().filter_map(|(_, id)| hold(id)).collect();
+        Page { entries, total: page.total, request: page.request }
     }
 }
 
@@ -126,12 +146,15 @@ fn merged(orders: &[&Order], request: PageRequest) -> Page<Rank> {
     Page { entries: request.part(newest_first), total: total as u64, request }
 }
 
-fn of_nodes<'m>(nodes: &'m Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Found<'m>> {
+fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held> {
     let keys: BTreeSet<&NodeKey> = keys.iter().collect();
-    let nodes = keys.into_iter().filter_map(|key| nodes.get(key));
-    let versions = nodes.flat_map(|node| node.versions.iter().map(move |version| (node, version)));
-    let wanted = |(_, version): &Found<'_>| query.statuses.is_empty() || query.statuses.contains(&version.status);
-    let mut found: Vec<Found<'m>> = versions.filter(wanted).collect();
-    found.sort_by_key(|(_, version)| Reverse((version.created_at, Reverse(version.id))));
-    query.page.cut(found.into_iter())
+    let mut found = Vec::new();
+    for entry in keys.into_iter().filter_map(|key| nodes.entry(key)) {
+        let versions = entry.profile().map_or(&[][..], |node| &node.versions);
+        let wanted = |version: &&NodeVersion| query.statuses.is_empty() || query.statuses.contains(&version.status);
+        let ranks = versions.iter().filter(wanted).map(|version| (version.created_at, Reverse(version.id)));
+        found.extend(ranks.map(|rank| (rank, entry.clone())));
+    }
+    found.sort_by_key(|(rank, _)| Reverse(*rank));
+    query.page.cut(found.into_iter()).map(|((_, Reverse(id)), node)| Held { node, id })
 }
