@@ -158,10 +158,11 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
         return Ok(());
     }
     if let Some(reason) = caller.ban() {
-        return Err(Problem::banned("whoever these credentials speak for", Some(reason)));
+        let who = if caller.user().is_some() { "account" } else { "token" };
+        return Err(Problem::banned(who, Some(reason)));
     }
     match publisher.and_then(|publisher| publisher.ban.as_ref()) {
-        Some(reason) if standing != Standing::Admin => Err(Problem::banned("the publisher", Some(reason))),
+        Some(reason) if standing != Standing::Admin => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
 }

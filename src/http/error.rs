@@ -128,7 +128,7 @@ impl Problem {
     #[must_use]
     pub fn banned(what: &str, reason: Option<&Reason>) -> Self {
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        Self::new(Code::Banned, format!("{what} is banned, an administrator must unban it first{reason}"))
+        Self::new(Code::Banned, format!("this {what} is banned, an administrator must unban it first{reason}"))
     }
 
     /// Nobody, or nobody known, is asking.
@@ -304,7 +304,7 @@ impl From<NodeRejection> for Problem {
             NodeRejection::VersionExists { number } => {
                 Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
             }
-            NodeRejection::Banned { reason } => Self::banned("this node", reason.as_ref()),
+            NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
             NodeRejection::ArchiveExists => {
                 Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
             }
