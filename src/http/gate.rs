@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
+use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::frame::decode_segment;
 use super::query::Query;
@@ -107,9 +108,9 @@ impl Route {
         payload: Payload,
         shared: &Data<Shared>,
     ) -> Result<(Identity, Incoming), Problem> {
-        let Services { admin, models, .. } = &shared.services;
+        let services = &shared.services;
         if let Some(secret) = authorize::bearer(request.headers())? {
-            return Ok((authorize::identify(secret, admin, models)?, Incoming::Waiting(payload)));
+            return Ok((authorize::identify(secret, services)?, Incoming::Waiting(payload)));
         }
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
@@ -117,7 +118,7 @@ impl Route {
         let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify_publisher_token(secret.trim(), models)?,
+            Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,
             None => Identity::Anonymous,
         };
         Ok((identity, Incoming::Parsed(json)))
@@ -157,6 +158,18 @@ impl<const ACTION: u8> Call<ACTION> {
         let Admitted { request, shared, body, limit, .. } = &mut self.0;
         match std::mem::replace(body, Incoming::Taken) {
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
+            Incoming::Parsed(_) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as it comes.
+    ///
+    /// # Errors
+    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
+        let Admitted { request, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
             Incoming::Parsed(_) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
         }
     }

@@ -206,6 +206,10 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Resu
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => disk_problem(&error),
-        Refusal::Bad(flaws) => Problem::listing(Code::InvalidArchive, flaws.told().to_vec(), flaws.count()),
+        Refusal::Bad(flaws) => {
+            let told = flaws.told().to_vec();
+            let more = flaws.count() - told.len();
+            Problem::listing(Code::InvalidArchive, told, more)
+        }
     })
 }

@@ -9,6 +9,7 @@ use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::{new_node_id, read_draft, read_node_fields, read_ruling, read_version_revision};
 use super::node_change::same_id;
+use super::upload::signed_url;
 use super::version_list::view;
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::{NodeCommand, NodeFields};
@@ -18,6 +19,8 @@ use crate::projections::node::view::VersionView;
 
 #[derive(Serialize)]
 struct Published<'m> {
+    #[serde(rename = "signedUrl")]
+    signed_url: String,
     node_version: &'m VersionView<'m>,
 }
 
@@ -26,11 +29,13 @@ struct Published<'m> {
 pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let (id, fields, version) = read_publication(&call, &body)?;
-    let reference = VersionRef::Id(version.id);
+    let (reference, signed_url) = (VersionRef::Id(version.id), signed_url(&call, version.id)?);
     let publisher = call.publisher()?.id.clone();
     let command = NodeCommand::Publish { id: id.clone(), publisher, fields, version };
     call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id.key(), &reference, false, |node_version| Answer::created(&Published { node_version }))
+    with_view(&call, &id.key(), &reference, false, |node_version| {
+        Answer::created(&Published { signed_url, node_version })
+    })
 }
 
 fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields, VersionDraft), Problem> {
