@@ -4,6 +4,8 @@
 
 mod actors;
 mod admin;
+mod archive;
+mod archive_check;
 mod ban;
 mod bulk;
 mod crash;
@@ -12,6 +14,7 @@ mod errors;
 mod golden;
 mod habits;
 mod health;
+mod install;
 mod journal;
 mod log_contract;
 mod media;
