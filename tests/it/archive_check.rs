@@ -189,8 +189,13 @@ fn entries_that_share_bytes_or_are_hidden() {
     let mut bytes = [&both[..entries], &one[directory], &one[one.len() - 22..]].concat();
     let at = bytes.len() - 6;
     bytes[at..at + 4].copy_from_slice(&u32::try_from(entries).unwrap().to_le_bytes());
-    let told = flaw(&bytes);
-    assert!(told.starts_with("the entries and the directory of the archive differ: "), "{told}");
+    assert_eq!(flaw(&bytes), "the archive holds bytes that belong to no entry");
+
+    // The directory names the same bytes twice.
+    let mut bytes = zip(&[first.clone(), Entry { name: b"b".to_vec(), ..first }]);
+    let at = bytes.len() - 22 - 1 - 4;
+    bytes[at..at + 4].copy_from_slice(&[0; 4]);
+    assert_eq!(flaw(&bytes), "entries of the archive overlap");
 }
 
 #[test]
