@@ -38,4 +38,5 @@ mod translation;
 mod upscaler;
 mod user;
 mod version;
+mod version_body;
 mod version_list;

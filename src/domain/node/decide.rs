@@ -1,10 +1,10 @@
 //! What each command makes happen to a node. Sets of fields are split so that every event fits into the log (ADR 5).
 
+use super::in_turn::in_turn;
 use super::{
     LANGUAGES_MAX, Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars,
     Translations,
 };
-use crate::domain::decider::Decider;
 use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
 use crate::domain::value::{Reason, Timestamp, Transition};
 use crate::domain::version::{
@@ -29,17 +29,6 @@ pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
         NodeCommand::InTurn(commands) => in_turn(Node::Unclaimed, commands, now),
         _ => Err(NodeRejection::NotFound),
     }
-}
-
-/// Decides each command on what those before it made.
-fn in_turn(mut node: Node, commands: Vec<NodeCommand>, now: Timestamp) -> Events {
-    let mut all = Vec::new();
-    for command in commands {
-        let events = Node::decide(&node, command, now)?;
-        events.iter().for_each(|event| Node::evolve(&mut node, event, now));
-        all.extend(events);
-    }
-    Ok(all)
 }
 
 fn creation(id: NodeId, publisher: PublisherId, mut fields: NodeFields, facts: NodeFacts) -> Events {
@@ -99,6 +88,7 @@ impl NodeProfile {
     pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> Events {
         match command {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
+            NodeCommand::InTurn(commands) => in_turn(Node::Present(Box::new(self.clone())), commands, now),
             _ if self.status == NodeStatus::Deleted => Err(NodeRejection::NotFound),
             NodeCommand::Revise { publisher, change, facts } => {
                 self.check_owner(Some(&publisher))?;
@@ -134,7 +124,6 @@ impl NodeProfile {
             NodeCommand::CountDownloads { count } => {
                 Ok((count > 0).then_some(NodeEvent::DownloadsCounted { count }).into_iter().collect())
             }
-            NodeCommand::InTurn(commands) => in_turn(Node::Present(Box::new(self.clone())), commands, now),
         }
     }
 
