@@ -141,28 +141,32 @@ fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
     models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
 }
 
-/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned: the table of the
-/// policy, and then the bans, which leave reading as it is. A banned publisher is changed by administrators alone.
+/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned.
 ///
 /// # Errors
 /// 401, when nobody is asking and somebody must; else 403.
 pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
-    let standing = caller.standing(publisher);
-    if !action.allows(standing) {
-        return Err(match caller {
-            Identity::Anonymous => no_credentials(),
-            _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
-        });
-    }
-    if !action.writes() {
+    if action.allows(caller.standing(publisher)) {
         return Ok(());
     }
+    Err(match caller {
+        Identity::Anonymous => no_credentials(),
+        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
+    })
+}
+
+/// Whether a caller may change anything: not when it is banned, and not what belongs to a banned publisher, unless it is an
+/// administrator.
+///
+/// # Errors
+/// 403 with the reason of the ban.
+pub fn refuse_banned(caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
     if let Some(reason) = caller.ban() {
         let who = if caller.user().is_some() { "account" } else { "token" };
         return Err(Problem::banned(who, Some(reason)));
     }
     match publisher.and_then(|publisher| publisher.ban.as_ref()) {
-        Some(reason) if standing != Standing::Admin => Err(Problem::banned("publisher", Some(reason))),
+        Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
 }
