@@ -108,7 +108,8 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
 
 #[test]
 fn every_route_has_a_case_and_every_case_a_route() {
-    let served: BTreeSet<_> = rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
+    let served: BTreeSet<_> =
+        rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
     let cases = cases();
     let tried: BTreeSet<_> = cases.iter().map(|it| format!("{} {}: {:?}", it.method, it.path, it.action)).collect();
     let without_case: Vec<_> = served.difference(&tried).collect();
