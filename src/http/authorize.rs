@@ -141,26 +141,16 @@ fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
     models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
 }
 
-/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned.
+/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned, bans included: who
+/// is banned changes nothing, and a banned publisher is changed by administrators alone.
 ///
 /// # Errors
-/// 401, when nobody is asking and somebody must; else 403.
+/// 401, when nobody is asking and somebody must; else 403, with the reason if it is a ban.
 pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
-    if action.allows(caller.standing(publisher)) {
+    permit_reading(action, caller, publisher)?;
+    if !action.writes() {
         return Ok(());
     }
-    Err(match caller {
-        Identity::Anonymous => no_credentials(),
-        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
-    })
-}
-
-/// Whether a caller may change anything: not when it is banned, and not what belongs to a banned publisher, unless it is an
-/// administrator.
-///
-/// # Errors
-/// 403 with the reason of the ban.
-pub fn refuse_banned(caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
     if let Some(reason) = caller.ban() {
         let who = if caller.user().is_some() { "account" } else { "token" };
         return Err(Problem::banned(who, Some(reason)));
@@ -169,6 +159,20 @@ pub fn refuse_banned(caller: &Identity, publisher: Option<&PublisherProfile>) ->
         Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
+}
+
+/// The same without the bans: what the action opens to a request that only reads.
+///
+/// # Errors
+/// 401, when nobody is asking and somebody must; else 403.
+pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    if action.allows(caller.standing(publisher)) {
+        return Ok(());
+    }
+    Err(match caller {
+        Identity::Anonymous => no_credentials(),
+        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
+    })
 }
 
 /// Nobody is asking, and somebody must.

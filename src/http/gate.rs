@@ -135,16 +135,10 @@ impl Route {
         }
         let models = services.models.read();
         let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
-        authorize::permit(self.action, identity, publisher)?;
-        if self.writes() {
-            authorize::refuse_banned(identity, publisher)?;
-        }
+        // What only owners and administrators may read is still only read.
+        let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
+        permit(self.action, identity, publisher)?;
         Ok(publisher.cloned())
-    }
-
-    /// Whether it changes something; what only owners and administrators may read is still only read.
-    fn writes(&self) -> bool {
-        self.method != Method::GET && self.action.writes()
     }
 }
 
@@ -214,9 +208,7 @@ impl Admitted {
     /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
     #[must_use]
     pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
-        let publisher = Some(publisher);
-        let permitted = authorize::permit(action, &self.identity, publisher);
-        permitted.and_then(|()| authorize::refuse_banned(&self.identity, publisher)).is_ok()
+        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
     }
 
     /// The publisher that the request is about.
