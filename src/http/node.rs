@@ -31,51 +31,6 @@ pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// Nodes of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// The seed's `Node`. What nothing measures yet (stars, rating, ranking) is absent.
-#[derive(Debug, Serialize)]
-pub struct NodeView<'m> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    author: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    banner_url: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    category: Option<&'m str>,
-    created_at: String,
-    description: &'m str,
-    downloads: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    icon: Option<&'m str>,
-    id: &'m str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_version: Option<VersionView<'m>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    license: Option<&'m str>,
-    name: &'m str,
-    preempted_host_node_names: Vec<&'m str>,
-    publisher: OwnerView<'m>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repository: Option<&'m str>,
-    status: &'static str,
-    supported_accelerators: Vec<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supported_host_frontend_version: Option<&'m str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supported_host_version: Option<&'m str>,
-    supported_os: Vec<&'m str>,
-    tags: Vec<&'m str>,
-    /// Nothing sets any yet.
-    tags_admin: [&'m str; 0],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    translations: Option<BTreeMap<&'m str, BTreeMap<&'m str, &'m str>>>,
-}
-
-/// The publisher as a node shows it.
-#[derive(Debug, Serialize)]
-struct OwnerView<'m> {
-    id: &'m str,
-    name: &'m str,
-}
-
 /// The seed's `NodePage`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,49 +40,6 @@ struct NodePage<'m> {
     page: u64,
     total: u64,
     total_pages: u64,
-}
-
-impl<'m> NodeView<'m> {
-    /// A node as everybody sees it.
-    #[must_use]
-    pub fn new(node: &'m NodeProfile, models: &'m Models) -> Self {
-        let (fields, publisher) = (&node.fields, node.publisher.as_str());
-        Self {
-            author: fields.author.as_ref().map(Text::as_str),
-            banner_url: shown(fields.banner_url.as_ref()),
-            category: fields.category.as_ref().map(Text::as_str),
-            created_at: node.created_at.to_string(),
-            description: fields.description.as_ref().map_or("", Text::as_str),
-            downloads: node.downloads,
-            icon: shown(fields.icon.as_ref()),
-            id: node.id.as_str(),
-            latest_version: latest(&node.versions).map(|version| VersionView::new(&node.id, version)),
-            license: fields.license.as_ref().map(Text::as_str),
-            name: node.display_name(),
-            preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),
-            publisher: OwnerView {
-                id: publisher,
-                name: models.publishers.get(&node.publisher).map_or(publisher, display_name),
-            },
-            repository: shown(fields.repository.as_ref()),
-            status: node.status.as_str(),
-            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
-            supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
-            supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: entries(fields.supported_os.as_ref()),
-            tags: entries(fields.tags.as_ref()),
-            tags_admin: [],
-            translations: fields.translations.as_ref().map(texts),
-        }
-    }
-}
-
-fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
-    let languages = translations.iter().map(|(language, texts)| {
-        let texts = texts.iter().map(|(field, text)| (field.as_str(), text.as_str())).collect();
-        (language.as_str(), texts)
-    });
-    languages.collect()
 }
 
 /// `GET /nodes`: a page of all nodes. `latest` is accepted; the read model is always the latest.
@@ -216,73 +128,6 @@ fn links(url: &str, PageRequest { page, limit }: PageRequest, pages: u64) -> Str
     links.join(", ")
 }
 
-/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version when the body has one.
-pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
-    let body = call.json().await?;
-    let (id, fields, first_version) = read_node(&body, &call.services().surroundings)?;
-    let publisher = call.publisher()?.id.clone();
-    let command = NodeCommand::Create { id: id.clone(), publisher, fields, facts: NodeFacts::default(), first_version };
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    created(&call, &id)
-}
-
-fn created(call: &Admitted, id: &NodeId) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let node = models.nodes.get(&id.key()).ok_or_else(|| Problem::not_found("node"))?;
-    Answer::created(&NodeView::new(node, &models))?.with(LOCATION, call.url(&format!("/nodes/{}", node.id)))
-}
-
-fn read_node(body: &Value, surroundings: &Surroundings) -> Result<(NodeId, NodeFields, Option<VersionDraft>), Problem> {
-    fields::read(body, |fields| {
-        let given = fields.text("id", NodeId::parse);
-        let descriptive = read_fields(fields);
-        let derived = || descriptive.name.as_ref().map(|name| NodeId::derive(name.as_str()));
-        let id = match (given, fields.value("id")) {
-            (Some(id), _) => Some(id),
-            (None, Some(_)) => None,
-            (None, None) => match derived() {
-                Some(derived) => derived.map_err(|reason| fields.fault("id", reason)).ok(),
-                None => fields.required("id", None),
-            },
-        };
-        let versioned = |version: &Fields<'_, '_>| version.value("version").is_some();
-        let first_version = fields.object("latest_version", |version| {
-            if versioned(version) { read_draft(version, surroundings).map(Some) } else { Some(None) }
-        });
-        Some((id?, descriptive, first_version.flatten()))
-    })
-}
-
-/// Reads the descriptive fields of a node that are present.
-pub fn read_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
-    NodeFields {
-        author: fields.text("author", Name::parse),
-        banner_url: fields.text("banner_url", Link::parse),
-        category: fields.text("category", Label::parse),
-        description: fields.text("description", NodeDescription::parse),
-        icon: fields.text("icon", Link::parse),
-        license: fields.text("license", Label::parse),
-        name: fields.text("name", Name::parse),
-        preempted_host_node_names: fields.labels("preempted_host_node_names"),
-        repository: fields.text("repository", Link::parse),
-        supported_accelerators: fields.labels("supported_accelerators"),
-        supported_host_frontend_version: fields.text("supported_host_frontend_version", Label::parse),
-        supported_host_version: fields.text("supported_host_version", Label::parse),
-        supported_os: fields.labels("supported_os"),
-        tags: fields.labels("tags"),
-        translations: fields.object("translations", |languages| Some(read_translations(languages))),
-    }
-}
-
-fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
-    languages.named(LANGUAGES_MAX, Text::parse, |languages, language| {
-        languages.object(language, |texts| {
-            let read = |texts: &mut Fields<'_, '_>, name: &str| texts.text(name, Text::parse);
-            Some(texts.named(TEXTS_MAX, Text::parse, read))
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,32 +160,5 @@ mod tests {
         assert_eq!(rels(2, 3), ["1>; rel=\"first\"", "1>; rel=\"prev\"", "3>; rel=\"next\"", "3>; rel=\"last\""]);
         assert_eq!(rels(9, 3), ["1>; rel=\"first\"", "3>; rel=\"prev\"", "3>; rel=\"last\""]);
         assert_eq!(rels(1, 0), ["1>; rel=\"first\"", "1>; rel=\"last\""]);
-    }
-
-    #[test]
-    fn the_id_comes_from_the_name_when_it_is_absent() {
-        let id = |body| read_node(&body, &Surroundings::real()).map(|(id, ..)| id.to_string());
-        assert_eq!(id(json!({"name": "Face Tools"})).unwrap(), "face-tools");
-        assert_eq!(id(json!({"id": "Ab", "name": "Face Tools"})).unwrap(), "Ab");
-        for bad in [json!({}), json!({"name": "日本"}), json!({"id": "-", "name": "a"}), json!({"id": 1, "name": "a"})]
-        {
-            assert!(id(bad).unwrap_err().to_string().starts_with("/id "));
-        }
-    }
-
-    #[test]
-    fn a_first_version_needs_a_number_to_be_one() {
-        let version = |body| read_node(&body, &Surroundings::real()).map(|(.., version)| version.is_some()).ok();
-        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1.0.0"}})), Some(true));
-        assert_eq!(version(json!({"id": "a", "latest_version": {"changelog": "x"}})), Some(false));
-        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1"}})), None);
-        assert_eq!(version(json!({"id": "a"})), Some(false));
-    }
-
-    #[test]
-    fn translations_are_read_to_the_last_text() {
-        let body = json!({"id": "a", "translations": {"de": {"name": "Gesicht"}, "fr": {"name": 1}, "it": []}});
-        let problem = read_node(&body, &Surroundings::real()).unwrap_err();
-        assert_eq!(problem.to_string(), "/translations/fr/name must be a string; /translations/it must be an object");
     }
 }

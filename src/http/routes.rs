@@ -13,7 +13,10 @@ use actix_web::{HttpRequest, Resource};
 use super::body::BodyLimit::{Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
-use super::{admin, bulk, health, media, member, node, publisher, token, upscaler, user, version};
+use super::{
+    admin, bulk, health, media, member, moderation, node, node_change, publisher, review, token, translation, upscaler,
+    user, version, version_list,
+};
 use crate::domain::policy::Action;
 
 /// The table.
@@ -54,12 +57,23 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
         Route::new(delete(), "/publishers/{publisher_id}/tokens/{token_id}", NoBody, token::revoke),
         Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
-        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node::create),
+        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_change::create),
+        Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}", Json, node_change::update),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}", NoBody, node_change::delete),
+        Route::new(get(), "/publishers/{publisher_id}/nodes/{node_id}/permissions", NoBody, node_change::permissions),
         Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", NoBody, version::delete),
 
         Route::new(get(), "/nodes", NoBody, node::list),
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
+        Route::new(get(), "/nodes/{node_id}/versions", NoBody, version_list::of_node),
+        Route::new(get(), "/nodes/{node_id}/versions/{version}", NoBody, version_list::show),
+        Route::new(get(), "/versions", NoBody, version_list::all),
+        Route::new(post(), "/nodes/{node_id}/reviews", Json, review::give),
+        Route::new(post(), "/nodes/{node_id}/translations", Json, translation::merge),
+        Route::new(put(), "/admin/nodes/{node_id}", Json, moderation::node),
+        Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),

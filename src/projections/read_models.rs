@@ -14,6 +14,7 @@ use super::publisher::Publishers;
 use super::task::Tasks;
 use super::token::Tokens;
 use super::user::Users;
+use super::version::Versions;
 use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
@@ -41,6 +42,7 @@ pub struct Models {
     pub publishers: Publishers,
     pub tokens: Tokens,
     pub nodes: Nodes,
+    pub versions: Versions,
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     /// The last event that was folded.
@@ -63,7 +65,10 @@ impl Models {
                     self.tokens.apply(token, event, at);
                 }
             }
-            Event::Node(event) => self.nodes.apply(name, event, at),
+            Event::Node(event) => {
+                self.versions.apply(name, event, at, &self.nodes);
+                self.nodes.apply(name, event, at);
+            }
             Event::Delivery(event) => self.deliveries.apply(event),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {

@@ -1,11 +1,12 @@
 //! What each command makes happen to a node. Sets of fields are split so that every event fits into the log (ADR 5).
 
 use super::{
-    LANGUAGES_MAX, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars,
+    LANGUAGES_MAX, Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars,
     Translations,
 };
+use crate::domain::decider::Decider;
 use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
-use crate::domain::value::{Reason, Transition};
+use crate::domain::value::{Reason, Timestamp, Transition};
 use crate::domain::version::{
     Archive, NodeVersion, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus,
 };
@@ -13,7 +14,7 @@ use crate::domain::version::{
 type Events = Result<Vec<NodeEvent>, NodeRejection>;
 
 /// Decides while the id is free.
-pub(super) fn on_nothing(command: NodeCommand) -> Events {
+pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
     match command {
         NodeCommand::Create { id, publisher, fields, facts, first_version } => {
             let mut events = creation(id, publisher, fields, facts)?;
@@ -25,8 +26,20 @@ pub(super) fn on_nothing(command: NodeCommand) -> Events {
             events.extend(registration(version, published));
             Ok(events)
         }
+        NodeCommand::InTurn(commands) => in_turn(Node::Unclaimed, commands, now),
         _ => Err(NodeRejection::NotFound),
     }
+}
+
+/// Decides each command on what those before it made.
+fn in_turn(mut node: Node, commands: Vec<NodeCommand>, now: Timestamp) -> Events {
+    let mut all = Vec::new();
+    for command in commands {
+        let events = Node::decide(&node, command, now)?;
+        events.iter().for_each(|event| Node::evolve(&mut node, event, now));
+        all.extend(events);
+    }
+    Ok(all)
 }
 
 fn creation(id: NodeId, publisher: PublisherId, mut fields: NodeFields, facts: NodeFacts) -> Events {
@@ -83,7 +96,7 @@ fn given(reason: Reason) -> Option<Reason> {
 
 impl NodeProfile {
     /// Decides while the node exists, and after.
-    pub(super) fn decide(&self, command: NodeCommand) -> Events {
+    pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> Events {
         match command {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
             _ if self.status == NodeStatus::Deleted => Err(NodeRejection::NotFound),
@@ -121,6 +134,7 @@ impl NodeProfile {
             NodeCommand::CountDownloads { count } => {
                 Ok((count > 0).then_some(NodeEvent::DownloadsCounted { count }).into_iter().collect())
             }
+            NodeCommand::InTurn(commands) => in_turn(Node::Present(Box::new(self.clone())), commands, now),
         }
     }
 
