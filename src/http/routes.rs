@@ -13,7 +13,7 @@ use actix_web::{HttpRequest, Resource};
 use super::body::BodyLimit::{Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
-use super::{admin, bulk, health, media, node, publisher, token, upscaler, user, version};
+use super::{admin, bulk, health, media, node, node_create, publisher, token, upscaler, user, version};
 use crate::domain::policy::Action;
 
 /// The table.
@@ -36,11 +36,12 @@ fn table() -> Vec<Route> {
         Route::new(put(), "/publishers/{publisher_id}", Json, publisher::update),
         Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
         Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
-        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node::create),
+        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_create::create),
         Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
 
         Route::new(get(), "/nodes", NoBody, node::list),
+        Route::new(get(), "/nodes/search", NoBody, node::search),
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
 

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
-use super::node::read_fields as read_node_fields;
+use super::node_create::read_fields as read_node_fields;
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::node::{NodeCommand, NodeFields};
