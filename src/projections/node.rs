@@ -213,13 +213,6 @@ impl Nodes {
         self.at(*self.by_key.get(key.as_str())?).fragment(&self.links).cloned()
     }
 
-    /// How many nodes a publisher has.
-    #[must_use]
-    pub fn count_of_publisher(&self, publisher: &PublisherId) -> usize {
-        let keys = self.by_publisher.get(publisher).into_iter().flatten();
-        keys.filter(|key| self.by_key.get(*key).and_then(active).is_some()).count()
-    }
-
     /// One page of a publisher's nodes, by id.
     #[must_use]
     pub fn of_publisher(&self, publisher: &PublisherId, page: PageRequest, include_banned: bool) -> Page<Arc<Entry>> {
