@@ -11,6 +11,7 @@ mod errors;
 mod golden;
 mod health;
 mod journal;
+mod large;
 mod log_contract;
 mod media;
 mod node;
