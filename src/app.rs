@@ -29,6 +29,7 @@ use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
+use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
 mod reactors;
@@ -127,7 +128,8 @@ impl App {
         let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
-        let (log, models, reports) = open_log(&data, &settings, &surroundings)?;
+        let links = Links { public_url: public_url.clone() };
+        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
@@ -294,8 +296,9 @@ fn open_log(
     data: &DataDir,
     settings: &Settings,
     surroundings: &Surroundings,
+    links: Links,
 ) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::default();
+    let mut models = Models::new(links);
     let fold = |commit: &Commit| {
         for event in commit.iter() {
             models.apply(event);

@@ -13,6 +13,7 @@ use super::version::{
 
 mod decide;
 mod evolve;
+mod in_turn;
 mod rating;
 
 pub use rating::{Rating, Stars};

@@ -1,7 +1,6 @@
 //! What administrators do: users and their tokens, and bans.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::answer::Answer;
 use super::error::{Code, Problem};
@@ -126,7 +125,7 @@ pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<An
 /// `POST /admin/users/{user_id}/ban`.
 pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     spare(&call, user, "be banned")?;
     call.services().dispatch.user(user, UserCommand::Ban { reason }, call.why()).await?;
     Ok(Answer::no_content())
@@ -135,14 +134,14 @@ pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<An
 /// `POST /admin/users/{user_id}/unban`.
 pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     call.services().dispatch.user(user, UserCommand::Unban { reason }, call.why()).await?;
     Ok(Answer::no_content())
 }
 
 /// `POST /admin/publishers/{publisher_id}/ban`.
 pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     let publisher = &call.publisher()?.id;
     call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.why()).await?;
     Ok(Answer::no_content())
@@ -150,7 +149,7 @@ pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Resu
 
 /// `POST /admin/publishers/{publisher_id}/unban`.
 pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     let publisher = &call.publisher()?.id;
     call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.why()).await?;
     Ok(Answer::no_content())
@@ -159,7 +158,7 @@ pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Re
 /// `POST /admin/nodes/{node_id}/ban`.
 pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.why()).await?;
     Ok(Answer::no_content())
 }
@@ -167,14 +166,15 @@ pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<An
 /// `POST /admin/nodes/{node_id}/unban`.
 pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
-    let reason = read_reason(&call.json().await?)?;
+    let reason = read_reason(&mut call).await?;
     call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.why()).await?;
     Ok(Answer::no_content())
 }
 
 /// Why somebody or something is banned, or is not any more (contract 4: each with a reason).
-fn read_reason(body: &Value) -> Result<Reason, Problem> {
-    fields::read(body, |fields| {
+async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Reason, Problem> {
+    let body = call.json().await?;
+    fields::read(&body, |fields| {
         fields.required_text("reason", |text| {
             if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Reason::parse(text) }
         })

@@ -150,19 +150,13 @@ fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
     models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
 }
 
-/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned: the table of the
-/// policy, and then the bans, which leave reading as it is. A banned publisher is changed by administrators alone.
+/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned, bans included: who
+/// is banned changes nothing, and a banned publisher is changed by administrators alone.
 ///
 /// # Errors
-/// 401, when nobody is asking and somebody must; else 403.
+/// 401, when nobody is asking and somebody must; else 403, with the reason if it is a ban.
 pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
-    let standing = caller.standing(publisher);
-    if !action.allows(standing) {
-        return Err(match caller {
-            Identity::Anonymous => no_credentials(),
-            _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
-        });
-    }
+    permit_reading(action, caller, publisher)?;
     if !action.writes() {
         return Ok(());
     }
@@ -171,9 +165,23 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
         return Err(Problem::banned(who, Some(reason)));
     }
     match publisher.and_then(|publisher| publisher.ban.as_ref()) {
-        Some(reason) if standing != Standing::Admin => Err(Problem::banned("publisher", Some(reason))),
+        Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
+}
+
+/// The same without the bans: what the action opens to a request that only reads.
+///
+/// # Errors
+/// 401, when nobody is asking and somebody must; else 403.
+pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    if action.allows(caller.standing(publisher)) {
+        return Ok(());
+    }
+    Err(match caller {
+        Identity::Anonymous => no_credentials(),
+        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
+    })
 }
 
 /// Nobody is asking, and somebody must.

@@ -124,7 +124,7 @@ impl Route {
         Ok((identity, Incoming::Parsed(json)))
     }
 
-    /// Whether the caller may: 401 before 404 before 403.
+    /// Whether the caller may: 401 before 404 before 403, and what nobody of this standing may do before bans.
     fn admit(
         &self,
         request: &HttpRequest,
@@ -136,7 +136,9 @@ impl Route {
         }
         let models = services.models.read();
         let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
-        authorize::permit(self.action, identity, publisher)?;
+        // What only owners and administrators may read is still only read.
+        let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
+        permit(self.action, identity, publisher)?;
         Ok(publisher.cloned())
     }
 }
@@ -216,7 +218,7 @@ impl Admitted {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
     }
 
-    /// Whether the caller might do something else to a publisher: the answer to a question, not a permission.
+    /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
     #[must_use]
     pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
         authorize::permit(action, &self.identity, Some(publisher)).is_ok()

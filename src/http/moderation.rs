@@ -4,9 +4,10 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::fields;
 use super::gate::Call;
-use super::node_body::{read_node_facts, read_node_fields, read_node_status, read_ruling, read_version_fields};
-use super::node_change::{same_id, with_view};
+use super::node_body::{read_node_facts, read_node_fields, read_node_status, same_id};
+use super::node_change::with_view;
 use super::version;
+use super::version_body::{read_ruling, read_version_fields};
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::version::{SemVer, VersionRef};
@@ -16,7 +17,7 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer
     let body = call.json().await?;
     let node = call.known_node()?;
     let command = fields::read(&body, |fields| {
-        same_id(fields, &node);
+        same_id(fields, Some(&node));
         let (change, facts) = (read_node_fields(fields), read_node_facts(fields, true));
         Some(NodeCommand::Administer { change, facts, status: read_node_status(fields, true) })
     })?;

@@ -1,17 +1,18 @@
-//! What bodies say of nodes and versions: descriptive fields, which everybody may give, and facts, which only
-//! administrators may. From everybody else facts are not even looked at (contract 4: output-only fields).
+//! What bodies say of nodes: descriptive fields, which their publishers give, and facts, which only administrators do. From
+//! everybody else facts are not even looked at (contract 4: output-only fields).
 
 use serde_json::Value;
 
 use super::error::Problem;
 use super::fields::{self, Fields};
+use super::version_body::{NewVersion, Ruling, read_new_version, read_support};
 use crate::clock::Surroundings;
-use crate::domain::ids::{NodeId, PublisherId, VersionId};
+use crate::domain::ids::{NodeId, NodeKey, PublisherId};
 use crate::domain::node::{
     LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeStatus, Rating, TEXTS_MAX, Translations,
 };
-use crate::domain::value::{Invalid, Label, Labels, Link, Name, Reason, Text, Timestamp};
-use crate::domain::version::{Changelog, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus};
+use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
+use crate::domain::version::VersionStatus;
 
 /// A node to be created.
 #[derive(Debug)]
@@ -23,34 +24,13 @@ pub struct NewNode {
     pub first_version: Option<NewVersion>,
 }
 
-/// A version that is registered together with its node.
+/// A version to be published, and what its node says from then on.
 #[derive(Debug)]
-pub struct NewVersion {
-    pub draft: VersionDraft,
-    pub ruling: Ruling,
-}
-
-/// What administrators say of a version beside what its publisher says.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Ruling {
-    pub facts: VersionFacts,
-    pub status: Option<VersionStatus>,
-    pub reason: Option<Reason>,
-}
-
-impl Ruling {
-    /// Whether it says what becomes of the version.
-    #[must_use]
-    pub fn moderates(&self) -> bool {
-        self.status.is_some() || self.reason.is_some()
-    }
-
-    /// The command that carries it out.
-    #[must_use]
-    pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
-        let Self { facts, status, reason } = self;
-        NodeCommand::AdministerVersion { version, change, facts, status, reason }
-    }
+pub struct Publication {
+    pub id: NodeId,
+    pub fields: NodeFields,
+    pub facts: NodeFacts,
+    pub version: NewVersion,
 }
 
 impl NewNode {
@@ -60,20 +40,33 @@ impl NewNode {
         let Self { id, fields, facts, status, first_version } = self;
         let (version, ruling) = first_version.map(|new| (new.draft, new.ruling)).unzip();
         let ruling: Ruling = ruling.unwrap_or_default();
+        let ruled = version.as_ref().and_then(|version| ruling.clone().on_new(version.id));
         let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
-        let reference = version.as_ref().map(|version| VersionRef::Id(version.id));
         let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
         let waiting = waiting.map(|version| {
             let (id, publisher, fields) = (id.clone(), publisher.clone(), NodeFields::default());
             NodeCommand::Publish { id, publisher, fields, version }
         });
         let create = NodeCommand::Create { id, publisher, fields, facts, first_version };
-        let ruled = reference.filter(|_| ruling != Ruling::default());
-        let ruled = ruled.map(|version| ruling.into_command(version, VersionFields::default()));
-        let (change, facts) = (NodeFields::default(), NodeFacts::default());
-        let moderated = status.map(|status| NodeCommand::Administer { change, facts, status: Some(status) });
-        NodeCommand::InTurn([Some(create), waiting, ruled, moderated].into_iter().flatten().collect())
+        let moderated = status.map(|status| administer(NodeFacts::default(), Some(status)));
+        NodeCommand::in_turn(create, [waiting, ruled, moderated].into_iter().flatten())
     }
+}
+
+impl Publication {
+    /// What publishes the version, all at once. It waits for its archive unless an administrator says otherwise.
+    #[must_use]
+    pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
+        let Self { id, fields, facts, version: NewVersion { draft: version, ruling } } = self;
+        let ruled = ruling.on_new(version.id);
+        let administered = (facts != NodeFacts::default()).then(|| administer(facts, None));
+        let publish = NodeCommand::Publish { id, publisher, fields, version };
+        NodeCommand::in_turn(publish, [ruled, administered].into_iter().flatten())
+    }
+}
+
+fn administer(facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change: NodeFields::default(), facts, status }
 }
 
 /// Reads the id of a node that is to be created.
@@ -102,8 +95,7 @@ pub fn read_new_node(body: &Value, is_admin: bool, surroundings: &Surroundings) 
             if version.value("version").is_none() {
                 return Some(None);
             }
-            let (draft, ruling) = (read_draft(version, surroundings), read_ruling(version, is_admin));
-            Some(Some(NewVersion { draft: draft?, ruling }))
+            read_new_version(version, is_admin, surroundings).map(Some)
         });
         Some(NewNode { id: id?, fields: descriptive, facts, status, first_version: first_version.flatten() })
     })
@@ -113,23 +105,6 @@ fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId
     let Some(name) = name else { return fields.required("id", None) };
     let derived = NodeId::derive(name.as_str()).and_then(|id| new_node_id(id.as_str()));
     derived.map_err(|reason| fields.fault("id", reason)).ok()
-}
-
-/// What nodes and versions both say of where they run.
-struct Support {
-    accelerators: Option<Labels>,
-    host_frontend_version: Option<Label>,
-    host_version: Option<Label>,
-    os: Option<Labels>,
-}
-
-fn read_support(fields: &mut Fields<'_, '_>) -> Support {
-    Support {
-        accelerators: fields.labels("supported_accelerators"),
-        host_frontend_version: fields.text("supported_host_frontend_version", Label::parse),
-        host_version: fields.text("supported_host_version", Label::parse),
-        os: fields.labels("supported_os"),
-    }
 }
 
 /// Reads the descriptive fields of a node that are present.
@@ -202,49 +177,39 @@ fn count(number: i64) -> Result<u64, Invalid> {
     u64::try_from(number).map_err(|_| Invalid::new("must be a whole number from 0"))
 }
 
-/// Reads a version that is to be registered.
-pub fn read_draft(fields: &mut Fields<'_, '_>, surroundings: &Surroundings) -> Option<VersionDraft> {
-    let number = fields.required_text("version", SemVer::parse);
-    let said = read_version_fields(fields);
-    Some(VersionDraft { id: VersionId(surroundings.uuid()), number: number?, fields: said })
+/// Reads a version that is to be published, and what is said of its node with it. `in_path` is the node id in the path.
+///
+/// # Errors
+/// Every field that is wrong.
+pub fn read_publication(
+    body: &Value,
+    in_path: &str,
+    is_admin: bool,
+    surroundings: &Surroundings,
+) -> Result<Publication, Problem> {
+    let in_path = new_node_id(in_path);
+    fields::read(body, |fields| {
+        if let Err(reason) = &in_path {
+            fields.fault("node_id", format!("of the path {reason}"));
+        }
+        let node = fields.object("node", |node| {
+            same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
+            Some((read_node_fields(node), read_node_facts(node, is_admin)))
+        });
+        let version = fields.object("node_version", |version| read_new_version(version, is_admin, surroundings));
+        let version = fields.required("node_version", version);
+        let (fields, facts) = node.unwrap_or_default();
+        Some(Publication { id: in_path.ok()?, fields, facts, version: version? })
+    })
 }
 
-/// Reads everything that can be said of a version.
-pub fn read_version_fields(fields: &mut Fields<'_, '_>) -> VersionFields {
-    let support = read_support(fields);
-    VersionFields {
-        dependencies: fields.labels("dependencies"),
-        supported_accelerators: support.accelerators,
-        supported_host_frontend_version: support.host_frontend_version,
-        supported_host_version: support.host_version,
-        supported_os: support.os,
-        tags: fields.labels("tags"),
-        ..read_version_revision(fields)
-    }
-}
-
-/// Reads what a publisher may change of a version that is out: its changelog, and whether it is deprecated (seed).
-pub fn read_version_revision(fields: &mut Fields<'_, '_>) -> VersionFields {
-    VersionFields {
-        changelog: fields.text("changelog", Changelog::parse),
-        deprecated: fields.flag("deprecated"),
-        ..VersionFields::default()
-    }
-}
-
-/// Reads what administrators say of a version.
-pub fn read_ruling(fields: &mut Fields<'_, '_>, is_admin: bool) -> Ruling {
-    if !is_admin {
-        return Ruling::default();
-    }
-    Ruling {
-        facts: VersionFacts {
-            created_at: fields.text("createdAt", Timestamp::parse),
-            tags_admin: fields.labels("tags_admin"),
-            host_node_extract_status: fields.text("host_node_extract_status", Label::parse),
-        },
-        status: fields.text("status", VersionStatus::parse),
-        reason: fields.text("status_reason", Reason::parse),
+/// An id in the body must be that of the path.
+pub fn same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
+    let given = fields.text("id", NodeId::parse);
+    if let (Some(id), Some(path)) = (given, path)
+        && id.key() != *path
+    {
+        fields.fault("id", "must be the node of the path");
     }
 }
 
@@ -297,7 +262,8 @@ mod tests {
         for good in ["de", "pt-BR", "zh-Hant-TW", "abcdefgh-1", "de-1996"] {
             assert!(read_language(good).is_ok(), "{good}");
         }
-        for bad in ["", "d", "d1", "de_DE", "de-", "-de", "de--DE", "abcdefghi", "de-abcdefghi", "日本", "translations"] {
+        for bad in ["", "d", "d1", "de_DE", "de-", "-de", "de--DE", "abcdefghi", "de-abcdefghi", "日本", "translations"]
+        {
             assert!(read_language(bad).is_err(), "{bad}");
         }
     }
@@ -308,6 +274,6 @@ mod tests {
             "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
         assert!(new_node(&body).is_ok_and(|node| node.facts == NodeFacts::default() && node.status.is_none()));
         let problem = read_new_node(&body, true, &Surroundings::real()).unwrap_err();
-        assert!(problem.to_string().ends_with("and 5 more"), "{problem}");
+        assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
     }
 }

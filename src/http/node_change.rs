@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::answer::Answer;
 use super::error::Problem;
-use super::fields::{self, Fields};
+use super::fields;
 use super::gate::{Admitted, Call};
-use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status};
-use crate::domain::ids::{NodeId, NodeKey};
+use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status, same_id};
+use crate::domain::ids::NodeKey;
 use crate::domain::node::{NodeCommand, NodeProfile};
 use crate::domain::policy::Action;
 use crate::projections::node::view::NodeView;
@@ -30,7 +30,7 @@ pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answ
     let (node, is_admin) = (call.known_node()?, call.identity().is_admin());
     let publisher = call.publisher()?.id.clone();
     let command = fields::read(&body, |fields| {
-        same_id(fields, &node);
+        same_id(fields, Some(&node));
         let (change, facts) = (read_node_fields(fields), read_node_facts(fields, is_admin));
         Some(match read_node_status(fields, is_admin) {
             Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
@@ -57,15 +57,6 @@ struct Permissions {
 /// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: whether the caller may change the node.
 pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     Answer::ok(&Permissions { can_edit: call.could(Action::ReviseNode, call.publisher()?) })
-}
-
-/// An id in the body must be that of the path.
-pub fn same_id(fields: &mut Fields<'_, '_>, path: &NodeKey) {
-    if let Some(id) = fields.text("id", NodeId::parse)
-        && id.key() != *path
-    {
-        fields.fault("id", "must be the node of the path");
-    }
 }
 
 /// Answers with a node as it is now; without a body, when the command was to delete it.

@@ -10,7 +10,8 @@ use super::gate::{Admitted, Call};
 use crate::domain::ids::PublisherId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
-    MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile, PublisherStatus,
+    MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
+    PublisherStatus,
 };
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::projections::read_models::Models;
@@ -217,7 +218,10 @@ pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Ans
         0 => {}
         1 => return Err(Problem::new(Code::Conflict, "the publisher still has 1 node: delete it first")),
         nodes => {
-            return Err(Problem::new(Code::Conflict, format!("the publisher still has {nodes} nodes: delete them first")));
+            return Err(Problem::new(
+                Code::Conflict,
+                format!("the publisher still has {nodes} nodes: delete them first"),
+            ));
         }
     }
     call.services().dispatch.publisher(id, PublisherCommand::Delete, call.why()).await?;

@@ -50,6 +50,12 @@ impl Query {
         flag
     }
 
+    /// A parameter that passes a check; `None` when it is absent or empty.
+    pub fn checked<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        let result = parse(self.one(name).map(str::trim).filter(|value| !value.is_empty())?);
+        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    }
+
     /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
     #[must_use]
     pub fn many(&self, name: &str) -> Vec<&str> {

@@ -68,6 +68,7 @@ fn table() -> Vec<Route> {
         Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", NoBody, version::delete),
 
         Route::new(get(), "/nodes", NoBody, node::list),
+        Route::new(get(), "/nodes/search", NoBody, node::search),
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
         Route::new(get(), "/nodes/{node_id}/versions", NoBody, version_list::of_node),
         Route::new(get(), "/nodes/{node_id}/versions/{version}", NoBody, version_list::show),

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
-use super::node::X_TOTAL_COUNT;
+use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
 use super::upload::Uploads;
@@ -101,6 +101,8 @@ pub struct Shared {
     pub bodies: BodyRoom,
     /// Bounds how many pictures are decoded at a time.
     pub decoders: Arc<Semaphore>,
+    /// Pages of lists of nodes.
+    pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
     pub uploads: Uploads,
 }
@@ -110,8 +112,14 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Uploads::default());
-        Self { services, submissions, bodies, decoders, uploads }
+        Self {
+            services,
+            submissions: Submissions::default(),
+            bodies: BodyRoom::default(),
+            decoders,
+            ready_pages: ready_pages(),
+            uploads: Uploads::default(),
+        }
     }
 }
 

@@ -13,11 +13,11 @@ use crate::projections::read_models::Models;
 ///
 /// # Errors
 /// 404, when something that the path names does not exist or belongs to somebody else.
-pub fn publisher<'m>(
+pub fn publisher(
     action: Action,
     segment: impl Fn(&str) -> Option<String>,
-    models: &'m Models,
-) -> Result<Option<&'m PublisherProfile>, Problem> {
+    models: &Models,
+) -> Result<Option<&PublisherProfile>, Problem> {
     let node_of_path = || segment("node_id").map(|text| node(&text, models));
     let Some(text) = segment("publisher_id") else {
         return match node_of_path() {

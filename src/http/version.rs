@@ -1,20 +1,19 @@
 //! Node versions: publishing, revising, deleting.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::answer::Answer;
 use super::error::Problem;
 use super::fields;
 use super::gate::{Admitted, Call};
-use super::node_body::{new_node_id, read_draft, read_node_fields, read_ruling, read_version_revision};
-use super::node_change::same_id;
+use super::node_body::read_publication;
 use super::upload::signed_url;
+use super::version_body::{read_ruling, read_version_revision};
 use super::version_list::view;
-use crate::domain::ids::{NodeId, NodeKey};
-use crate::domain::node::{NodeCommand, NodeFields};
+use crate::domain::ids::NodeKey;
+use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
-use crate::domain::version::{VersionDraft, VersionRef, VersionStatus};
+use crate::domain::version::{VersionRef, VersionStatus};
 use crate::projections::node::view::VersionView;
 
 #[derive(Serialize)]
@@ -28,33 +27,14 @@ struct Published<'m> {
 /// The version is Pending: it waits for its archive.
 pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
-    let (id, fields, version) = read_publication(&call, &body)?;
-    let (reference, signed_url) = (VersionRef::Id(version.id), signed_url(&call, version.id)?);
-    let publisher = call.publisher()?.id.clone();
-    let command = NodeCommand::Publish { id: id.clone(), publisher, fields, version };
-    call.services().dispatch.node(&id.key(), command, call.why()).await?;
-    with_view(&call, &id.key(), &reference, false, |node_version| {
+    let (is_admin, surroundings) = (call.identity().is_admin(), &call.services().surroundings);
+    let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
+    let (node, version) = (new.id.key(), VersionRef::Id(new.version.draft.id));
+    let signed_url = signed_url(&call, new.version.draft.id)?;
+    let command = new.into_command(call.publisher()?.id.clone());
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, &version, is_admin, |node_version| {
         Answer::created(&Published { signed_url, node_version })
-    })
-}
-
-fn read_publication(call: &Admitted, body: &Value) -> Result<(NodeId, NodeFields, VersionDraft), Problem> {
-    let in_path = new_node_id(&call.segment("node_id"));
-    let surroundings = &call.services().surroundings;
-    fields::read(body, |fields| {
-        if let Err(reason) = &in_path {
-            fields.fault("node_id", format!("of the path {reason}"));
-        }
-        let node = fields.object("node", |node| {
-            match &in_path {
-                Ok(in_path) => same_id(node, &in_path.key()),
-                Err(_) => drop(node.text("id", NodeId::parse)),
-            }
-            Some(read_node_fields(node))
-        });
-        let version = fields.object("node_version", |version| read_draft(version, surroundings));
-        let version = fields.required("node_version", version);
-        Some((in_path.ok()?, node.unwrap_or_default(), version?))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Pages of a list: which part was asked for, and how the parts add up.
 
 /// Which part of a list: pages count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageRequest {
     /// From 1.
     pub page: u64,

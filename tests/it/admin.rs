@@ -86,7 +86,8 @@ async fn an_account_changes_in_what_is_present() {
     let path = format!("/admin/users/{}", alice.id);
     let update = json!({"email": "new@example.org", "isApproved": true, "name": null, "id": "ignored"});
     let updated = app.put_as(app.admin_token(), &path, update).await.expect(200).json();
-    let expected = json!({"id": alice.id, "name": "alice", "email": "new@example.org", "isAdmin": false, "isApproved": true});
+    let expected =
+        json!({"id": alice.id, "name": "alice", "email": "new@example.org", "isAdmin": false, "isApproved": true});
     assert_eq!(updated, expected);
     assert_eq!(app.get_as(&alice.token, "/users").await.expect(200).json(), expected);
     let page = app.get_as(app.admin_token(), "/admin/users").await.expect(200).json();

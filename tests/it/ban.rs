@@ -41,7 +41,7 @@ async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
     let told = (&account["status"], &account["status_reason"], &account["statusReason"]);
     assert_eq!(told, (&json!("UserStatusBanned"), &Value::Null, &json!("it spreads spam")));
     app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
-    app.get_as(&alice.token, "/publishers/acme/tokens").await;
+    app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200);
     assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
     assert_banned(app.post_as(&alice.token, "/publishers", json!({"id": "other"})).await);
     assert_banned(app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "b"})).await);

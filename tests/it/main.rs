@@ -16,6 +16,7 @@ mod habits;
 mod health;
 mod install;
 mod journal;
+mod large;
 mod log_contract;
 mod media;
 mod member;

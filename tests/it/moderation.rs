@@ -38,9 +38,18 @@ async fn every_transition_of_a_version_is_legal_or_a_conflict_that_names_both_st
     let (app, alice) = app_with_publisher().await;
     app.node("acme", "n", &alice).await;
     let legal = [
-        ("Pending", "Active"), ("Pending", "Flagged"), ("Pending", "Banned"), ("Pending", "Deleted"), ("Active", "Flagged"),
-        ("Active", "Banned"), ("Active", "Deleted"), ("Flagged", "Active"), ("Flagged", "Banned"), ("Flagged", "Deleted"),
-        ("Banned", "Active"), ("Banned", "Deleted"),
+        ("Pending", "Active"),
+        ("Pending", "Flagged"),
+        ("Pending", "Banned"),
+        ("Pending", "Deleted"),
+        ("Active", "Flagged"),
+        ("Active", "Banned"),
+        ("Active", "Deleted"),
+        ("Flagged", "Active"),
+        ("Flagged", "Banned"),
+        ("Flagged", "Deleted"),
+        ("Banned", "Active"),
+        ("Banned", "Deleted"),
     ];
     let pairs = STATUSES.iter().flat_map(|from| STATUSES.iter().map(move |to| (*from, *to)));
     for (minor, (from, to)) in pairs.enumerate() {
@@ -58,7 +67,8 @@ async fn every_transition_of_a_version_is_legal_or_a_conflict_that_names_both_st
         let refused = answer.expect(409).json();
         assert_eq!(refused["error"], "conflict");
         for name in [from, to] {
-            let named = refused["message"].as_str().is_some_and(|text| text.contains(&format!("NodeVersionStatus{name}")));
+            let named =
+                refused["message"].as_str().is_some_and(|text| text.contains(&format!("NodeVersionStatus{name}")));
             assert!(named, "{from} to {to}: {refused}");
         }
     }
@@ -70,9 +80,16 @@ async fn every_transition_of_a_node_is_legal_or_a_conflict_that_names_both_state
     let (app, alice) = app_with_publisher().await;
     let node = |name: &str| json!({"status": format!("NodeStatus{name}"), "status_detail": "because"});
     for (index, (from, to, legal)) in [
-        ("Active", "Active", true), ("Active", "Banned", true), ("Active", "Deleted", true),
-        ("Banned", "Banned", true), ("Banned", "Active", true), ("Banned", "Deleted", false),
-    ].into_iter().enumerate() {
+        ("Active", "Active", true),
+        ("Active", "Banned", true),
+        ("Active", "Deleted", true),
+        ("Banned", "Banned", true),
+        ("Banned", "Active", true),
+        ("Banned", "Deleted", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let path = format!("/admin/nodes/n{index}");
         app.node("acme", &format!("n{index}"), &alice).await;
         app.put_as(app.admin_token(), &path, node(from)).await.expect(200);
@@ -149,8 +166,12 @@ async fn administrators_set_every_field_of_a_version() {
     let untouched = rule(&app, "n", "1.0.0", json!({"status": null, "unknown": 1})).await.expect(200).json();
     assert_eq!(untouched, ruled);
     let reasoned = rule(&app, "n", "1.0.0", json!({"status_reason": "odder imports"})).await.expect(200).json();
-    assert_eq!((&reasoned["status"], &reasoned["status_reason"]), (&json!("NodeVersionStatusFlagged"), &json!("odder imports")));
-    let refused = rule(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
+    assert_eq!(
+        (&reasoned["status"], &reasoned["status_reason"]),
+        (&json!("NodeVersionStatusFlagged"), &json!("odder imports"))
+    );
+    let refused =
+        rule(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
     assert_eq!(refused.json()["errors"].as_array().map(Vec::len), Some(3));
     for (id, number) in [("n", "9.9.9"), ("n", "nonsense"), ("none", "1.0.0"), ("-", "1.0.0")] {
         rule(&app, id, number, json!({})).await.expect(404);
@@ -175,8 +196,16 @@ async fn administrators_set_every_field_of_a_node() {
         assert_eq!(&ruled[field], value, "{field}");
     }
     assert_eq!(app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": null})).await.expect(200).json(), ruled);
-    for (field, bad) in [("rating", json!(5.01)), ("rating", json!("5")), ("downloads", json!(-1)), ("status", json!("Active")),
-        ("search_ranking", json!(1.5)), ("github_stars", json!(true)), ("created_at", json!("2024")), ("id", json!("other"))] {
+    for (field, bad) in [
+        ("rating", json!(5.01)),
+        ("rating", json!("5")),
+        ("downloads", json!(-1)),
+        ("status", json!("Active")),
+        ("search_ranking", json!(1.5)),
+        ("github_stars", json!(true)),
+        ("created_at", json!("2024")),
+        ("id", json!("other")),
+    ] {
         let refused = app.put_as(app.admin_token(), "/admin/nodes/n", json!({ field: bad })).await.expect(400).json();
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"));
     }
@@ -201,11 +230,14 @@ async fn a_banned_node_is_changed_by_administrators_alone() {
     app.delete_as(&alice.token, &path).await.expect(403);
     app.post_as(&alice.token, "/nodes/n/reviews?star=5", json!({})).await.expect(403);
     app.post_as(&alice.token, "/nodes/n/translations", json!({"de": {"name": "x"}})).await.expect(403);
-    app.post_as(&alice.token, &format!("{path}/versions"), json!({"node_version": {"version": "2.0.0"}})).await.expect(403);
+    app.post_as(&alice.token, &format!("{path}/versions"), json!({"node_version": {"version": "2.0.0"}}))
+        .await
+        .expect(403);
     app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": "Renamed"})).await.expect(200);
     rule(&app, "n", "1.0.0", status("Flagged")).await.expect(200);
 
-    let freed = app.put_as(app.admin_token(), "/admin/nodes/n", json!({"status": "NodeStatusActive"})).await.expect(200).json();
+    let freed =
+        app.put_as(app.admin_token(), "/admin/nodes/n", json!({"status": "NodeStatusActive"})).await.expect(200).json();
     assert_eq!((&freed["status"], &freed["name"]), (&json!("NodeStatusActive"), &json!("Renamed")));
     app.put_as(&alice.token, &path, json!({"name": "x"})).await.expect(200);
     app.stop().await;

@@ -86,7 +86,8 @@ async fn permissions_tell_who_may_edit() {
 async fn an_id_in_the_body_must_be_that_of_the_path() {
     let (app, alice, _) = app_with_node().await;
     app.put_as(&alice.token, NODE, json!({"id": "Face-Tools"})).await.expect(200);
-    let refused = app.put_as(&alice.token, NODE, json!({"id": "else", "name": 1, "tags": [2]})).await.expect(400).json();
+    let refused =
+        app.put_as(&alice.token, NODE, json!({"id": "else", "name": 1, "tags": [2]})).await.expect(400).json();
     let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/id", "/name", "/tags/0"]);
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json()["id"], "face-tools");
@@ -135,9 +136,11 @@ async fn what_only_administrators_may_say_is_not_even_looked_at_from_others() {
     });
     assert_eq!(app.put_as(&alice.token, NODE, facts.clone()).await.expect(200).json(), before);
     let refused = app.put_as(app.admin_token(), NODE, facts).await.expect(400).json();
-    let mut pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
+    let mut pointers: Vec<_> =
+        refused["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
     pointers.sort_unstable();
-    let bad = ["/created_at", "/downloads", "/github_stars", "/rating", "/search_ranking", "/status_detail", "/tags_admin"];
+    let bad =
+        ["/created_at", "/downloads", "/github_stars", "/rating", "/search_ranking", "/status_detail", "/tags_admin"];
     assert_eq!(pointers, bad);
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), before);
     app.stop().await;
@@ -168,8 +171,14 @@ async fn administrators_create_and_change_nodes_with_their_facts() {
     }
     assert_eq!(created.get("latest_version"), None, "a pending version is not the latest");
     let version = app.get("/nodes/imported/versions/1.0.0").await.expect(200).json();
-    assert_eq!((&version["status"], &version["createdAt"]), (&json!("NodeVersionStatusPending"), &json!("2024-03-01T00:00:00.000000Z")));
-    assert_eq!((&version["tags_admin"], &version["host_node_extract_status"]), (&json!(["reviewed"]), &json!("success")));
+    assert_eq!(
+        (&version["status"], &version["createdAt"]),
+        (&json!("NodeVersionStatusPending"), &json!("2024-03-01T00:00:00.000000Z"))
+    );
+    assert_eq!(
+        (&version["tags_admin"], &version["host_node_extract_status"]),
+        (&json!(["reviewed"]), &json!("success"))
+    );
     app.stop().await;
 }
 
@@ -207,8 +216,29 @@ async fn texts_are_limited_in_characters() {
         app.put_as(&alice.token, NODE, json!({ list: [face(201)] })).await.expect(400);
     }
     for bad in ["example", "/relative", "ftp://a.example", "https://user@a.example"] {
-        let refused = app.put_as(&alice.token, NODE, json!({"repository": bad, "banner_url": bad})).await.expect(400).json();
+        let refused =
+            app.put_as(&alice.token, NODE, json!({"repository": bad, "banner_url": bad})).await.expect(400).json();
         assert_eq!(refused["errors"].as_array().map(Vec::len), Some(2), "{bad}");
     }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn administrators_publish_with_what_only_they_may_say() {
+    let (app, alice, _) = app_with_node().await;
+    let body = |number: &str| {
+        json!({
+            "node": {"downloads": 9},
+            "node_version": {"version": number, "status": "NodeVersionStatusActive", "tags_admin": ["imported"]},
+        })
+    };
+    let path = format!("{NODE}/versions");
+    let ours = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&ours["status"], &ours["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
+    assert_eq!(app.get("/nodes/face-tools").await.json()["downloads"], 0);
+    let theirs = app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&theirs["status"], &theirs["tags_admin"]), (&json!("NodeVersionStatusActive"), &json!(["imported"])));
+    let node = app.get("/nodes/face-tools").await.json();
+    assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &theirs));
     app.stop().await;
 }

@@ -42,7 +42,8 @@ async fn reviews_are_of_users_and_of_1_to_5_stars() {
     app.publisher("acme", &alice).await;
     app.node("acme", "n", &alice).await;
     for query in ["", "?star=", "?star=0", "?star=6", "?star=-1", "?star=4.5", "?star=five", "?star=256", "?stars=5"] {
-        let refused = app.post_as(&alice.token, &format!("/nodes/n/reviews{query}"), json!({})).await.expect(400).json();
+        let refused =
+            app.post_as(&alice.token, &format!("/nodes/n/reviews{query}"), json!({})).await.expect(400).json();
         assert_eq!(refused["errors"][0]["pointer"], "/star", "{query}");
     }
     app.post("/nodes/n/reviews?star=5", json!({})).await.expect(401);

@@ -94,7 +94,7 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
             _ => Outcome(403, Some("forbidden")),
         };
     }
-    if action.writes() && caller.is_held_back(concerns_publisher) {
+    if case.writes() && caller.is_held_back(concerns_publisher) {
         return Outcome(403, Some("banned"));
     }
     if case.withheld && caller.on_banned_ground() {
@@ -108,7 +108,8 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
 
 #[test]
 fn every_route_has_a_case_and_every_case_a_route() {
-    let served: BTreeSet<_> = rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
+    let served: BTreeSet<_> =
+        rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
     let cases = cases();
     let tried: BTreeSet<_> = cases.iter().map(|it| format!("{} {}: {:?}", it.method, it.path, it.action)).collect();
     let without_case: Vec<_> = served.difference(&tried).collect();
@@ -135,7 +136,7 @@ async fn try_cell(world: &World, case: &Case, caller: Caller) -> Option<String> 
     let expected = expected(case, caller);
     // What is refused changes nothing, so that all refusals can share one ground; the rest would be in each other's way.
     let goes_through = expected.1.is_none();
-    let own_ground = goes_through && (case.action.writes() || !case.before.is_empty());
+    let own_ground = goes_through && (case.writes() || !case.before.is_empty());
     let fresh;
     let ground: &Ground = if own_ground {
         fresh = world.ground(caller.on_banned_ground()).await;
@@ -176,7 +177,7 @@ async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_p
     let world = World::new().await;
     let (ground, second) = (world.shared_ground(false), world.second_node().await);
     for case in cases().iter().filter(|case| case.path.contains("{version_id}")) {
-        let mixed = Ground { node: second.clone(), ..ground.clone() };
+        let mixed = ground.with_node(second.clone());
         let answer = world.ask(&mixed, case, Caller::Owner).await;
         assert_eq!(answer.status, 404, "{} {}: {}", case.method, case.path, answer.text());
     }

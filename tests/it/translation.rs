@@ -18,8 +18,14 @@ async fn app_with_node() -> (TestApp, TestUser) {
 async fn translations_merge_language_by_language() {
     let (app, alice) = app_with_node().await;
     for (body, expected) in [
-        (json!({"de": {"name": "Gesicht"}, "pt-BR": {"name": "Rosto"}}), json!({"de": {"name": "Gesicht"}, "pt-BR": {"name": "Rosto"}})),
-        (json!({"translations": {"de": {"description": "Alles"}}}), json!({"de": {"description": "Alles"}, "pt-BR": {"name": "Rosto"}})),
+        (
+            json!({"de": {"name": "Gesicht"}, "pt-BR": {"name": "Rosto"}}),
+            json!({"de": {"name": "Gesicht"}, "pt-BR": {"name": "Rosto"}}),
+        ),
+        (
+            json!({"translations": {"de": {"description": "Alles"}}}),
+            json!({"de": {"description": "Alles"}, "pt-BR": {"name": "Rosto"}}),
+        ),
         (json!({"pt-BR": {}, "fr": null}), json!({"de": {"description": "Alles"}})),
         (json!({}), json!({"de": {"description": "Alles"}})),
     ] {
@@ -27,7 +33,9 @@ async fn translations_merge_language_by_language() {
         assert_eq!(node["translations"], expected);
         assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), node);
     }
-    app.put_as(&alice.token, "/publishers/acme/nodes/face-tools", json!({"translations": {"fr": {"name": "Visage"}}})).await.expect(200);
+    app.put_as(&alice.token, "/publishers/acme/nodes/face-tools", json!({"translations": {"fr": {"name": "Visage"}}}))
+        .await
+        .expect(200);
     let merged = app.get("/nodes/face-tools").await.expect(200).json()["translations"].clone();
     assert_eq!(merged, json!({"de": {"description": "Alles"}, "fr": {"name": "Visage"}}));
     app.stop().await;

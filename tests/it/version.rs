@@ -129,7 +129,9 @@ async fn a_version_belongs_to_one_node_of_one_publisher() {
     let (app, alice) = app_with_publisher().await;
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
-    for (publisher, owner, node) in [("acme", &alice, "face-tools"), ("acme", &alice, "sibling"), ("other", &bob, "theirs")] {
+    for (publisher, owner, node) in
+        [("acme", &alice, "face-tools"), ("acme", &alice, "sibling"), ("other", &bob, "theirs")]
+    {
         let body = json!({"id": node, "latest_version": {"version": "1.0.0"}});
         app.post_as(&owner.token, &format!("/publishers/{publisher}/nodes"), body).await.expect(201);
     }
@@ -201,7 +203,8 @@ async fn what_only_administrators_may_say_of_a_version_counts_from_them_alone() 
         "tags_admin": ["checked"], "host_node_extract_status": "success", "createdAt": "2024-01-01T00:00:00.000000Z",
         "status": "NodeVersionStatusFlagged", "status_reason": "odd imports",
     });
-    let odd = json!({"tags_admin": 1, "host_node_extract_status": 2, "createdAt": 3, "status": "4", "status_reason": 5});
+    let odd =
+        json!({"tags_admin": 1, "host_node_extract_status": 2, "createdAt": 3, "status": "4", "status_reason": 5});
     for body in [&facts, &odd] {
         assert_eq!(app.put_as(&alice.token, &path, body.clone()).await.expect(200).json(), before);
     }

@@ -38,7 +38,9 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
     let (app, alice) = app_with_publisher().await;
     let all = ["1.9.0", "1.10.0", "2.0.0-rc.2", "2.0.0-rc.10", "2.0.0", "0.1.0"];
     node_with_versions(&app, &alice, "Face-Tools", &all).await;
-    for (number, status) in [("1.10.0", "Active"), ("2.0.0-rc.2", "Flagged"), ("2.0.0-rc.10", "Active"), ("2.0.0", "Banned")] {
+    for (number, status) in
+        [("1.10.0", "Active"), ("2.0.0-rc.2", "Flagged"), ("2.0.0-rc.10", "Active"), ("2.0.0", "Banned")]
+    {
         rule(&app, "Face-Tools", number, status).await;
     }
     app.delete_as(&alice.token, &format!("{NODES}/Face-Tools/versions/0.1.0")).await.expect(204);
@@ -46,7 +48,10 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
         ("", vec!["2.0.0-rc.10", "1.10.0", "1.9.0"]),
         ("?statuses=NodeVersionStatusFlagged", vec!["2.0.0-rc.2"]),
         ("?statuses=NodeVersionStatusBanned&statuses=NodeVersionStatusFlagged", vec!["2.0.0", "2.0.0-rc.2"]),
-        ("?statuses[]=NodeVersionStatusDeleted,NodeVersionStatusActive", vec!["2.0.0-rc.10", "1.10.0", "1.9.0", "0.1.0"]),
+        (
+            "?statuses[]=NodeVersionStatusDeleted,NodeVersionStatusActive",
+            vec!["2.0.0-rc.10", "1.10.0", "1.9.0", "0.1.0"],
+        ),
         ("?statuses=NodeVersionStatusPending", vec![]),
         ("?statuses=", vec!["2.0.0-rc.10", "1.10.0", "1.9.0"]),
     ] {
@@ -68,7 +73,8 @@ async fn the_reason_of_a_status_is_shown_when_it_is_asked_for() {
     node_with_versions(&app, &alice, "n", &["1.0.0"]).await;
     rule(&app, "n", "1.0.0", "Flagged").await;
     let flagged = "statuses=NodeVersionStatusFlagged";
-    let lists = [format!("/nodes/n/versions?{flagged}"), format!("/versions?{flagged}"), "/nodes/n/versions/1.0.0?".to_owned()];
+    let lists =
+        [format!("/nodes/n/versions?{flagged}"), format!("/versions?{flagged}"), "/nodes/n/versions/1.0.0?".to_owned()];
     for path in lists {
         let one = |body: Value| match &body {
             Value::Array(versions) => versions[0].clone(),
@@ -92,7 +98,10 @@ async fn a_version_is_read_by_its_number() {
     assert_eq!(app.get("/nodes/Face-Tools").await.json()["latest_version"], version.json());
     for number in ["2.0.0-rc.1+build.7", "2.0.0-rc.1%2Bbuild.7", "2.0.0-rc.1"] {
         let pending = app.get(&format!("/nodes/Face-Tools/versions/{number}")).await.expect(200).json();
-        assert_eq!((&pending["version"], &pending["status"]), (&json!("2.0.0-rc.1+build.7"), &json!("NodeVersionStatusPending")));
+        assert_eq!(
+            (&pending["version"], &pending["status"]),
+            (&json!("2.0.0-rc.1+build.7"), &json!("NodeVersionStatusPending"))
+        );
     }
     for nothing in ["3.0.0", "9.9.9", "v1.0.0", "1", "latest"] {
         app.get(&format!("/nodes/Face-Tools/versions/{nothing}")).await.expect(404);
@@ -134,7 +143,10 @@ async fn all_versions_come_newest_first_whatever_their_status() {
         ("?limit=2&page=3", vec!["1.0.0"]),
         ("?limit=2&page=4", vec![]),
         ("?statuses=NodeVersionStatusActive", vec!["2.0.0", "1.0.0"]),
-        ("?statuses=NodeVersionStatusActive,NodeVersionStatusBanned,NodeVersionStatusDeleted", vec!["2.2.0", "2.0.0", "1.1.0", "1.0.0"]),
+        (
+            "?statuses=NodeVersionStatusActive,NodeVersionStatusBanned,NodeVersionStatusDeleted",
+            vec!["2.2.0", "2.0.0", "1.1.0", "1.0.0"],
+        ),
         ("?statuses=NodeVersionStatusActive&statuses=NodeVersionStatusBanned&limit=1&page=2", vec!["1.1.0"]),
         ("?statuses=NodeVersionStatusPending", vec![]),
         ("?node_id=b", vec!["2.2.0", "2.1.0", "2.0.0"]),

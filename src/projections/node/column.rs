@@ -63,8 +63,10 @@ pub struct Row {
     name: Box<str>,
     author: Box<str>,
     publisher: Arc<str>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    /// In microseconds since the Unix epoch.
+    created_at: i64,
+    /// As above.
+    updated_at: i64,
     downloads: u64,
     github_stars: Option<u64>,
     rating: Option<Rating>,
@@ -81,8 +83,8 @@ impl Row {
             name: lower(node.display_name()),
             author: lower(node.fields.author.as_ref().map_or("", Text::as_str)),
             publisher: publisher.clone(),
-            created_at: node.created_at,
-            updated_at: node.updated_at,
+            created_at: node.created_at.micros(),
+            updated_at: node.updated_at.micros(),
             downloads: node.downloads,
             github_stars: node.github_stars,
             rating: node.rating().and_then(|mean| Rating::new(mean).ok()),
@@ -93,7 +95,7 @@ impl Row {
     /// The last time at which the node was created or changed.
     #[must_use]
     pub fn touched_at(&self) -> Timestamp {
-        self.created_at.max(self.updated_at)
+        Timestamp::from_micros(self.created_at.max(self.updated_at))
     }
 
     fn compare(&self, other: &Self, column: SortColumn) -> Ordering {

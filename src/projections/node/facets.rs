@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::host::{HostRange, HostVersion};
 use super::slots::{Bits, Slot, insert_sorted, remove_sorted};
 use crate::domain::node::NodeProfile;
-use crate::domain::value::{Label, Labels, Text, named_values};
+use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
 
 named_values! {

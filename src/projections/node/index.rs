@@ -15,7 +15,7 @@ use super::slots::{Bits, Slot};
 const MANY: usize = 500;
 
 /// The indexes.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Indexes {
     /// By slot; empty for deleted nodes.
     pub rows: Vec<Row>,
@@ -49,18 +49,21 @@ impl Indexes {
     /// Indexes all nodes; `keys` are their ids without their case.
     #[must_use]
     pub fn build(entries: &[Arc<Entry>], keys: &[Arc<str>], owners: &Owners) -> Self {
-        let mut indexes = Self::default();
-        for (slot, (entry, key)) in (0..).zip(entries.iter().zip(keys)) {
-            indexes.rows.push(row(entry, key, owners));
-            indexes.present.set(slot, entry.profile().is_some());
-            indexes.visible.set(slot, entry.is_visible());
-            indexes.describe(slot, &Described::default(), entry);
+        let (mut present, mut visible) = (Bits::default(), Bits::default());
+        let (mut facets, mut search) = (Facets::default(), SearchIndex::default());
+        for (slot, entry) in (0..).zip(entries) {
+            present.set(slot, entry.profile().is_some());
+            visible.set(slot, entry.is_visible());
+            let described = Described::of(entry);
+            facets.change(slot, &Declared::default(), &described.declared);
+            search.change(slot, &NodeWords::default(), &described.words);
         }
         for (number, id, owner) in owners.iter() {
-            indexes.search.rename_owner(number, id, None, &owner.name);
+            search.rename_owner(number, id, None, &owner.name);
         }
-        indexes.orders = Orders::build(&indexes.rows, &indexes.visible);
-        indexes
+        let rows: Vec<Row> = entries.iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
+        let orders = Orders::build(&rows, &visible);
+        Self { rows, present, visible, orders, facets, search }
     }
 
     /// A node changed: its row, and whether it is there and visible.

@@ -39,6 +39,11 @@ pub struct Step {
 }
 
 impl Case {
+    /// Whether its success changes something.
+    pub fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.writes()
+    }
+
     /// With a query.
     fn asking(self, query: &'static str) -> Self {
         Self { query, ..self }
@@ -81,7 +86,11 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn service() -> Vec<Case> {
-    vec![get(ReadServiceState, "/health", 200), get(ReadServiceState, "/ready", 200), get(ReadServiceState, "/.well-known/webhook-key", 200)]
+    vec![
+        get(ReadServiceState, "/health"),
+        get(ReadServiceState, "/ready"),
+        get(ReadServiceState, "/.well-known/webhook-key"),
+    ]
 }
 
 #[rustfmt::skip]
@@ -128,12 +137,24 @@ fn nodes() -> Vec<Case> {
     let draft = || json!({"node_version": {"version": "2.0.0"}});
     vec![
         get(ReadRegistry, "/nodes"),
+        get(ReadRegistry, "/nodes/search"),
         get(ReadRegistry, "/nodes/{node_id}"),
+        get(ReadRegistry, "/nodes/{node_id}/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        get(ReadRegistry, "/versions"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=5"),
+        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
+        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 1})),
+        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
         post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
+        put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
+        delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
+        get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
     ]
 }
 

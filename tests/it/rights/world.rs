@@ -34,7 +34,7 @@ pub struct World {
 /// A publisher with all that paths name.
 #[derive(Clone)]
 pub struct Ground {
-    pub node: String,
+    node: String,
     publisher: String,
     version: String,
     /// A member who does not ask.
@@ -186,6 +186,11 @@ impl Ground {
         let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
         let (file, secret) = (format!("{}.png", "0".repeat(64)), String::new());
         Self { node, publisher, version, user, user_token, token, task, file, secret }
+    }
+
+    /// The same with another node.
+    pub fn with_node(&self, node: String) -> Self {
+        Self { node, ..self.clone() }
     }
 
     /// The same under another publisher's name.
