@@ -33,9 +33,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let signed_url = signed_url(&call, new.version.draft.id)?;
     let command = new.into_command(call.publisher()?.id.clone());
     call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, &version, is_admin, |node_version| {
-        Answer::created(&Published { signed_url, node_version })
-    })
+    with_view(&call, &node, &version, is_admin, |node_version| Answer::created(&Published { signed_url, node_version }))
 }
 
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changelog and deprecation; from administrators

@@ -1,7 +1,7 @@
 //! Whether a file is a zip that everybody can unpack without harm: nothing leads out of the directory it is unpacked into,
 //! nothing is hidden from some tools, nothing swells to many times its size, and every entry really unpacks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
@@ -124,9 +124,9 @@ fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>,
         return Ok(archive);
     }
     let mut flaws = Flaws::default();
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     for header in &directory.headers {
-        if seen.insert(&header.name, ()).is_some() {
+        if !seen.insert(&header.name) {
             flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
         }
     }
@@ -235,7 +235,9 @@ fn note_conflicts(entries: &mut [Entry]) {
     for entry in entries.iter().filter(|entry| entry.kind != Kind::Directory) {
         let inside = format!("{}/", entry.key);
         let behind = by_key.range(inside.as_str()..).take_while(|(key, _)| key.starts_with(&inside));
-        flaws.extend(behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))));
+        flaws.extend(
+            behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))),
+        );
     }
     for (index, flaw) in flaws {
         entries[index].flaw.get_or_insert(flaw);

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::picture::base64_png;
+use crate::support::zip;
 
 /// A route, and how it is asked.
 pub struct Case {
@@ -35,7 +36,7 @@ pub enum Body {
 pub struct Step {
     pub method: Method,
     pub path: &'static str,
-    pub body: Value,
+    pub body: Body,
 }
 
 impl Case {
@@ -51,8 +52,18 @@ impl Case {
 
     /// After an administrator has done this.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(Step { method, path, body });
+        self.before.push(Step { method, path, body: Body::Json(body) });
         self
+    }
+
+    /// After the archive of the version was uploaded.
+    fn after_upload(mut self) -> Self {
+        self.before.push(Step { method: Method::PUT, path: "/uploads/{ticket}", body: Body::Bytes(zip::good()) });
+        self
+    }
+
+    fn withheld(self) -> Self {
+        Self { withheld: true, ..self }
     }
 
     fn of_the_owner(self) -> Self {
@@ -141,6 +152,8 @@ fn nodes() -> Vec<Case> {
         get(ReadRegistry, "/nodes/{node_id}"),
         get(ReadRegistry, "/nodes/{node_id}/versions"),
         get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").after_upload().withheld(),
+        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
         get(ReadRegistry, "/versions"),
         post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=5"),
         post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
@@ -154,6 +167,8 @@ fn nodes() -> Vec<Case> {
         get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
+        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(zip::good())).withheld(),
         delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
     ]
 }
