@@ -108,7 +108,7 @@ fn names_that_lead_out_are_named() {
         ("a\\..\\..\\evil", "\"a\\\\..\\\\..\\\\evil\" leads out of its directory"),
         ("/etc/passwd", "\"/etc/passwd\" is an absolute path"),
         ("\\evil", "\"\\\\evil\" is an absolute path"),
-        ("C:\\evil", "\"C:\\\\evil\" is an absolute path"),
+        ("C:/evil", "\"C:/evil\" is an absolute path"),
         ("a\0.py", "\"a\\0.py\" holds a control character"),
         ("a\u{1b}[2J", "\"a\\u{1b}[2J\" holds a control character"),
         ("", "\"\" is empty"),

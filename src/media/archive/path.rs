@@ -76,7 +76,7 @@ mod tests {
             ("", "is empty"),
             ("/etc/passwd", "is an absolute path"),
             ("\\\\server\\share", "is an absolute path"),
-            ("C:\\x", "is an absolute path"),
+            ("C:/x", "is an absolute path"),
             ("c:x", "is an absolute path"),
             ("..", "leads out of its directory"),
             ("a/../../b", "leads out of its directory"),
