@@ -34,6 +34,7 @@ use crate::outbound::callback::CallbackSender;
 use crate::outbound::client::{Client, Limits};
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
+use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
@@ -132,7 +133,8 @@ impl App {
         let webhook_key = key.public_key();
         let sender = callback_sender(&settings, key)?;
 
-        let (log, models, reports) = open_log(&data, &settings, &surroundings)?;
+        let links = Links { public_url: public_url.clone() };
+        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
@@ -315,8 +317,9 @@ fn open_log(
     data: &DataDir,
     settings: &Settings,
     surroundings: &Surroundings,
+    links: Links,
 ) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::default();
+    let mut models = Models::new(links);
     let fold = |commit: &Commit| {
         for event in commit.iter() {
             models.apply(event);

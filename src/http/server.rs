@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
-use super::node::X_TOTAL_COUNT;
+use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
 use crate::actors::system::Dispatch;
@@ -92,6 +92,8 @@ pub struct Shared {
     pub bodies: BodyRoom,
     /// Bounds how many pictures are decoded at a time.
     pub decoders: Arc<Semaphore>,
+    /// Pages of lists of nodes.
+    pub ready_pages: ReadyPages,
 }
 
 impl Shared {
@@ -99,7 +101,13 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        Self { services, submissions: Submissions::default(), bodies: BodyRoom::default(), decoders }
+        Self {
+            services,
+            submissions: Submissions::default(),
+            bodies: BodyRoom::default(),
+            decoders,
+            ready_pages: ready_pages(),
+        }
     }
 }
 
