@@ -186,7 +186,7 @@ async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, en
 }
 
 fn why(surroundings: &Surroundings) -> Circumstances {
-    Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() }
+    Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now(), claim: None }
 }
 
 /// Groups of the same bytes to a plain file, each followed by fdatasync; groups a second.

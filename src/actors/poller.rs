@@ -149,7 +149,9 @@ impl ImagePoller {
 
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
         let (causation, at) = (Some(entry.last_event), self.surroundings.now());
-        self.dispatch.task(task, command, Circumstances { actor: Actor::System, request: None, causation, at }).await
+        self.dispatch
+            .task(task, command, Circumstances { actor: Actor::System, request: None, causation, at, claim: None })
+            .await
     }
 }
 

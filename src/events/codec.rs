@@ -95,8 +95,13 @@ mod tests {
             id: EventId(Uuid::from_u128(nth)),
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
         };
-        let circumstances =
-            Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(7) };
+        let circumstances = Circumstances {
+            actor: Actor::System,
+            request: None,
+            causation: None,
+            at: Timestamp::from_micros(7),
+            claim: None,
+        };
         let append = Append {
             stream: StreamId::from(&TaskId(Uuid::nil())),
             expected: Version(4),

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
+use super::idempotency::{IDEMPOTENT_REPLAYED, Keys};
 use super::node::X_TOTAL_COUNT;
 use super::routes;
 use super::submissions::Submissions;
@@ -39,6 +40,7 @@ pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
     pub store: Store,
+    pub keys: Keys,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
@@ -110,6 +112,7 @@ impl Shared {
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.max(1);
+    services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = options.cors_origins;
     let server = HttpServer::new(move || {
@@ -149,6 +152,7 @@ fn cors(origins: &CorsOrigins) -> Cors {
         CONTENT_RANGE,
         X_REQUEST_ID,
         X_TOTAL_COUNT,
+        IDEMPOTENT_REPLAYED,
     ];
     let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
     match origins {

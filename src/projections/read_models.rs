@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
+use super::claim::Claims;
 use super::delivery::Deliveries;
 use super::node::Nodes;
 use super::publisher::Publishers;
@@ -43,6 +44,7 @@ pub struct Models {
     pub nodes: Nodes,
     pub tasks: Tasks,
     pub deliveries: Deliveries,
+    pub claims: Claims,
     /// The last event that was folded.
     pub position: Position,
 }
@@ -57,6 +59,7 @@ impl Models {
             Event::Token(event) => self.tokens.apply(event),
             Event::Node(event) => self.nodes.apply(name, event, at),
             Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
                     self.tasks.apply(task, event, recorded);

@@ -46,7 +46,7 @@ fn id(name: &str) -> PublisherId {
 }
 
 fn why() -> Circumstances {
-    Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(1) }
+    Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(1), claim: None }
 }
 
 fn create(name: &str) -> PublisherCommand {

@@ -10,6 +10,7 @@ mod delivery;
 mod errors;
 mod golden;
 mod health;
+mod idempotency;
 mod journal;
 mod log_contract;
 mod media;

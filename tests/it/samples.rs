@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mediary::domain::claim::{Claim, ClaimEvent};
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
@@ -58,6 +59,7 @@ pub fn circumstances() -> Circumstances {
         request: Some(RequestId::parse("request-1").unwrap()),
         causation: Some(EventId(id(0xC))),
         at: AT,
+        claim: None,
     }
 }
 
@@ -121,7 +123,11 @@ fn after(last: Option<&Event>) -> Option<Event> {
             let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
             D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
         }
-        Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => return None,
+        Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => {
+            let claim = Claim { key: Digest([0xC1; 32]), fingerprint: Digest([0xF1; 32]), nth: 1 };
+            ClaimEvent::KeyClaimed(claim).into()
+        }
+        Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => return None,
     })
 }
 

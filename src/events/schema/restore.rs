@@ -7,6 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{DecodeError, v1};
+use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
@@ -58,6 +59,7 @@ fn event(stored: v1::Event<'_>) -> Result<Event, DecodeError> {
         v1::Event::Node(event) => node(event)?.into(),
         v1::Event::Task(event) => task(event)?.into(),
         v1::Event::Delivery(event) => delivery(event).into(),
+        v1::Event::Claim(event) => claim(&event).into(),
     })
 }
 
@@ -285,6 +287,11 @@ fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
             }
         }
     }
+}
+
+fn claim(stored: &v1::ClaimEvent) -> ClaimEvent {
+    let v1::ClaimEvent::KeyClaimed { key, fingerprint, nth } = *stored;
+    ClaimEvent::KeyClaimed(Claim { key: Digest(key), fingerprint: Digest(fingerprint), nth })
 }
 
 fn outcome(stored: v1::AttemptOutcome<'_>) -> AttemptOutcome {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::v1;
+use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use crate::domain::event::Event;
 use crate::domain::image::{Picture, Upscale};
@@ -42,6 +43,7 @@ pub fn entry(recorded: &RecordedEvent) -> v1::Entry<'_> {
         Event::Node(event) => v1::Event::Node(node(event)),
         Event::Task(event) => v1::Event::Task(task(event)),
         Event::Delivery(event) => v1::Event::Delivery(delivery(event)),
+        Event::Claim(ClaimEvent::KeyClaimed(claim)) => v1::Event::Claim(key_claimed(claim)),
     };
     v1::Entry { id: recorded.id.0.into_bytes(), event }
 }
@@ -270,6 +272,10 @@ fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
             }
         }
     }
+}
+
+fn key_claimed(claim: &Claim) -> v1::ClaimEvent {
+    v1::ClaimEvent::KeyClaimed { key: claim.key.0, fingerprint: claim.fingerprint.0, nth: claim.nth }
 }
 
 fn outcome(outcome: &AttemptOutcome) -> v1::AttemptOutcome<'_> {

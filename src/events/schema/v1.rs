@@ -56,6 +56,7 @@ pub enum Event<'a> {
     Node(NodeEvent<'a>),
     Task(TaskEvent<'a>),
     Delivery(DeliveryEvent<'a>),
+    Claim(ClaimEvent),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,6 +101,11 @@ pub enum DeliveryEvent<'a> {
     AttemptFailed { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a>, next_at_micros: i64 },
     DeliverySucceeded { delivery: Id, task: Id, attempt: u32, status: u16 },
     DeliveryDeadLettered { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ClaimEvent {
+    KeyClaimed { key: Sha, fingerprint: Sha, nth: u16 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -337,7 +337,7 @@ mod tests {
         let append = |expected| Append {
             stream: stream(),
             expected: Version(expected),
-            circumstances: Circumstances { actor: Actor::System, request: None, causation: None, at: AT },
+            circumstances: Circumstances { actor: Actor::System, request: None, causation: None, at: AT, claim: None },
             events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
         };
         log.append((0..6).map(append).collect()).unwrap();
