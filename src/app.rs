@@ -11,24 +11,23 @@ use actix::Arbiter;
 use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 
+use crate::actors::Circumstances;
 use crate::actors::dispatcher::CallbackDispatcher;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::router::RouterOptions;
 use crate::actors::system::{ActorOptions, Actors, Dispatch};
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Secret, Settings};
 use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
 use crate::domain::ids::UserId;
 use crate::domain::secret;
-use crate::domain::user::{UserCommand, UserProfile};
+use crate::domain::user::{UserCommand, UserOpening};
 use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::idempotency::Keys;
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
@@ -357,16 +356,15 @@ async fn create_bootstrap_admin(
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
         return Ok(());
     }
-    let profile = UserProfile {
+    let opening = UserOpening {
         id: BOOTSTRAP_ADMIN,
         email: None,
         name: Some(Name::recorded("Administrator".to_owned())),
         is_admin: true,
         is_approved: true,
     };
-    let why =
-        Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now(), claim: None };
-    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(profile), why).await;
+    let why = Circumstances::of_system(None, surroundings.now());
+    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }
 

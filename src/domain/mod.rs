@@ -7,6 +7,7 @@ pub mod claim;
 pub mod decider;
 pub mod delivery;
 pub mod event;
+pub mod field_set;
 pub mod ids;
 pub mod image;
 pub mod node;

@@ -43,6 +43,14 @@ pub struct Circumstances {
     pub claim: Option<Claim>,
 }
 
+impl Circumstances {
+    /// Of a command that the service itself gives; `causation` is the event that it reacts to.
+    #[must_use]
+    pub fn of_system(causation: Option<EventId>, at: Timestamp) -> Self {
+        Self { actor: Actor::System, request: None, causation, at, claim: None }
+    }
+}
+
 /// An event that is not recorded yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEvent {

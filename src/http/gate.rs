@@ -43,7 +43,7 @@ pub struct Admitted {
     body: Incoming,
     limit: BodyLimit,
     /// Of a request with an idempotency key.
-    keyed: Option<Keyed>,
+    keyed: Option<Box<Keyed>>,
 }
 
 enum Incoming {
@@ -128,8 +128,8 @@ impl Route {
     async fn handle_once(self: Rc<Self>, mut admitted: Admitted, key: &str) -> Result<HttpResponse, Problem> {
         let body = admitted.received().await?;
         let asked = Asked::new(admitted.identity.actor(), key, &admitted.request, body).await?;
-        let services = admitted.services().clone();
-        let (turn, keyed) = match services.keys.begin(asked, &services).await? {
+        let shared = admitted.shared.clone();
+        let (turn, keyed) = match shared.services.keys.begin(asked, &shared.services).await? {
             Begun::Replay(response) => return Ok(response),
             Begun::Run(turn, keyed) => (turn, keyed),
         };
@@ -137,8 +137,8 @@ impl Route {
         let (route, path) = (Rc::clone(&self), admitted.request.path().to_owned());
         let work = async move {
             let response = route.handle(admitted).await;
-            services.surroundings.reach(Place::Answer, &path);
-            turn.end(response).await
+            shared.services.surroundings.reach(Place::Answer, &path);
+            turn.end(response, &shared.services).await
         };
         rt::spawn(work.in_current_span()).await.map_err(|_| self.panicked())
     }
@@ -256,7 +256,7 @@ impl Admitted {
     /// the key.
     #[must_use]
     pub fn services(&self) -> &Services {
-        self.keyed.as_ref().map_or(&self.shared.services, Keyed::services)
+        self.keyed.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
     }
 
     /// What the requests share.
@@ -339,8 +339,8 @@ impl Admitted {
             actor: self.identity.actor().unwrap_or(Actor::System),
             request: self.request.extensions().get::<RequestId>().cloned(),
             causation: None,
-            at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), Keyed::at),
-            claim: self.keyed.as_ref().map(Keyed::next_claim),
+            at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), |keyed| keyed.at()),
+            claim: self.keyed.as_ref().map(|keyed| keyed.next_claim()),
         }
     }
 }

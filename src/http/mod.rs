@@ -19,7 +19,7 @@ mod fields;
 mod frame;
 mod gate;
 mod health;
-pub mod idempotency;
+mod idempotency;
 mod media;
 mod node;
 mod publisher;

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
-use super::idempotency::{IDEMPOTENT_REPLAYED, Keys};
+use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::X_TOTAL_COUNT;
 use super::routes;
 use super::submissions::Submissions;
@@ -26,6 +26,8 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Digest;
 use crate::media::store::Store;
 use crate::projections::ReadModels;
+
+pub use super::idempotency::Keys;
 
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);

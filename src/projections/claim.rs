@@ -30,12 +30,12 @@ impl Claims {
     pub fn apply(&mut self, event: &ClaimEvent, at: Timestamp) {
         let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = *event;
         self.forget_until(at);
-        match self.by_key.get_mut(&key).filter(|known| known.is_kept(at) && known.fingerprint == fingerprint) {
-            Some(known) => known.commands.push(nth),
-            None => {
-                self.order.push_back((at, key));
-                self.by_key.insert(key, Claimed { fingerprint, at, commands: vec![nth] });
-            }
+        let same = |known: &&mut Claimed| known.is_kept(at) && known.fingerprint == fingerprint;
+        if let Some(known) = self.by_key.get_mut(&key).filter(same) {
+            known.commands.push(nth);
+        } else {
+            self.order.push_back((at, key));
+            self.by_key.insert(key, Claimed { fingerprint, at, commands: vec![nth] });
         }
     }
 

@@ -23,14 +23,16 @@ const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
 pub fn key_in(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY);
     let Some(first) = given.next() else { return Ok(None) };
-    let key = Some(first).filter(|_| given.next().is_none()).and_then(|key| key.to_str().ok());
-    match key.filter(|key| (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        Some(key) => Ok(Some(key.to_owned())),
-        None => {
-            let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
-            Err(Problem::new(Code::MalformedRequest, detail))
-        }
-    }
+    let key = first.to_str().ok().filter(|key| given.next().is_none() && is_key(key));
+    let refusal = || {
+        let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
+        Problem::new(Code::MalformedRequest, detail)
+    };
+    key.map(|key| Some(key.to_owned())).ok_or_else(refusal)
+}
+
+fn is_key(text: &str) -> bool {
+    (1..=KEY_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// A request that may come again.

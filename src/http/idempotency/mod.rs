@@ -53,7 +53,7 @@ pub enum Begun {
     /// With the answer that it had.
     Replay(HttpResponse),
     /// With its handler.
-    Run(Turn, Keyed),
+    Run(Turn, Box<Keyed>),
 }
 
 impl Keys {
@@ -87,10 +87,9 @@ impl Keys {
         let first = claimed.as_ref().map_or(now, |claimed| claimed.at);
         let claim = Claim { key: asked.id, fingerprint: asked.fingerprint, nth: 0 };
         let chance = services.surroundings.seeded(self.0.vault.seed(&asked, first));
-        let services_of_call = Services { surroundings: chance, ..services.clone() };
-        let keyed = Keyed { services: services_of_call, claim, at: now, commands: Cell::new(0) };
-        let turn = Turn { hold, asked, services: services.clone(), first, again: claimed.is_some() };
-        Ok(Begun::Run(turn, keyed))
+        let own = Services { surroundings: chance, ..services.clone() };
+        let turn = Turn { hold, asked, first, again: claimed.is_some() };
+        Ok(Begun::Run(turn, Box::new(Keyed { services: own, claim, at: now, commands: Cell::new(0) })))
     }
 
     fn hold(&self, asked: &Asked) -> Result<Hold, Problem> {
@@ -165,7 +164,6 @@ impl Keyed {
 pub struct Turn {
     hold: Hold,
     asked: Asked,
-    services: Services,
     /// When the request was first carried out.
     first: Timestamp,
     /// Whether some command of it was carried out before this turn.
@@ -174,13 +172,13 @@ pub struct Turn {
 
 impl Turn {
     /// Keeps the answer, if it is one that stays the same, and gives it back for sending.
-    pub async fn end(self, response: HttpResponse) -> HttpResponse {
+    pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let (head, body) = response.into_parts();
         let body = match body.try_into_bytes() {
             Ok(body) => body,
             Err(stream) => return head.set_body(stream),
         };
-        let Self { hold, asked, services, first, again } = self;
+        let Self { hold, asked, first, again } = self;
         let kept = Kept::new(first, asked.fingerprint, &head, body.clone());
         if let Some(kept) = kept {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.

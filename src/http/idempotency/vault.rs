@@ -129,13 +129,12 @@ impl Vault {
     pub fn open(data: &DataDir, surroundings: &Surroundings) -> Result<Self, VaultFailure> {
         let path = data.path("idempotency-key");
         let failed = |source| VaultFailure::File { path: path.clone(), source };
-        let secret = match read_private(&path).map_err(failed)? {
-            Some(text) => Digest::parse(text.trim()).map_err(|_| VaultFailure::Malformed { path: path.clone() })?,
-            None => {
-                let secret = Digest(surroundings.secret());
-                write_private(&path, format!("{secret}\n").as_bytes()).map_err(failed)?;
-                secret
-            }
+        let secret = if let Some(text) = read_private(&path).map_err(failed)? {
+            Digest::parse(text.trim()).map_err(|_| VaultFailure::Malformed { path: path.clone() })?
+        } else {
+            let secret = Digest(surroundings.secret());
+            write_private(&path, format!("{secret}\n").as_bytes()).map_err(failed)?;
+            secret
         };
         Ok(Self { root: data.path("answers"), secret: secret.0, without_commands: AtomicU64::new(0) })
     }
