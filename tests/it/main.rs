@@ -13,6 +13,7 @@ mod habits;
 mod health;
 mod idempotency;
 mod journal;
+mod large;
 mod log_contract;
 mod media;
 mod node;
