@@ -11,12 +11,12 @@ use actix::Arbiter;
 use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 
+use crate::actors::Circumstances;
 use crate::actors::dispatcher::CallbackDispatcher;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::router::RouterOptions;
 use crate::actors::system::{ActorOptions, Actors, Dispatch};
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Secret, Settings};
 use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
@@ -27,7 +27,7 @@ use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
@@ -128,6 +128,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
@@ -149,6 +150,7 @@ impl App {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
+            keys,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log, actors.pulse()),
@@ -364,7 +366,7 @@ async fn create_bootstrap_admin(
         is_admin: true,
         is_approved: true,
     };
-    let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
+    let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }

@@ -19,6 +19,7 @@ mod fields;
 mod frame;
 mod gate;
 mod health;
+mod idempotency;
 mod joined;
 mod media;
 mod member;

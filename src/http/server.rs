@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
+use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
@@ -25,6 +26,8 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Digest;
 use crate::media::store::Store;
 use crate::projections::ReadModels;
+
+pub use super::idempotency::Keys;
 
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
@@ -39,6 +42,7 @@ pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
     pub store: Store,
+    pub keys: Keys,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
@@ -118,6 +122,7 @@ impl Shared {
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.max(1);
+    services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = options.cors_origins;
     let server = HttpServer::new(move || {
@@ -157,6 +162,7 @@ fn cors(origins: &CorsOrigins) -> Cors {
         CONTENT_RANGE,
         X_REQUEST_ID,
         X_TOTAL_COUNT,
+        IDEMPOTENT_REPLAYED,
     ];
     let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
     match origins {

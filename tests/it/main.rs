@@ -12,6 +12,7 @@ mod errors;
 mod golden;
 mod habits;
 mod health;
+mod idempotency;
 mod journal;
 mod large;
 mod log_contract;
