@@ -4,6 +4,8 @@
 
 mod actors;
 mod admin;
+mod archive;
+mod archive_check;
 mod ban;
 mod bulk;
 mod crash;
@@ -13,6 +15,7 @@ mod golden;
 mod habits;
 mod health;
 mod idempotency;
+mod install;
 mod journal;
 mod large;
 mod log_contract;
