@@ -18,7 +18,7 @@ use crate::domain::version::{NodeVersion, SemVer, VersionRef};
 use crate::projections::read_models::Models;
 
 /// Most identifiers of one request (contract 4).
-const IDENTIFIERS_MAX: usize = 1000;
+pub const IDENTIFIERS_MAX: usize = 1000;
 
 /// What is asked for, as it was given.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -21,6 +21,7 @@ mod gate;
 mod health;
 mod media;
 mod node;
+pub mod openapi;
 mod publisher;
 mod query;
 mod range;

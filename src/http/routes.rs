@@ -13,7 +13,7 @@ use actix_web::{HttpRequest, Resource};
 use super::body::BodyLimit::{Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
-use super::{admin, bulk, health, media, node, publisher, token, upscaler, user, version};
+use super::{admin, bulk, health, media, node, openapi, publisher, token, upscaler, user, version};
 use crate::domain::policy::Action;
 
 /// The table.
@@ -24,6 +24,8 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
         Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
+        Route::new(get(), "/openapi.json", NoBody, openapi::show),
+        Route::new(get(), "/openapi", NoBody, openapi::show),
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),

@@ -14,6 +14,7 @@ mod journal;
 mod log_contract;
 mod media;
 mod node;
+mod openapi;
 mod program;
 mod publisher;
 mod routes;
