@@ -37,7 +37,7 @@ fn publishing() -> Vec<Operation> {
             .about(
                 "Registers a version, creates the node if it is new, and updates it with the fields of `node` else. The version is \
                  Pending until its archive is there. A personal access token of the publisher may stand in the body instead of \
-                 the header.",
+                 the header. An `id` in `node` must be that of the path.",
             )
             .takes("PublicationBody", &version)
             .creates("The version, and where its archive goes.", "Publication", &json!({"signedUrl": ticket, "node_version": version_example()}))

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{Parameter, flag_in_query, in_query, many_in_query, paging};
+use super::parameter::{Parameter, flag_in_query, in_query, many_in_query, paging, query_text};
 use super::publisher::include_banned;
 use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, one_of, view};
 use crate::domain::ids::{NodeId, PublisherId};
-use crate::domain::node::{NodeDescription, NodeStatus, TRANSLATED_TEXTS_MAX, TRANSLATIONS_MAX};
+use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
 use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
@@ -54,7 +54,7 @@ fn lists() -> Vec<Operation> {
                  matter. The node of exactly this id comes first, then the others by relevance, then by downloads; `sort` takes \
                  the place of this order. Without words it lists what the filters leave.",
             )
-            .query([in_query("search", "The words.", &String::schema())])
+            .query([in_query("search", "The words.", &query_text())])
             .query(paging(10, LIMIT_MAX))
             .query([sort()])
             .query(filters())
@@ -99,7 +99,7 @@ fn writing() -> Vec<Operation> {
             .fails(Code::AlreadyExists, "the id is taken, or was, by whomever and in whatever case")
             .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
         put("/publishers/{publisher_id}/nodes/{node_id}", "updateNode", "Update a node")
-            .about(format!("Changes the fields that are present. An empty URL removes it. {FACTS_IGNORED}"))
+            .about(format!("Changes the fields that are present. An empty URL removes it. An `id` in the body must be that of the path. {FACTS_IGNORED}"))
             .takes("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
             .shows("The node as it is now.", "Node", &node_example())
             .fails(Code::NotFound, "there is no such publisher, or it has no such node"),
@@ -141,7 +141,7 @@ fn sort() -> Parameter {
 
 /// What leaves nodes out of a list.
 fn filters() -> [Parameter; 8] {
-    let text = String::schema();
+    let text = query_text();
     let platforms = one_of(["git-windows", "git-mac", "git-linux", "desktop-win", "desktop-mac", "other"]);
     [
         many_in_query("supported_os", "Nodes that name one of these systems, whatever the case.", &text),
@@ -175,7 +175,6 @@ fn said() -> Vec<Field> {
         category.with("deprecated", true),
         field::<NodeDescription>("description", ""),
         field::<Link>("icon", "URL of the icon."),
-        field::<NodeId>("id", "In a change: that of the path, whatever the case."),
         field::<Label>("license", "Path to the LICENSE file in the repository."),
         field::<Name>("name", "For people."),
         field::<Labels>("preempted_host_node_names", "Names of host nodes that this node takes the place of."),
@@ -220,8 +219,9 @@ fn rating() -> Value {
 }
 
 fn new_node() -> Value {
+    let id = field::<NodeId>("id", "Made of `name` when it is absent.");
     let first = field_of("latest_version", "The first version, if it has a `version`.", named("FirstVersionBody"));
-    let mut node = body(said().into_iter().chain([first]));
+    let mut node = body(said().into_iter().chain([id, first]));
     // `search` is the search, so it is no node; without an id the name must hold what one can be made of.
     let id = json!({"type": "string", "not": {"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}});
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
@@ -237,7 +237,6 @@ fn node_view() -> Value {
         "created_at",
         "description",
         "downloads",
-        "id",
         "name",
         "preempted_host_node_names",
         "supported_accelerators",
@@ -248,6 +247,7 @@ fn node_view() -> Value {
     let said = said().into_iter().filter(|field| !field.is("translations"));
     let fields = said.chain(facts()).map(|field| field.required_among(&always));
     view(fields.chain([
+        field::<NodeId>("id", "").required(),
         field_of("latest_version", "The highest active version; absent when there is none.", named("NodeVersion")),
         field_of("publisher", "", named("NodeOwner")).required(),
         field::<NodeStatus>("status", "").required(),
@@ -270,12 +270,12 @@ fn languages(in_request: bool) -> Value {
     let or_null = |schema: Value| if in_request { super::schema::or_null(schema) } else { schema };
     let texts = json!({
         "type": "object",
-        "maxProperties": TRANSLATED_TEXTS_MAX,
+        "maxProperties": TEXTS_MAX,
         "propertyNames": Text::<200>::schema(),
         "additionalProperties": or_null(Text::<1000>::schema()),
     });
     let tag = json!({"pattern": "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", "maxLength": 200});
-    json!({"type": "object", "maxProperties": TRANSLATIONS_MAX, "propertyNames": tag, "additionalProperties": or_null(texts)})
+    json!({"type": "object", "maxProperties": LANGUAGES_MAX, "propertyNames": tag, "additionalProperties": or_null(texts)})
 }
 
 fn translations_view() -> Value {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::schema::{Documented, array, one_of};
 use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId};
+use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
 
 /// One parameter of an operation, as the document has it.
@@ -23,7 +24,8 @@ pub fn in_path(name: &str) -> Parameter {
         "user_id" => ("The user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "token_id" => ("The token; never its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
         "task_id" => ("The task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),
-        "file" => ("The name of the file: the SHA-256 of its bytes, and its format.", String::schema(), ""),
+        "file" => ("The name of the file: the SHA-256 of its bytes, and its format.", file_name(), ""),
+        "ticket" => ("What the signed URL ends with.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
         _ => ("", String::schema(), ""),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
@@ -31,6 +33,17 @@ pub fn in_path(name: &str) -> Parameter {
         parameter["example"] = example.into();
     }
     parameter
+}
+
+/// A result's name.
+fn file_name() -> Value {
+    let formats: Vec<_> = ImageFormat::ALL.iter().map(|format| format.as_str()).collect();
+    json!({"type": "string", "pattern": format!("^[0-9a-f]{{64}}\\.({})$", formats.join("|"))})
+}
+
+/// Text in a query: no control characters at all.
+pub fn query_text() -> Value {
+    json!({"type": "string", "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
 }
 
 /// A parameter of the query; unless said otherwise it may be absent.
@@ -54,7 +67,7 @@ pub fn flag_in_query(name: &str, about: &str) -> Parameter {
 
 /// Which page, and how large.
 pub fn paging(default_limit: u64, limit_max: u64) -> [Parameter; 2] {
-    let counting = |default: u64| json!({"type": "integer", "format": "int64", "minimum": 1, "default": default});
+    let counting = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
     let limit = format!("How many entries a page has; more than {limit_max} is taken for {limit_max}.");
     [
         in_query("page", "Which page, from 1. One past the end is empty.", &counting(1)),

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{in_query, paging};
-use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, view};
+use super::parameter::{in_query, paging, query_text};
+use super::schema::{Field, Moment, array, body, field, field_of, named, view};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
 use crate::domain::user::Email;
@@ -46,7 +46,7 @@ fn reading() -> Vec<Operation> {
             .shows("A page of publishers.", "PublisherPage", &page_example()),
         get("/publishers/validate", "validatePublisherId", "Whether an id can be claimed")
             .about("Answers 200 in any case: ids that are taken, reserved or not well-formed are told with the reason.")
-            .query([in_query("username", "The id that is to be claimed.", &String::schema())])
+            .query([in_query("username", "The id that is to be claimed.", &query_text())])
             .shows("Whether it can.", "Availability", &json!({"isAvailable": false, "reason": "the id is taken"})),
         get("/publishers/{publisher_id}", "getPublisher", "Show a publisher")
             .about("E-mail addresses of members are shown to members and administrators only. A banned publisher is shown as such.")

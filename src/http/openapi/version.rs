@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Group;
 use super::node::support;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{Parameter, flag_in_query, many_in_query, paging};
+use super::parameter::{Parameter, flag_in_query, many_in_query, paging, query_text};
 use super::schema::{Documented, Field, Moment, Url, array, body, field, field_of, named, one_of, view};
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};
@@ -66,7 +66,7 @@ fn reading() -> Vec<Operation> {
         get("/versions", "listVersions", "List versions across all nodes")
             .about("For moderation: newest first, of all statuses unless `statuses` says otherwise.")
             .query(paging(10, LIMIT_MAX))
-            .query([statuses(), reasons(), many_in_query("node_id", "Versions of these nodes.", &String::schema())])
+            .query([statuses(), reasons(), many_in_query("node_id", "Versions of these nodes.", &query_text())])
             .shows(
                 "A page of versions.",
                 "VersionPage",
