@@ -30,8 +30,8 @@ pub fn group() -> Group {
         field::<Name>("name", ""),
     ]);
     let reason = field::<Reason>("reason", "Why; it is recorded and shown.").not_blank().required();
-    let token =
-        shown().into_iter().chain([field::<String>("token", "What its bearer presents; this once.").required()]);
+    let token = shown().into_iter().filter(|field| !field.is("token"));
+    let token = token.chain([field::<String>("token", "What its bearer presents; this once.").required()]);
     Group {
         tag: "Administration",
         about: "Accounts, bans and moderation. For administrators.",

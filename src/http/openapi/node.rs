@@ -4,15 +4,20 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{Parameter, flag_in_query, in_query, many_in_query, paging, query_text};
+use super::parameter::{
+    Parameter, flag_in_query, in_query, many_in_query, needed_in_query, or_empty, paging, query_text,
+};
 use super::publisher::include_banned;
-use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, one_of, view};
+use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, view};
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
+use crate::domain::version::SemVer;
 use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
 use crate::projections::node::SortColumn;
+use crate::projections::node::facets::FormFactor;
+use crate::projections::node::search::QUERY_MAX;
 
 /// What bodies may carry that counts from administrators only.
 pub const FACTS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, `search_ranking`, `status`, \
@@ -36,6 +41,8 @@ pub fn group() -> Group {
 }
 
 fn lists() -> Vec<Operation> {
+    let mut search = query_text();
+    search["maxLength"] = QUERY_MAX.into();
     let page = || json!({"limit": 10, "nodes": [node_example()], "page": 1, "total": 1, "totalPages": 1});
     vec![
         get("/nodes", "listNodes", "List nodes across all publishers")
@@ -54,7 +61,7 @@ fn lists() -> Vec<Operation> {
                  matter. The node of exactly this id comes first, then the others by relevance, then by downloads; `sort` takes \
                  the place of this order. Without words it lists what the filters leave.",
             )
-            .query([in_query("search", "The words.", &query_text())])
+            .query([in_query("search", "The words.", &search)])
             .query(paging(10, LIMIT_MAX))
             .query([sort()])
             .query(filters())
@@ -77,8 +84,7 @@ fn reading() -> Vec<Operation> {
         get("/nodes/{node_id}", "getNode", "Show a node")
             .about("The id in another case is redirected to the right one. A banned node is shown as such, with the reason.")
             .shows("The node.", "Node", &node_example())
-            .answers_nothing(302, "The id is written in another case: the node is there.")
-            .with_header(302, "Location"),
+            .may_redirect(),
         get("/publishers/{publisher_id}/nodes/{node_id}/permissions", "getNodePermissions", "Whether the caller may edit a node")
             .shows("The answer for this caller.", "Permissions", &json!({"canEdit": true})),
     ]
@@ -112,9 +118,7 @@ fn writing() -> Vec<Operation> {
 
 fn opinions() -> Vec<Operation> {
     let star = json!({"type": "integer", "minimum": 1, "maximum": 5});
-    let mut star = in_query("star", "How many stars.", &star);
-    star["required"] = true.into();
-    star["example"] = 5.into();
+    let star = needed_in_query("star", "How many stars.", &star, &json!(5));
     vec![
         post("/nodes/{node_id}/reviews", "reviewNode", "Give a node stars")
             .about("One review a user: a later one takes the place of the earlier one. `rating` is the mean. There is no body.")
@@ -133,7 +137,7 @@ fn opinions() -> Vec<Operation> {
 /// The order of a list.
 fn sort() -> Parameter {
     let columns: Vec<_> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
-    let pattern = format!("^({})(;(asc|desc))?$", columns.join("|"));
+    let pattern = format!("^$|^({})(;(asc|desc))?$", columns.join("|"));
     let about =
         format!("Columns, the first counts most: {}. Ascending; `column;desc` is descending.", columns.join(", "));
     many_in_query("sort", &about, &json!({"type": "string", "pattern": pattern, "examples": ["downloads;desc"]}))
@@ -142,7 +146,6 @@ fn sort() -> Parameter {
 /// What leaves nodes out of a list.
 fn filters() -> [Parameter; 8] {
     let text = query_text();
-    let platforms = one_of(["git-windows", "git-mac", "git-linux", "desktop-win", "desktop-mac", "other"]);
     [
         many_in_query("supported_os", "Nodes that name one of these systems, whatever the case.", &text),
         many_in_query("supported_accelerator", "Nodes that name one of these accelerators, whatever the case.", &text),
@@ -150,14 +153,18 @@ fn filters() -> [Parameter; 8] {
         in_query(
             "timestamp",
             "Nodes created or updated, or with a version published, after this moment.",
-            &Moment::schema(),
+            &or_empty(&Moment::schema()),
         ),
         in_query(
             "host_version",
-            "Nodes whose `supported_host_version` admits this version of the host; unknown ranges admit.",
+            "Nodes whose `supported_host_version` admits this semantic version of the host; unknown ranges admit.",
             &text,
         ),
-        in_query("form_factor", "Leaves out nodes whose declared systems exclude this platform.", &platforms),
+        in_query(
+            "form_factor",
+            "Leaves out nodes whose declared systems exclude this platform.",
+            &or_empty(&FormFactor::schema()),
+        ),
         flag_in_query(
             "latest",
             "Whether the answer must come fresh from the read model. A caller sees its own writes in any case.",

@@ -24,6 +24,7 @@ pub struct Operation {
     about: String,
     parameters: Vec<Parameter>,
     body: Option<Value>,
+    streams: bool,
     answers: BTreeMap<u16, Value>,
     failures: Vec<Failure>,
 }
@@ -73,6 +74,7 @@ impl Operation {
             about: String::new(),
             parameters: Vec::new(),
             body: None,
+            streams: false,
             answers: BTreeMap::new(),
             failures: Vec::new(),
         }
@@ -103,6 +105,12 @@ impl Operation {
     pub fn takes_content(mut self, media_type: &str, content: &Value) -> Self {
         self.body = Some(json!({"required": true, "content": {media_type: content}}));
         self
+    }
+
+    /// A body that is not received whole before the work begins.
+    #[must_use]
+    pub fn streams(self, media_type: &str, content: &Value) -> Self {
+        Self { streams: true, ..self.takes_content(media_type, content) }
     }
 
     /// A JSON answer.
@@ -143,6 +151,27 @@ impl Operation {
     pub fn answers_nothing(mut self, status: u16, about: &str) -> Self {
         self.answers.insert(status, json!({"description": about}));
         self
+    }
+
+    /// A file with a strong tag, whole or in parts.
+    #[must_use]
+    pub fn serves_file(self, about: &str, media_type: &str) -> Self {
+        let bytes = json!({"schema": {"type": "string", "format": "binary"}});
+        let parts = "The ranges that were asked for; several as multipart/byteranges.";
+        self.answers_content(200, about, media_type, &bytes)
+            .answers_content(206, parts, media_type, &bytes)
+            .answers_nothing(304, "The caller has it already.")
+            .with_header(200, "ETag")
+            .with_header(206, "ETag")
+            .with_header(304, "ETag")
+            .fails(Code::RangeNotSatisfiable, "")
+    }
+
+    /// A node id in another case than the node's own is redirected.
+    #[must_use]
+    pub fn may_redirect(self) -> Self {
+        self.answers_nothing(302, "The id is written in another case than the node's own: the same is there.")
+            .with_header(302, "Location")
     }
 
     /// An answer has this header, which stands among the components.
@@ -188,8 +217,11 @@ impl Operation {
                 Code::Overloaded,
             ]);
         }
-        if self.method != Method::GET && action.writes() {
-            codes.extend([Code::Overloaded, Code::ReadOnly]);
+        if action.writes() {
+            codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly]);
+        }
+        if self.is_keyed() {
+            codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
         }
         self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect()
     }
@@ -218,8 +250,16 @@ impl Operation {
         if self.method == Method::GET && self.is_tagged() {
             parameters.push(shared("If-None-Match"));
         }
+        if self.is_keyed() {
+            parameters.push(shared("Idempotency-Key"));
+        }
         parameters.push(shared("X-Request-Id"));
         parameters
+    }
+
+    /// Whether it can be asked for with a key, so that it is done once.
+    fn is_keyed(&self) -> bool {
+        (self.method == Method::POST || self.method == Method::PUT) && !self.streams
     }
 
     /// Whether what is read carries an entity tag: JSON does.

@@ -51,6 +51,19 @@ pub fn in_query(name: &str, about: &str, schema: &Value) -> Parameter {
     json!({"name": name, "in": "query", "description": about, "schema": schema})
 }
 
+/// A parameter of the query that must be there.
+pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value) -> Parameter {
+    let mut parameter = in_query(name, about, schema);
+    parameter["required"] = true.into();
+    parameter["example"] = example.clone();
+    parameter
+}
+
+/// The same schema for a parameter whose empty value means absent.
+pub fn or_empty(schema: &Value) -> Value {
+    json!({"type": "string", "anyOf": [schema, {"maxLength": 0}]})
+}
+
 /// An array parameter of the query.
 pub fn many_in_query(name: &str, about: &str, items: &Value) -> Parameter {
     let about = format!("{about} May be repeated; commas and `{name}[]=` are accepted too.");
@@ -89,6 +102,12 @@ pub fn shared_headers() -> Value {
             "What the caller calls the request: 1 to 128 visible ASCII characters. Anything else is ignored, and the \
              service makes up a name.",
             String::schema(),
+        ),
+        "Idempotency-Key": header(
+            "Idempotency-Key",
+            "A name for the request, of the caller's own choice: when the request comes again with it, within 24 hours, it is not \
+             carried out again, and its answer is sent once more.",
+            json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
         ),
         "If-None-Match": header(
             "If-None-Match",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{in_query, paging, query_text};
+use super::parameter::{needed_in_query, paging, query_text};
 use super::schema::{Field, Moment, array, body, field, field_of, named, view};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
@@ -24,7 +24,7 @@ pub fn group() -> Group {
             ("PublisherBody", body(said())),
             ("NewPublisherBody", new_publisher()),
             ("PublisherMember", member_view()),
-            ("MemberBody", body([field::<MemberRole>("role", "`member` when absent.")])),
+            ("MemberBody", body([field::<MemberRole>("role", "")])),
             (
                 "Availability",
                 view([
@@ -46,7 +46,7 @@ fn reading() -> Vec<Operation> {
             .shows("A page of publishers.", "PublisherPage", &page_example()),
         get("/publishers/validate", "validatePublisherId", "Whether an id can be claimed")
             .about("Answers 200 in any case: ids that are taken, reserved or not well-formed are told with the reason.")
-            .query([in_query("username", "The id that is to be claimed.", &query_text())])
+            .query([needed_in_query("username", "The id that is to be claimed.", &query_text(), &json!("acme"))])
             .shows("Whether it can.", "Availability", &json!({"isAvailable": false, "reason": "the id is taken"})),
         get("/publishers/{publisher_id}", "getPublisher", "Show a publisher")
             .about("E-mail addresses of members are shown to members and administrators only. A banned publisher is shown as such.")
@@ -63,8 +63,8 @@ fn writing() -> Vec<Operation> {
     vec![
         post("/publishers", "createPublisher", "Create a publisher")
             .about(
-                "Claims an id; the caller becomes the owner. `createdAt` and `status` in the body are ignored, except from \
-                 administrators.",
+                "Claims an id; the caller becomes the owner. `createdAt` and `status` in the body are ignored, but for `createdAt` \
+                 from administrators.",
             )
             .takes("NewPublisherBody", &json!({"id": "acme", "name": "Acme", "website": "https://acme.example"}))
             .creates("The new publisher.", "Publisher", &publisher_example())
@@ -73,7 +73,8 @@ fn writing() -> Vec<Operation> {
         put("/publishers/{publisher_id}", "updatePublisher", "Update a publisher")
             .about(
                 "Changes the fields that are present. An empty URL removes it. `id`, `members`, `createdAt` and `status` in the \
-                 body are ignored, but for `createdAt` from administrators.",
+                 body are ignored; from administrators `createdAt` is taken, and a `status` must be the one it has: bans have \
+                 routes of their own.",
             )
             .takes("PublisherBody", &json!({"description": "Nodes for portraits", "support": "help@acme.example"}))
             .shows("The publisher as it is now.", "Publisher", &publisher_example()),
@@ -87,7 +88,7 @@ fn writing() -> Vec<Operation> {
 fn members() -> Vec<Operation> {
     vec![
         put("/publishers/{publisher_id}/members/{user_id}", "setMember", "Take in a member, or change its role")
-            .about("An owner may do everything, a member create and change nodes and versions.")
+            .about("An owner may do everything, a member create and change nodes and versions. Without a role in the body a member keeps its own, and whoever is new becomes `member`.")
             .takes("MemberBody", &json!({"role": "member"}))
             .shows("The publisher as it is now.", "Publisher", &publisher_example())
             .fails(Code::NotFound, "there is no such publisher, or no such user")

@@ -9,6 +9,7 @@ use crate::domain::publisher::{MemberRole, PublisherStatus};
 use crate::domain::task::TaskStatus;
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
+use crate::projections::node::facets::FormFactor;
 
 /// Text without control characters other than tab and line breaks.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
@@ -148,7 +149,17 @@ macro_rules! named {
     };
 }
 
-named!(MemberRole, NodeStatus, OptimizedFor, PublisherStatus, ScaleFactor, TaskStatus, UpscaleEngine, VersionStatus);
+named!(
+    FormFactor,
+    MemberRole,
+    NodeStatus,
+    OptimizedFor,
+    PublisherStatus,
+    ScaleFactor,
+    TaskStatus,
+    UpscaleEngine,
+    VersionStatus
+);
 
 /// One of these texts.
 pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{delete, get, post};
-use super::schema::{Field, Moment, array, body, field, field_of, named, view};
+use super::schema::{Field, Moment, array, body, field, named, view};
 use crate::domain::ids::TokenId;
 use crate::domain::value::{Label, Name};
 
@@ -60,7 +60,7 @@ pub fn shown() -> Vec<Field> {
         field::<TokenId>("id", "").required(),
         field::<Moment>("lastUsedAt", "When it was last used, to the minute; absent before."),
         field::<Name>("name", "").required(),
-        field_of("token", "The beginning of it; the rest is kept nowhere.", json!({"type": "string"})),
+        field::<String>("token", "Masked: only its kind is still known.").required(),
     ]
 }
 
@@ -72,5 +72,6 @@ pub fn token_example() -> Value {
         "id": "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20",
         "lastUsedAt": "2026-11-20T10:02:00.000000Z",
         "name": "release pipeline",
+        "token": "mdp_********",
     })
 }

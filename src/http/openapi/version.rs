@@ -49,20 +49,17 @@ fn versions() -> Vec<(&'static str, Value)> {
 }
 
 fn reading() -> Vec<Operation> {
-    let elsewhere = "The id is written in another case: the same is there.";
     vec![
         get("/nodes/{node_id}/versions", "listNodeVersions", "List the versions of a node")
             .about("Highest number first. Active ones, unless `statuses` says otherwise.")
             .query([statuses(), reasons()])
             .answers(200, "The versions.", &array(&named("NodeVersion")), &json!([version_example()]))
-            .answers_nothing(302, elsewhere)
-            .with_header(302, "Location"),
+            .may_redirect(),
         get("/nodes/{node_id}/versions/{version}", "getNodeVersion", "Show a version")
             .about("Whatever its status, unless it is deleted. Build metadata does not count.")
             .query([reasons()])
             .shows("The version.", "NodeVersion", &version_example())
-            .answers_nothing(302, elsewhere)
-            .with_header(302, "Location"),
+            .may_redirect(),
         get("/versions", "listVersions", "List versions across all nodes")
             .about("For moderation: newest first, of all statuses unless `statuses` says otherwise.")
             .query(paging(10, LIMIT_MAX))
