@@ -184,6 +184,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::domain::node::{NodeFacts, NodeFields};
+    use crate::domain::policy::Standing;
+    use crate::domain::publisher::PublisherFields;
+    use crate::domain::version::VersionFields;
 
     fn described() -> Vec<(String, &'static str)> {
         let operations = groups().into_iter().flat_map(|group| group.operations);
@@ -209,6 +213,40 @@ mod tests {
         for operation in operations() {
             let mut statuses = operation["responses"].as_object().unwrap().keys();
             assert!(statuses.any(|status| status < &"400".to_owned()), "{}", operation["operationId"]);
+        }
+    }
+
+    #[test]
+    fn credentials_are_asked_for_where_the_policy_asks_for_them() {
+        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        for row in rows() {
+            let security = &document["paths"][row.path][method_name(&row.method)]["security"];
+            let anonymous = row.action.allows(Standing::Anonymous) || row.action == Action::PublishVersion;
+            let expected = if anonymous { json!([{"bearer": []}, {}]) } else { json!([{"bearer": []}]) };
+            assert_eq!(*security, expected, "{} {}", row.method, row.path);
+        }
+    }
+
+    /// The names of a struct's fields, as its `Debug` form has them.
+    fn names_of(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
+        let told = format!("{fields:?}");
+        let inside = told.split_once('{').expect("a struct with fields").1;
+        inside.split(',').filter_map(|field| Some(field.split_once(':')?.0.trim().to_owned())).collect()
+    }
+
+    #[test]
+    fn bodies_have_every_field_that_is_read() {
+        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let bodies = [
+            ("PublisherBody", names_of(&PublisherFields::default())),
+            ("NodeBody", names_of(&NodeFields::default())),
+            ("AdministeredNodeBody", names_of(&NodeFacts::default())),
+            ("NewVersionBody", names_of(&VersionFields::default())),
+        ];
+        for (name, read) in bodies {
+            let described: BTreeSet<_> =
+                document["components"]["schemas"][name]["properties"].as_object().unwrap().keys().cloned().collect();
+            assert!(read.is_subset(&described), "{name}: {:?}", read.difference(&described));
         }
     }
 
