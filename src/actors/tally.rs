@@ -14,7 +14,7 @@ use tokio::sync::Mutex as Turn;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use super::{Actor, Circumstances};
+use super::Circumstances;
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeKey, TokenId};
 use crate::domain::node::NodeCommand;

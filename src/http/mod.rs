@@ -31,6 +31,7 @@ mod node;
 mod node_body;
 mod node_change;
 mod node_query;
+pub mod openapi;
 mod publisher;
 mod query;
 mod range;

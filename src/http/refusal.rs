@@ -82,3 +82,28 @@ impl From<TaskRejection> for Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Reason;
+
+    #[test]
+    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
+        let transition = Transition { what: "node", from: "NodeStatusActive", to: "NodeStatusActive" };
+        let reason = Reason::parse("malware").ok();
+        for (problem, code, detail) in [
+            (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
+            (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
+            (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
+            (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (TokenRejection::NotFound.into(), Code::NotFound, "token"),
+        ] {
+            assert_eq!(problem.code(), code, "{problem}");
+            assert!(problem.to_string().contains(detail), "{problem}");
+        }
+        assert_eq!(Code::Banned.status(), 403);
+    }
+}

@@ -24,6 +24,7 @@ mod member;
 mod moderation;
 mod node;
 mod node_change;
+mod openapi;
 mod program;
 mod publisher;
 mod review;
