@@ -4,6 +4,7 @@
 //! usage or configuration.
 
 mod config;
+mod demo;
 mod serve;
 
 use std::fmt;
@@ -37,6 +38,8 @@ enum Command {
     Serve(SettingFlags),
     /// Print the effective configuration, each value with where it came from, secrets masked
     Config(SettingFlags),
+    /// Fill a running service with a sample registry, and have a picture scaled up
+    Demo(demo::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +130,7 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Serve(arguments.settings)) {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
+        Command::Demo(arguments) => demo::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
