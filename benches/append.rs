@@ -24,7 +24,7 @@ use mediary::actors::system::{ActorOptions, Actors, Dispatch};
 use mediary::actors::{Actor, Circumstances};
 use mediary::clock::Surroundings;
 use mediary::domain::ids::{PublisherId, UserId};
-use mediary::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFields};
+use mediary::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::Position;
@@ -168,7 +168,7 @@ fn journal_bytes(log: &SledLog, after: Position) -> u64 {
 async fn create(dispatch: &Dispatch, name: &str, surroundings: &Surroundings) {
     let id = PublisherId::parse(name).expect("a publisher id");
     let (owner, fields) = (UserId(Uuid::nil()), PublisherFields::default());
-    let create = PublisherCommand::Create { id: id.clone(), owner, fields };
+    let create = PublisherCommand::Create { id: id.clone(), owner, fields, facts: PublisherFacts::default() };
     dispatch.publisher(&id, create, why(surroundings)).await.expect("a new publisher");
 }
 
@@ -180,7 +180,7 @@ async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, en
         let text = String::from_iter(letters.next()).repeat(DESCRIPTION);
         let description = Some(PublisherDescription::recorded(text));
         let change = PublisherFields { description, ..PublisherFields::default() };
-        let revise = PublisherCommand::Revise { change };
+        let revise = PublisherCommand::Revise { change, facts: PublisherFacts::default() };
         dispatch.publisher(&id, revise, why(&surroundings)).await.expect("a change");
     }
 }

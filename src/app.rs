@@ -22,7 +22,7 @@ use crate::config::{AllowedOrigins, Secret, Settings};
 use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
 use crate::domain::ids::UserId;
 use crate::domain::secret;
-use crate::domain::user::{UserCommand, UserProfile};
+use crate::domain::user::{UserCommand, UserOpening};
 use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
@@ -354,7 +354,7 @@ async fn create_bootstrap_admin(
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
         return Ok(());
     }
-    let profile = UserProfile {
+    let opening = UserOpening {
         id: BOOTSTRAP_ADMIN,
         email: None,
         name: Some(Name::recorded("Administrator".to_owned())),
@@ -362,7 +362,7 @@ async fn create_bootstrap_admin(
         is_approved: true,
     };
     let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
-    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(profile), why).await;
+    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }
 

@@ -5,6 +5,7 @@
 
 mod config;
 mod demo;
+mod projections;
 mod serve;
 
 use std::fmt;
@@ -40,6 +41,9 @@ enum Command {
     Config(SettingFlags),
     /// Fill a running service with a sample registry, and have a picture scaled up
     Demo(demo::Arguments),
+    /// What is made from the log to be read
+    #[command(subcommand)]
+    Projections(projections::Command),
 }
 
 #[derive(Debug, Args)]
@@ -131,6 +135,7 @@ pub fn run() -> ExitCode {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
         Command::Demo(arguments) => demo::run(arguments),
+        Command::Projections(command) => projections::run(command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

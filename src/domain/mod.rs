@@ -6,6 +6,7 @@
 pub mod decider;
 pub mod delivery;
 pub mod event;
+pub mod field_set;
 pub mod ids;
 pub mod image;
 pub mod node;

@@ -4,79 +4,113 @@ use std::collections::BTreeMap;
 
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
-use super::ids::{NodeId, PublisherId, StreamKind, VersionId};
-use super::publisher::take;
-use super::value::{Label, Labels, Link, Name, Text, Timestamp};
-use super::version::{NodeVersion, SemVer, VersionDraft, VersionFields, VersionRef, VersionStatus};
+use super::field_set::field_set;
+use super::ids::{NodeId, PublisherId, StreamKind, UserId, VersionId};
+use super::value::{Label, Labels, Link, Name, Reason, Text, Timestamp, Transition, named_values};
+use super::version::{
+    Archive, NodeVersion, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus,
+};
+
+mod decide;
+mod evolve;
+mod rating;
+
+pub use rating::{Rating, Stars};
 
 /// A node's description (contract 4).
 pub type NodeDescription = Text<1000>;
 
+/// The texts of a node in one language: field → text.
+pub type Texts = BTreeMap<Label, Text<1000>>;
 /// Node texts in other languages: language → field → text.
-pub type Translations = BTreeMap<Text<35>, BTreeMap<Text<64>, Text<1000>>>;
+pub type Translations = BTreeMap<Label, Texts>;
 
-/// The descriptive fields; in a command and an event only those that are present change.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NodeFields {
-    pub author: Option<Name>,
-    pub banner_url: Option<Link>,
-    pub category: Option<Label>,
-    pub description: Option<NodeDescription>,
-    pub icon: Option<Link>,
-    pub license: Option<Label>,
-    pub name: Option<Name>,
-    pub preempted_host_node_names: Option<Labels>,
-    pub repository: Option<Link>,
-    pub supported_accelerators: Option<Labels>,
-    pub supported_host_frontend_version: Option<Label>,
-    pub supported_host_version: Option<Label>,
-    pub supported_os: Option<Labels>,
-    pub tags: Option<Labels>,
-    pub translations: Option<Translations>,
+/// Most languages of a node.
+pub const LANGUAGES_MAX: usize = 100;
+/// Most texts of one language: together they still fit into one event.
+pub const TEXTS_MAX: usize = 20;
+
+named_values! {
+    /// The states of a node (seed, States and transitions).
+    NodeStatus { Active = "NodeStatusActive", Deleted = "NodeStatusDeleted", Banned = "NodeStatusBanned" }
 }
 
-impl NodeFields {
-    /// Takes over every field that `change` carries.
-    pub fn apply(&mut self, change: &Self) {
-        take(&mut self.author, change.author.as_ref());
-        take(&mut self.banner_url, change.banner_url.as_ref());
-        take(&mut self.category, change.category.as_ref());
-        take(&mut self.description, change.description.as_ref());
-        take(&mut self.icon, change.icon.as_ref());
-        take(&mut self.license, change.license.as_ref());
-        take(&mut self.name, change.name.as_ref());
-        take(&mut self.preempted_host_node_names, change.preempted_host_node_names.as_ref());
-        take(&mut self.repository, change.repository.as_ref());
-        take(&mut self.supported_accelerators, change.supported_accelerators.as_ref());
-        take(&mut self.supported_host_frontend_version, change.supported_host_frontend_version.as_ref());
-        take(&mut self.supported_host_version, change.supported_host_version.as_ref());
-        take(&mut self.supported_os, change.supported_os.as_ref());
-        take(&mut self.tags, change.tags.as_ref());
-        take(&mut self.translations, change.translations.as_ref());
+field_set! {
+    /// The descriptive fields; in a command and an event only those that are present change.
+    ///
+    /// Translations are recorded a language at a time; only events of the first release carry them in here.
+    NodeFields {
+        author: Name,
+        banner_url: Link,
+        category: Label,
+        description: NodeDescription,
+        icon: Link,
+        license: Label,
+        name: Name,
+        preempted_host_node_names: Labels,
+        repository: Link,
+        supported_accelerators: Labels,
+        supported_host_frontend_version: Label,
+        supported_host_version: Label,
+        supported_os: Labels,
+        tags: Labels,
+        translations: Translations,
+    }
+}
+
+field_set! {
+    /// What only administrators set.
+    NodeFacts {
+        created_at: Timestamp,
+        downloads: u64,
+        rating: Rating,
+        github_stars: u64,
+        search_ranking: i64,
+        /// Empty: none.
+        status_detail: Text<1000>,
+        tags_admin: Labels,
     }
 }
 
 /// Why a command on a node was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRejection {
-    /// The id is taken, perhaps in another case or by another publisher.
+    /// The id is taken, perhaps in another case, by another publisher, or by a node that was deleted.
     AlreadyExists { id: NodeId },
     /// The node, or the version of that node and that publisher, does not exist.
     NotFound,
-    /// A version of this number is registered already.
+    /// A version of this number is registered already, or was.
     VersionExists { number: SemVer },
+    /// The node is banned: only administrators change it.
+    Banned { reason: Option<Reason> },
+    /// The version has an archive; there is never another one.
+    ArchiveExists,
+    /// The node would be translated into more than [`LANGUAGES_MAX`] languages.
+    TooManyLanguages,
+    /// The states of nodes or of versions do not follow each other so.
+    IllegalTransition(Transition),
 }
 
-/// A node that exists.
+/// A node whose id is claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeProfile {
     pub id: NodeId,
     pub publisher: PublisherId,
     pub fields: NodeFields,
-    /// In the order of registration.
+    /// In the order of registration; those that were deleted too.
     pub versions: Vec<NodeVersion>,
+    pub status: NodeStatus,
+    /// Why the node is banned, or what an administrator has to say of its status.
+    pub status_detail: Option<Text<1000>>,
+    pub downloads: u64,
+    pub github_stars: Option<u64>,
+    pub search_ranking: Option<i64>,
+    pub tags_admin: Option<Labels>,
+    pub reviews: BTreeMap<UserId, Stars>,
+    /// What an administrator set; it counts as long as nobody has reviewed.
+    pub rating_given: Option<Rating>,
     pub created_at: Timestamp,
-    /// When the node or one of its versions last changed.
+    /// When the node or one of its versions last changed; downloads and reviews are no changes.
     pub updated_at: Timestamp,
 }
 
@@ -86,8 +120,8 @@ pub enum Node {
     /// The id is free.
     #[default]
     Unclaimed,
-    /// The node exists.
-    Active(Box<NodeProfile>),
+    /// The node exists, or did: its status tells.
+    Present(Box<NodeProfile>),
 }
 
 /// What happened to a node.
@@ -103,19 +137,95 @@ pub enum NodeEvent {
     VersionPublished { version: VersionDraft },
     /// What is said of a version changed.
     VersionRevised { id: VersionId, change: VersionFields },
+    /// An administrator set what nobody else may.
+    NodeAdministered { facts: NodeFacts },
+    /// These are the texts in one language now; none, when there are no texts.
+    NodeTranslated { language: Label, texts: Texts },
+    /// The node takes no more changes and leaves the lists.
+    NodeBanned { reason: Reason },
+    /// The ban was taken back.
+    NodeUnbanned { reason: Reason },
+    /// The node is gone.
+    NodeDeleted,
+    /// A user gave stars; earlier ones of the same user count no more.
+    NodeReviewed { user: UserId, stars: Stars },
+    /// The node was downloaded some more times.
+    DownloadsCounted { count: u64 },
+    /// The archive of a version arrived.
+    ArchiveStored { version: VersionId, archive: Archive },
+    /// A version has another status, or another reason for it.
+    VersionStatusChanged { id: VersionId, status: VersionStatus, reason: Option<Reason> },
+    /// An administrator set what nobody else may say of a version.
+    VersionAdministered { id: VersionId, facts: VersionFacts },
 }
 
-part_of_event!(NodeEvent as Node { NodeCreated, NodeRevised, VersionReleased, VersionPublished, VersionRevised });
+part_of_event!(NodeEvent as Node {
+    NodeCreated,
+    NodeRevised,
+    VersionReleased,
+    VersionPublished,
+    VersionRevised,
+    NodeAdministered,
+    NodeTranslated,
+    NodeBanned,
+    NodeUnbanned,
+    NodeDeleted,
+    NodeReviewed,
+    DownloadsCounted,
+    ArchiveStored,
+    VersionStatusChanged,
+    VersionAdministered,
+});
 
-/// What can be asked of a node.
+/// What can be asked of a node. Where a publisher is named the node must be its own, and not banned; where one may be left
+/// out an administrator asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeCommand {
     /// Claims the id; a first version is released with it.
-    Create { id: NodeId, publisher: PublisherId, fields: NodeFields, first_version: Option<VersionDraft> },
+    Create {
+        id: NodeId,
+        publisher: PublisherId,
+        fields: NodeFields,
+        facts: NodeFacts,
+        first_version: Option<VersionDraft>,
+    },
+    /// Changes what is present. Facts come from administrators only.
+    Revise { publisher: PublisherId, change: NodeFields, facts: NodeFacts },
     /// Registers a version; creates the node when it is new, revises it when it is not.
     Publish { id: NodeId, publisher: PublisherId, fields: NodeFields, version: VersionDraft },
     /// Changes what is said of a version.
-    ReviseVersion { publisher: PublisherId, version: VersionRef, change: VersionFields },
+    ReviseVersion { publisher: PublisherId, version: VersionRef, change: VersionFields, facts: VersionFacts },
+    /// Moves a version to another status, or gives another reason for the one that it has.
+    SetVersionStatus {
+        publisher: Option<PublisherId>,
+        version: VersionRef,
+        status: VersionStatus,
+        reason: Option<Reason>,
+    },
+    /// The archive of a version arrived; unless moderation holds it, the version becomes Active.
+    StoreArchive { version: VersionId, archive: Archive, hold: bool },
+    /// Whatever an administrator changes of a node, banned or not.
+    Administer { change: NodeFields, facts: NodeFacts, status: Option<NodeStatus> },
+    /// Whatever an administrator changes of a version, banned or not.
+    AdministerVersion {
+        version: VersionRef,
+        change: VersionFields,
+        facts: VersionFacts,
+        status: Option<VersionStatus>,
+        reason: Option<Reason>,
+    },
+    /// Bans the node.
+    Ban { reason: Reason },
+    /// Takes the ban back.
+    Unban { reason: Reason },
+    /// Removes the node, for ever.
+    Delete { publisher: Option<PublisherId> },
+    /// Gives stars.
+    Review { user: UserId, stars: Stars },
+    /// Replaces the texts of each language that is named; a language without texts is dropped.
+    Translate { publisher: Option<PublisherId>, translations: Translations },
+    /// Counts downloads that were made.
+    CountDownloads { count: u64 },
 }
 
 impl Decider for Node {
@@ -126,41 +236,18 @@ impl Decider for Node {
     type Rejection = NodeRejection;
 
     fn decide(state: &Self, command: NodeCommand, _now: Timestamp) -> Result<Vec<NodeEvent>, NodeRejection> {
-        match (state, command) {
-            (Self::Unclaimed, NodeCommand::Create { id, publisher, fields, first_version }) => {
-                let created = NodeEvent::NodeCreated { id, publisher, fields };
-                let released = first_version.map(|version| NodeEvent::VersionReleased { version });
-                Ok(std::iter::once(created).chain(released).collect())
-            }
-            (Self::Active(node), NodeCommand::Create { .. }) => {
-                Err(NodeRejection::AlreadyExists { id: node.id.clone() })
-            }
-            (Self::Unclaimed, NodeCommand::Publish { id, publisher, fields, version }) => {
-                Ok(vec![NodeEvent::NodeCreated { id, publisher, fields }, NodeEvent::VersionPublished { version }])
-            }
-            (Self::Active(node), NodeCommand::Publish { publisher, fields, version, .. }) => {
-                node.publish(&publisher, fields, version)
-            }
-            (Self::Unclaimed, NodeCommand::ReviseVersion { .. }) => Err(NodeRejection::NotFound),
-            (Self::Active(node), NodeCommand::ReviseVersion { publisher, version, change }) => {
-                node.revise_version(&publisher, &version, change)
-            }
+        match state {
+            Self::Unclaimed => decide::on_nothing(command),
+            Self::Present(node) => node.decide(command),
         }
     }
 
     fn evolve(state: &mut Self, event: &NodeEvent, at: Timestamp) {
         match (&mut *state, event) {
             (Self::Unclaimed, NodeEvent::NodeCreated { id, publisher, fields }) => {
-                *state = Self::Active(Box::new(NodeProfile {
-                    id: id.clone(),
-                    publisher: publisher.clone(),
-                    fields: fields.clone(),
-                    versions: Vec::new(),
-                    created_at: at,
-                    updated_at: at,
-                }));
+                *state = Self::Present(Box::new(NodeProfile::new(id, publisher, fields, at)));
             }
-            (Self::Active(node), event) => node.evolve(event, at),
+            (Self::Present(node), event) => node.evolve(event, at),
             (Self::Unclaimed, _) => {}
         }
     }
@@ -177,60 +264,30 @@ impl NodeProfile {
         self.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty()).unwrap_or(self.id.as_str())
     }
 
-    /// The version that `reference` names.
+    /// The version that `reference` names, deleted or not.
     #[must_use]
     pub fn version(&self, reference: &VersionRef) -> Option<&NodeVersion> {
         self.versions.iter().find(|version| reference.names(version))
     }
 
-    fn publish(
-        &self,
-        publisher: &PublisherId,
-        fields: NodeFields,
-        version: VersionDraft,
-    ) -> Result<Vec<NodeEvent>, NodeRejection> {
-        if self.publisher != *publisher {
-            return Err(NodeRejection::AlreadyExists { id: self.id.clone() });
-        }
-        if self.versions.iter().any(|existing| existing.number.same_precedence(&version.number)) {
-            return Err(NodeRejection::VersionExists { number: version.number });
-        }
-        let mut revised = self.fields.clone();
-        revised.apply(&fields);
-        let revision = (revised != self.fields).then_some(NodeEvent::NodeRevised { change: fields });
-        Ok(revision.into_iter().chain([NodeEvent::VersionPublished { version }]).collect())
+    /// Stars with two decimals: the mean of the reviews, or what an administrator set as long as there are none.
+    #[must_use]
+    pub fn rating(&self) -> Option<f64> {
+        Rating::mean(self.reviews.values().copied()).or(self.rating_given).map(Rating::get)
     }
 
-    fn revise_version(
-        &self,
-        publisher: &PublisherId,
-        reference: &VersionRef,
-        change: VersionFields,
-    ) -> Result<Vec<NodeEvent>, NodeRejection> {
-        let owned = self.publisher == *publisher;
-        let version = self.version(reference).filter(|_| owned).ok_or(NodeRejection::NotFound)?;
-        let mut revised = version.fields.clone();
-        revised.apply(&change);
-        let revision = (revised != version.fields).then_some(NodeEvent::VersionRevised { id: version.id, change });
-        Ok(revision.into_iter().collect())
-    }
-
-    fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
-        match event {
-            NodeEvent::NodeCreated { .. } => return,
-            NodeEvent::NodeRevised { change } => self.fields.apply(change),
-            NodeEvent::VersionReleased { version } => {
-                self.versions.push(NodeVersion::new(version, VersionStatus::Active, at));
-            }
-            NodeEvent::VersionPublished { version } => {
-                self.versions.push(NodeVersion::new(version, VersionStatus::Pending, at));
-            }
-            NodeEvent::VersionRevised { id, change } => {
-                let Some(version) = self.versions.iter_mut().find(|version| version.id == *id) else { return };
-                version.fields.apply(change);
-            }
+    /// What administrators set of it, or what counts in its place.
+    #[must_use]
+    pub fn facts(&self) -> NodeFacts {
+        NodeFacts {
+            created_at: Some(self.created_at),
+            downloads: Some(self.downloads),
+            rating: self.rating_given,
+            github_stars: self.github_stars,
+            search_ranking: self.search_ranking,
+            status_detail: Some(self.status_detail.clone().unwrap_or_default()),
+            tags_admin: self.tags_admin.clone(),
         }
-        self.updated_at = at;
     }
 }
 

@@ -12,10 +12,18 @@ named_values! {
         ReadOwnAccount = "read an account",
         CreatePublisher = "create a publisher",
         UpdatePublisher = "update this publisher",
-        IssuePublisherToken = "issue tokens of this publisher",
+        DeletePublisher = "delete this publisher",
+        ManageMembers = "manage the members of this publisher",
+        ManagePublisherTokens = "manage the tokens of this publisher",
         CreateNode = "create nodes of this publisher",
+        ReviseNode = "change nodes of this publisher",
+        TranslateNode = "translate nodes of this publisher",
+        DeleteNode = "delete nodes of this publisher",
         PublishVersion = "publish versions for this publisher",
         ReviseVersion = "change versions of this publisher",
+        DeleteVersion = "delete versions of this publisher",
+        UploadArchive = "upload an archive",
+        ReviewNode = "review nodes",
         SubmitImageTask = "submit image tasks",
         ReadImageTask = "read image tasks",
         Administer = "administer the service",
@@ -54,6 +62,21 @@ impl Action {
         self.row()[standing as usize]
     }
 
+    /// Whether it changes something: what the banned may not do (contract 3).
+    #[must_use]
+    pub fn writes(self) -> bool {
+        let reads = matches!(
+            self,
+            Self::ReadServiceState
+                | Self::ReadResult
+                | Self::ReadRegistry
+                | Self::ListPublisherNodes
+                | Self::ReadOwnAccount
+                | Self::ReadImageTask
+        );
+        !reads
+    }
+
     /// One row of the table. That a user sees only own tasks is not decided here: a task of somebody else is not found.
     #[rustfmt::skip]
     #[expect(clippy::match_same_arms, reason = "a table has a row for each action")]
@@ -61,21 +84,29 @@ impl Action {
         const Y: bool = true;
         const N: bool = false;
         match self {
-            //                            Anonymous  User  Member  Owner  OwnToken  OtherToken  Admin
-            Self::ReadServiceState    => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
-            Self::ReadResult          => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
-            Self::ReadRegistry        => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
-            Self::ListPublisherNodes  => [N,         Y,    Y,      Y,     Y,        Y,          Y],
-            Self::ReadOwnAccount      => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::CreatePublisher     => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::UpdatePublisher     => [N,         N,    N,      Y,     N,        N,          Y],
-            Self::IssuePublisherToken => [N,         N,    N,      Y,     N,        N,          Y],
-            Self::CreateNode          => [N,         N,    Y,      Y,     Y,        N,          Y],
-            Self::PublishVersion      => [N,         N,    Y,      Y,     Y,        N,          Y],
-            Self::ReviseVersion       => [N,         N,    Y,      Y,     Y,        N,          Y],
-            Self::SubmitImageTask     => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::ReadImageTask       => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::Administer          => [N,         N,    N,      N,     N,        N,          Y],
+            //                              Anonymous  User  Member  Owner  OwnToken  OtherToken  Admin
+            Self::ReadServiceState      => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReadResult            => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReadRegistry          => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ListPublisherNodes    => [N,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReadOwnAccount        => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::CreatePublisher       => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::UpdatePublisher       => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::DeletePublisher       => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::ManageMembers         => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::ManagePublisherTokens => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::CreateNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
+            Self::ReviseNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
+            Self::TranslateNode         => [N,         N,    Y,      Y,     Y,        N,          Y],
+            Self::DeleteNode            => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::PublishVersion        => [N,         N,    Y,      Y,     Y,        N,          Y],
+            Self::ReviseVersion         => [N,         N,    Y,      Y,     Y,        N,          Y],
+            Self::DeleteVersion         => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::UploadArchive         => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReviewNode            => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::SubmitImageTask       => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }
 }
@@ -104,28 +135,70 @@ mod tests {
         assert!(implies(Standing::OtherToken, Standing::OwnToken));
     }
 
-    #[test]
-    fn a_personal_access_token_reads_the_registry_and_writes_nodes_and_nothing_else() {
-        let allowed: Vec<_> = Action::ALL.iter().copied().filter(|action| action.allows(Standing::OwnToken)).collect();
-        assert_eq!(
-            allowed,
-            [
-                Action::ReadServiceState,
-                Action::ReadResult,
-                Action::ReadRegistry,
-                Action::ListPublisherNodes,
-                Action::CreateNode,
-                Action::PublishVersion,
-                Action::ReviseVersion,
-            ]
-        );
+    fn allowed_to(standing: Standing) -> Vec<Action> {
+        Action::ALL.iter().copied().filter(|action| action.allows(standing)).collect()
+    }
+
+    fn who_may(action: Action) -> Vec<Standing> {
+        Standing::ALL.into_iter().filter(|standing| action.allows(*standing)).collect()
     }
 
     #[test]
-    fn only_owners_and_administrators_change_a_publisher() {
-        for action in [Action::UpdatePublisher, Action::IssuePublisherToken] {
-            let allowed: Vec<_> = Standing::ALL.into_iter().filter(|standing| action.allows(*standing)).collect();
-            assert_eq!(allowed, [Standing::Owner, Standing::Admin], "{action:?}");
+    fn a_personal_access_token_reads_the_registry_and_writes_nodes_and_nothing_else() {
+        use Action::*;
+        let expected = [
+            ReadServiceState,
+            ReadResult,
+            ReadRegistry,
+            ListPublisherNodes,
+            CreateNode,
+            ReviseNode,
+            TranslateNode,
+            PublishVersion,
+            ReviseVersion,
+            UploadArchive,
+        ];
+        assert_eq!(allowed_to(Standing::OwnToken), expected);
+        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive];
+        assert_eq!(allowed_to(Standing::OtherToken), elsewhere);
+    }
+
+    #[test]
+    fn anonymous_callers_read_and_upload_to_the_places_they_were_given() {
+        use Action::{ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
+        assert_eq!(allowed_to(Standing::Anonymous), [ReadServiceState, ReadResult, ReadRegistry, UploadArchive]);
+    }
+
+    #[test]
+    fn only_owners_and_administrators_change_a_publisher_and_delete() {
+        use Action::*;
+        let owners =
+            [UpdatePublisher, DeletePublisher, ManageMembers, ManagePublisherTokens, DeleteNode, DeleteVersion];
+        for action in owners {
+            assert_eq!(who_may(action), [Standing::Owner, Standing::Admin], "{action:?}");
+        }
+    }
+
+    #[test]
+    fn members_and_tokens_of_the_publisher_work_on_its_nodes() {
+        for action in [Action::CreateNode, Action::ReviseNode, Action::TranslateNode, Action::PublishVersion] {
+            let expected = [Standing::Member, Standing::Owner, Standing::OwnToken, Standing::Admin];
+            assert_eq!(who_may(action), expected, "{action:?}");
+        }
+    }
+
+    #[test]
+    fn users_review_and_tokens_do_not() {
+        let people = [Standing::User, Standing::Member, Standing::Owner, Standing::Admin];
+        assert_eq!(who_may(Action::ReviewNode), people);
+    }
+
+    #[test]
+    fn what_reads_is_called_so_and_all_else_writes() {
+        for action in Action::ALL {
+            let name = format!("{action:?}");
+            let reads = name.starts_with("Read") || name.starts_with("List");
+            assert_eq!(action.writes(), !reads, "{name}");
         }
     }
 }

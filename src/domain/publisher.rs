@@ -2,54 +2,56 @@
 
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
+use super::field_set::field_set;
 use super::ids::{PublisherId, StreamKind, UserId};
-use super::value::{Label, Link, Name, Text, Timestamp, named_values};
+use super::value::{Label, Link, Name, Reason, Text, Timestamp, Transition, named_values};
 
 named_values! {
     /// What a member may do: an owner everything, a member create and update nodes and versions (contract 3).
     MemberRole { Owner = "owner", Member = "member" }
 }
 
+named_values! {
+    /// The states of a publisher (seed, States and transitions).
+    PublisherStatus { Active = "PublisherStatusActive", Banned = "PublisherStatusBanned" }
+}
+
+/// The state of a publisher that is gone. The interface never shows it: such a publisher is not found.
+const DELETED: &str = "PublisherStatusDeleted";
+
 /// A publisher's description (contract 4).
 pub type PublisherDescription = Text<10_000>;
 
-/// The descriptive fields; in a command and an event only those that are present change.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PublisherFields {
-    pub name: Option<Name>,
-    pub description: Option<PublisherDescription>,
-    pub logo: Option<Link>,
-    pub source_code_repo: Option<Link>,
-    pub support: Option<Label>,
-    pub website: Option<Link>,
-}
-
-impl PublisherFields {
-    /// Takes over every field that `change` carries.
-    pub fn apply(&mut self, change: &Self) {
-        take(&mut self.name, change.name.as_ref());
-        take(&mut self.description, change.description.as_ref());
-        take(&mut self.logo, change.logo.as_ref());
-        take(&mut self.source_code_repo, change.source_code_repo.as_ref());
-        take(&mut self.support, change.support.as_ref());
-        take(&mut self.website, change.website.as_ref());
+field_set! {
+    /// The descriptive fields; in a command and an event only those that are present change.
+    PublisherFields {
+        name: Name,
+        description: PublisherDescription,
+        logo: Link,
+        source_code_repo: Link,
+        support: Label,
+        website: Link,
     }
 }
 
-/// Replaces a value when a new one is given.
-pub(super) fn take<T: Clone>(current: &mut Option<T>, change: Option<&T>) {
-    if let Some(value) = change {
-        *current = Some(value.clone());
-    }
+field_set! {
+    /// What only administrators set.
+    PublisherFacts { created_at: Timestamp }
 }
 
 /// Why a command on a publisher was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherRejection {
-    /// The id is taken.
+    /// The id is taken, perhaps by a publisher that was deleted.
     AlreadyExists,
     /// No publisher has this id.
     NotFound,
+    /// The user is no member.
+    MemberNotFound,
+    /// The user is the only owner: a publisher always has one.
+    LastOwner,
+    /// The publisher is banned already, or is not banned, or is banned and should be deleted.
+    IllegalTransition(Transition),
 }
 
 /// A publisher that exists.
@@ -60,14 +62,9 @@ pub struct PublisherProfile {
     /// Who belongs to it, in the order of joining.
     pub members: Vec<(UserId, MemberRole)>,
     pub created_at: Timestamp,
-}
-
-impl PublisherProfile {
-    /// The role of a user, if it has one.
-    #[must_use]
-    pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
-        self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
-    }
+    pub status: PublisherStatus,
+    /// Why it is banned, if it is.
+    pub ban: Option<Reason>,
 }
 
 /// A publisher's life.
@@ -77,7 +74,9 @@ pub enum Publisher {
     #[default]
     Unclaimed,
     /// The publisher exists.
-    Active(PublisherProfile),
+    Present(PublisherProfile),
+    /// The publisher is gone, and nobody gets its id.
+    Deleted,
 }
 
 /// What happened to a publisher.
@@ -87,17 +86,51 @@ pub enum PublisherEvent {
     PublisherCreated { id: PublisherId, owner: UserId, fields: PublisherFields },
     /// Some descriptive fields changed.
     PublisherRevised { change: PublisherFields },
+    /// An administrator set what nobody else may.
+    PublisherAdministered { facts: PublisherFacts },
+    /// A user joined.
+    MemberAdded { user: UserId, role: MemberRole },
+    /// A member has another role.
+    MemberRoleChanged { user: UserId, role: MemberRole },
+    /// A member left or was sent away.
+    MemberRemoved { user: UserId },
+    /// The publisher and its nodes take no more changes and leave the lists.
+    PublisherBanned { reason: Reason },
+    /// The ban was taken back.
+    PublisherUnbanned { reason: Reason },
+    /// The publisher is gone.
+    PublisherDeleted,
 }
 
-part_of_event!(PublisherEvent as Publisher { PublisherCreated, PublisherRevised });
+part_of_event!(PublisherEvent as Publisher {
+    PublisherCreated,
+    PublisherRevised,
+    PublisherAdministered,
+    MemberAdded,
+    MemberRoleChanged,
+    MemberRemoved,
+    PublisherBanned,
+    PublisherUnbanned,
+    PublisherDeleted,
+});
 
-/// What can be asked of a publisher.
+/// What can be asked of a publisher. Who may ask is not decided here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherCommand {
     /// Claims the id.
-    Create { id: PublisherId, owner: UserId, fields: PublisherFields },
-    /// Changes the fields that are present.
-    Revise { change: PublisherFields },
+    Create { id: PublisherId, owner: UserId, fields: PublisherFields, facts: PublisherFacts },
+    /// Changes what is present.
+    Revise { change: PublisherFields, facts: PublisherFacts },
+    /// Makes the user a member of this role.
+    SetMember { user: UserId, role: MemberRole },
+    /// Sends a member away.
+    RemoveMember { user: UserId },
+    /// Bans the publisher.
+    Ban { reason: Reason },
+    /// Takes the ban back.
+    Unban { reason: Reason },
+    /// Removes the publisher, for ever.
+    Delete,
 }
 
 impl Decider for Publisher {
@@ -113,33 +146,32 @@ impl Decider for Publisher {
         _now: Timestamp,
     ) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match (state, command) {
-            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields }) => {
-                Ok(vec![PublisherEvent::PublisherCreated { id, owner, fields }])
+            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, facts }) => {
+                Ok(creation(id, owner, fields, facts))
             }
-            (Self::Active(_), PublisherCommand::Create { .. }) => Err(PublisherRejection::AlreadyExists),
-            (Self::Unclaimed, PublisherCommand::Revise { .. }) => Err(PublisherRejection::NotFound),
-            (Self::Active(profile), PublisherCommand::Revise { change }) => {
-                let mut revised = profile.fields.clone();
-                revised.apply(&change);
-                let changes = revised != profile.fields;
-                Ok(changes.then_some(PublisherEvent::PublisherRevised { change }).into_iter().collect())
+            (Self::Present(_) | Self::Deleted, PublisherCommand::Create { .. }) => {
+                Err(PublisherRejection::AlreadyExists)
             }
+            (Self::Unclaimed | Self::Deleted, _) => Err(PublisherRejection::NotFound),
+            (Self::Present(publisher), command) => publisher.decide(command),
         }
     }
 
     fn evolve(state: &mut Self, event: &PublisherEvent, at: Timestamp) {
         match (&mut *state, event) {
             (Self::Unclaimed, PublisherEvent::PublisherCreated { id, owner, fields }) => {
-                *state = Self::Active(PublisherProfile {
+                *state = Self::Present(PublisherProfile {
                     id: id.clone(),
                     fields: fields.clone(),
                     members: vec![(*owner, MemberRole::Owner)],
                     created_at: at,
+                    status: PublisherStatus::Active,
+                    ban: None,
                 });
             }
-            (Self::Active(profile), PublisherEvent::PublisherRevised { change }) => profile.fields.apply(change),
-            (Self::Active(_), PublisherEvent::PublisherCreated { .. })
-            | (Self::Unclaimed, PublisherEvent::PublisherRevised { .. }) => {}
+            (Self::Present(_), PublisherEvent::PublisherDeleted) => *state = Self::Deleted,
+            (Self::Present(publisher), event) => publisher.evolve(event),
+            (Self::Unclaimed | Self::Deleted, _) => {}
         }
     }
 
@@ -148,115 +180,104 @@ impl Decider for Publisher {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::decider::testing::{THEN, given_when, state_after};
-    use uuid::Uuid;
+fn creation(id: PublisherId, owner: UserId, fields: PublisherFields, facts: PublisherFacts) -> Vec<PublisherEvent> {
+    let mut parts = fields.split().into_iter();
+    let fields = parts.next().unwrap_or_default();
+    let mut events = vec![PublisherEvent::PublisherCreated { id, owner, fields }];
+    events.extend(parts.map(|change| PublisherEvent::PublisherRevised { change }));
+    events.extend(administered(facts, &PublisherFacts::default()));
+    events
+}
 
-    const OWNER: UserId = UserId(Uuid::from_u128(1));
+fn administered(facts: PublisherFacts, current: &PublisherFacts) -> impl Iterator<Item = PublisherEvent> + use<> {
+    facts.changing(current).into_iter().map(|facts| PublisherEvent::PublisherAdministered { facts })
+}
 
-    fn acme() -> PublisherId {
-        PublisherId::parse("acme").unwrap()
+impl PublisherProfile {
+    /// The role of a user, if it has one.
+    #[must_use]
+    pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
+        self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
     }
 
-    fn named(name: &str) -> PublisherFields {
-        PublisherFields { name: Some(Name::parse(name).unwrap()), ..PublisherFields::default() }
-    }
-
-    fn described(description: &str) -> PublisherFields {
-        let description = Some(PublisherDescription::parse(description).unwrap());
-        PublisherFields { description, ..PublisherFields::default() }
-    }
-
-    fn full() -> PublisherFields {
-        PublisherFields {
-            name: Some(Name::parse("Acme").unwrap()),
-            description: Some(PublisherDescription::parse("Nodes").unwrap()),
-            logo: Some(Link::parse("https://acme.example/logo.png").unwrap()),
-            source_code_repo: Some(Link::parse("https://acme.example/code").unwrap()),
-            support: Some(Label::parse("help@acme.example").unwrap()),
-            website: Some(Link::parse("https://acme.example").unwrap()),
+    fn decide(&self, command: PublisherCommand) -> Result<Vec<PublisherEvent>, PublisherRejection> {
+        match command {
+            PublisherCommand::Create { .. } => Err(PublisherRejection::AlreadyExists),
+            PublisherCommand::Revise { change, facts } => {
+                let revised = change.changing(&self.fields).into_iter();
+                let revised = revised.map(|change| PublisherEvent::PublisherRevised { change });
+                let current = PublisherFacts { created_at: Some(self.created_at) };
+                Ok(revised.chain(administered(facts, &current)).collect())
+            }
+            PublisherCommand::SetMember { user, role } => self.set_member(user, role),
+            PublisherCommand::RemoveMember { user } => self.remove_member(user),
+            PublisherCommand::Ban { reason } => {
+                self.check_transition(PublisherStatus::Banned.as_str())?;
+                Ok(vec![PublisherEvent::PublisherBanned { reason }])
+            }
+            PublisherCommand::Unban { reason } => {
+                self.check_transition(PublisherStatus::Active.as_str())?;
+                Ok(vec![PublisherEvent::PublisherUnbanned { reason }])
+            }
+            PublisherCommand::Delete => {
+                self.check_transition(DELETED)?;
+                Ok(vec![PublisherEvent::PublisherDeleted])
+            }
         }
     }
 
-    fn created(owner: UserId, fields: PublisherFields) -> PublisherEvent {
-        PublisherEvent::PublisherCreated { id: acme(), owner, fields }
-    }
-
-    fn profile(history: &[PublisherEvent]) -> PublisherProfile {
-        match state_after::<Publisher>(history) {
-            Publisher::Active(profile) => profile,
-            Publisher::Unclaimed => panic!("the id is unclaimed"),
+    fn set_member(&self, user: UserId, role: MemberRole) -> Result<Vec<PublisherEvent>, PublisherRejection> {
+        match self.role_of(user) {
+            None => Ok(vec![PublisherEvent::MemberAdded { user, role }]),
+            Some(current) if current == role => Ok(Vec::new()),
+            Some(_) if self.is_last_owner(user) => Err(PublisherRejection::LastOwner),
+            Some(_) => Ok(vec![PublisherEvent::MemberRoleChanged { user, role }]),
         }
     }
 
-    #[test]
-    fn a_free_id_is_claimed() {
-        let command = PublisherCommand::Create { id: acme(), owner: OWNER, fields: full() };
-        assert_eq!(given_when::<Publisher>(&[], command), Ok(vec![created(OWNER, full())]));
-    }
-
-    #[test]
-    fn the_creator_is_the_only_owner() {
-        let profile = profile(&[created(OWNER, full())]);
-        let stranger = UserId(Uuid::from_u128(2));
-        assert_eq!((profile.id.clone(), profile.created_at), (acme(), THEN));
-        assert_eq!((profile.role_of(OWNER), profile.role_of(stranger)), (Some(MemberRole::Owner), None));
-    }
-
-    #[test]
-    fn an_id_is_given_once() {
-        let command = PublisherCommand::Create { id: acme(), owner: OWNER, fields: full() };
-        let answer = given_when::<Publisher>(&[created(OWNER, full())], command);
-        assert_eq!(answer, Err(PublisherRejection::AlreadyExists));
-    }
-
-    #[test]
-    fn only_what_exists_is_revised() {
-        let answer = given_when::<Publisher>(&[], PublisherCommand::Revise { change: named("Acme") });
-        assert_eq!(answer, Err(PublisherRejection::NotFound));
-    }
-
-    #[test]
-    fn a_revision_changes_only_what_is_present() {
-        let history = [created(OWNER, named("Acme"))];
-        let revised = PublisherEvent::PublisherRevised { change: described("Nodes") };
-        let answer = given_when::<Publisher>(&history, PublisherCommand::Revise { change: described("Nodes") });
-        assert_eq!(answer, Ok(vec![revised.clone()]));
-        let [created] = history;
-        let expected = PublisherFields { name: named("Acme").name, ..described("Nodes") };
-        assert_eq!(profile(&[created, revised]).fields, expected);
-    }
-
-    #[test]
-    fn every_field_can_be_revised() {
-        let revised = PublisherEvent::PublisherRevised { change: full() };
-        assert_eq!(profile(&[created(OWNER, PublisherFields::default()), revised]).fields, full());
-    }
-
-    #[test]
-    fn a_revision_without_a_difference_records_nothing() {
-        let history = [created(OWNER, full())];
-        for change in [full(), named("Acme"), PublisherFields::default()] {
-            assert_eq!(given_when::<Publisher>(&history, PublisherCommand::Revise { change }), Ok(vec![]));
+    fn remove_member(&self, user: UserId) -> Result<Vec<PublisherEvent>, PublisherRejection> {
+        match self.role_of(user) {
+            None => Err(PublisherRejection::MemberNotFound),
+            Some(_) if self.is_last_owner(user) => Err(PublisherRejection::LastOwner),
+            Some(_) => Ok(vec![PublisherEvent::MemberRemoved { user }]),
         }
     }
 
-    #[test]
-    fn events_that_do_not_fit_change_nothing() {
-        let revised = PublisherEvent::PublisherRevised { change: full() };
-        assert_eq!(state_after::<Publisher>(&[revised]), Publisher::Unclaimed);
-        let usurped = created(UserId(Uuid::from_u128(2)), full());
-        let first = created(OWNER, named("Acme"));
-        assert_eq!(profile(&[first.clone(), usurped]), profile(&[first]));
+    fn is_last_owner(&self, user: UserId) -> bool {
+        let mut owners = self.members.iter().filter(|(_, role)| *role == MemberRole::Owner);
+        owners.next().is_some_and(|(owner, _)| *owner == user) && owners.next().is_none()
     }
 
-    #[test]
-    fn events_are_told_apart_from_those_of_other_kinds() {
-        let event = Event::from(created(OWNER, full()));
-        assert_eq!(event.name(), "PublisherCreated");
-        assert!(Publisher::narrow(&event).is_some());
-        assert!(crate::domain::user::User::narrow(&event).is_none());
+    /// An active publisher can be banned or deleted, a banned one can become active.
+    fn check_transition(&self, to: &'static str) -> Result<(), PublisherRejection> {
+        let legal = (self.status == PublisherStatus::Active) != (to == PublisherStatus::Active.as_str());
+        let transition = Transition { what: "publisher", from: self.status.as_str(), to };
+        if legal { Ok(()) } else { Err(PublisherRejection::IllegalTransition(transition)) }
+    }
+
+    fn evolve(&mut self, event: &PublisherEvent) {
+        match event {
+            PublisherEvent::PublisherCreated { .. } | PublisherEvent::PublisherDeleted => {}
+            PublisherEvent::PublisherRevised { change } => self.fields.apply(change),
+            PublisherEvent::PublisherAdministered { facts } => {
+                self.created_at = facts.created_at.unwrap_or(self.created_at);
+            }
+            PublisherEvent::MemberAdded { user, role } if self.role_of(*user).is_none() => {
+                self.members.push((*user, *role));
+            }
+            PublisherEvent::MemberAdded { user, role } | PublisherEvent::MemberRoleChanged { user, role } => {
+                for member in self.members.iter_mut().filter(|(member, _)| member == user) {
+                    member.1 = *role;
+                }
+            }
+            PublisherEvent::MemberRemoved { user } => self.members.retain(|(member, _)| member != user),
+            PublisherEvent::PublisherBanned { reason } => {
+                (self.status, self.ban) = (PublisherStatus::Banned, Some(reason.clone()));
+            }
+            PublisherEvent::PublisherUnbanned { .. } => (self.status, self.ban) = (PublisherStatus::Active, None),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

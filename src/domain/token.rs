@@ -1,9 +1,14 @@
 //! Access tokens: what they stand for and whether they still do. The secret itself is never here, only its hash.
 
+use std::time::Duration;
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::ids::{PublisherId, StreamKind, TokenId, UserId};
 use super::value::{Digest, Label, Name, Timestamp};
+
+/// Uses of a token that are closer together than this are noted once.
+pub const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// Whom a token speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +19,7 @@ pub enum TokenSubject {
     Publisher { publisher: PublisherId, issued_by: UserId },
 }
 
-/// A token that exists.
+/// A token as it is handed out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenGrant {
     pub id: TokenId,
@@ -25,11 +30,23 @@ pub struct TokenGrant {
     pub secret_hash: Digest,
 }
 
+/// What is known of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    pub grant: TokenGrant,
+    pub issued_at: Timestamp,
+    /// To the minute: see [`USE_NOTED_EVERY`].
+    pub last_used_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
 /// Why a command on a token was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenRejection {
     /// The id is taken.
     AlreadyExists,
+    /// No valid token has this id.
+    NotFound,
 }
 
 /// A token's life.
@@ -39,7 +56,9 @@ pub enum Token {
     #[default]
     Absent,
     /// The token opens what it was made for.
-    Valid(TokenGrant),
+    Valid(TokenRecord),
+    /// The token opens nothing any more.
+    Revoked(TokenRecord),
 }
 
 /// What happened to a token.
@@ -47,15 +66,23 @@ pub enum Token {
 pub enum TokenEvent {
     /// The token was handed out.
     TokenIssued(TokenGrant),
+    /// The token was taken back.
+    TokenRevoked,
+    /// Somebody presented it at `at`.
+    TokenUsed { at: Timestamp },
 }
 
-part_of_event!(TokenEvent as Token { TokenIssued });
+part_of_event!(TokenEvent as Token { TokenIssued, TokenRevoked, TokenUsed });
 
 /// What can be asked of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCommand {
     /// Hands out a token.
     Issue(TokenGrant),
+    /// Takes it back, for ever.
+    Revoke,
+    /// Notes that somebody presented it at `at`; never refused, because whoever notes it can do nothing about a refusal.
+    NoteUse { at: Timestamp },
 }
 
 impl Decider for Token {
@@ -68,13 +95,27 @@ impl Decider for Token {
     fn decide(state: &Self, command: TokenCommand, _now: Timestamp) -> Result<Vec<TokenEvent>, TokenRejection> {
         match (state, command) {
             (Self::Absent, TokenCommand::Issue(grant)) => Ok(vec![TokenEvent::TokenIssued(grant)]),
-            (Self::Valid(_), TokenCommand::Issue(_)) => Err(TokenRejection::AlreadyExists),
+            (Self::Valid(_) | Self::Revoked(_), TokenCommand::Issue(_)) => Err(TokenRejection::AlreadyExists),
+            (Self::Valid(_), TokenCommand::Revoke) => Ok(vec![TokenEvent::TokenRevoked]),
+            (Self::Absent | Self::Revoked(_), TokenCommand::Revoke) => Err(TokenRejection::NotFound),
+            (Self::Valid(token), TokenCommand::NoteUse { at }) if token.notes_use(at) => {
+                Ok(vec![TokenEvent::TokenUsed { at }])
+            }
+            (_, TokenCommand::NoteUse { .. }) => Ok(Vec::new()),
         }
     }
 
-    fn evolve(state: &mut Self, event: &TokenEvent, _at: Timestamp) {
-        if let (Self::Absent, TokenEvent::TokenIssued(grant)) = (&*state, event) {
-            *state = Self::Valid(grant.clone());
+    fn evolve(state: &mut Self, event: &TokenEvent, at: Timestamp) {
+        match (&mut *state, event) {
+            (Self::Absent, TokenEvent::TokenIssued(grant)) => {
+                let record = TokenRecord { grant: grant.clone(), issued_at: at, last_used_at: None, revoked_at: None };
+                *state = Self::Valid(record);
+            }
+            (Self::Valid(token), TokenEvent::TokenRevoked) => {
+                *state = Self::Revoked(TokenRecord { revoked_at: Some(at), ..token.clone() });
+            }
+            (Self::Valid(token), TokenEvent::TokenUsed { at }) => token.last_used_at = Some(*at),
+            _ => {}
         }
     }
 
@@ -83,10 +124,27 @@ impl Decider for Token {
     }
 }
 
+impl TokenRecord {
+    fn notes_use(&self, at: Timestamp) -> bool {
+        self.last_used_at.is_none_or(|last| at.since(last) >= USE_NOTED_EVERY)
+    }
+}
+
+impl Token {
+    /// What is known of the token, unless nobody has the id.
+    #[must_use]
+    pub fn record(&self) -> Option<&TokenRecord> {
+        match self {
+            Self::Absent => None,
+            Self::Valid(record) | Self::Revoked(record) => Some(record),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::decider::testing::{given_when, state_after};
+    use crate::domain::decider::testing::{THEN, given_when, state_after};
     use uuid::Uuid;
 
     fn grant(subject: TokenSubject, secret: u8) -> TokenGrant {
@@ -108,30 +166,87 @@ mod tests {
         grant(TokenSubject::Publisher { publisher, issued_by: UserId(Uuid::from_u128(2)) }, 1)
     }
 
+    fn issued() -> TokenEvent {
+        TokenEvent::TokenIssued(for_user(1))
+    }
+
+    fn used(second: u64) -> TokenEvent {
+        TokenEvent::TokenUsed { at: THEN.after(Duration::from_secs(second)) }
+    }
+
+    fn record(grant: TokenGrant) -> TokenRecord {
+        TokenRecord { grant, issued_at: THEN, last_used_at: None, revoked_at: None }
+    }
+
     #[test]
     fn tokens_are_issued_to_users_and_publishers() {
         for grant in [for_user(1), for_publisher()] {
             let issued = vec![TokenEvent::TokenIssued(grant.clone())];
-            assert_eq!(state_after::<Token>(&issued), Token::Valid(grant.clone()));
+            assert_eq!(state_after::<Token>(&issued), Token::Valid(record(grant.clone())));
             assert_eq!(given_when::<Token>(&[], TokenCommand::Issue(grant)), Ok(issued));
         }
     }
 
     #[test]
     fn an_id_is_given_once() {
-        let answer = given_when::<Token>(&[TokenEvent::TokenIssued(for_user(1))], TokenCommand::Issue(for_user(2)));
-        assert_eq!(answer, Err(TokenRejection::AlreadyExists));
+        for history in [&[issued()][..], &[issued(), TokenEvent::TokenRevoked]] {
+            let answer = given_when::<Token>(history, TokenCommand::Issue(for_user(2)));
+            assert_eq!(answer, Err(TokenRejection::AlreadyExists));
+        }
     }
 
     #[test]
     fn a_second_issue_in_a_history_does_not_change_what_the_token_opens() {
-        let history = [TokenEvent::TokenIssued(for_user(1)), TokenEvent::TokenIssued(for_user(2))];
-        assert_eq!(state_after::<Token>(&history), Token::Valid(for_user(1)));
+        let history = [issued(), TokenEvent::TokenIssued(for_user(2))];
+        assert_eq!(state_after::<Token>(&history), Token::Valid(record(for_user(1))));
+    }
+
+    #[test]
+    fn a_token_is_revoked_once_and_for_ever() {
+        let revoked = [issued(), TokenEvent::TokenRevoked];
+        assert_eq!(given_when::<Token>(&revoked[..1], TokenCommand::Revoke), Ok(vec![TokenEvent::TokenRevoked]));
+        for history in [&[][..], &revoked] {
+            assert_eq!(given_when::<Token>(history, TokenCommand::Revoke), Err(TokenRejection::NotFound));
+        }
+        let expected = TokenRecord { revoked_at: Some(THEN), ..record(for_user(1)) };
+        let later = [&revoked[..], &[issued(), used(1)]].concat();
+        for history in [&revoked[..], &later] {
+            assert_eq!(state_after::<Token>(history), Token::Revoked(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn a_use_is_noted_at_most_once_a_minute() {
+        let note = |history: &[TokenEvent], second| {
+            let at = THEN.after(Duration::from_secs(second));
+            given_when::<Token>(history, TokenCommand::NoteUse { at })
+        };
+        assert_eq!(note(&[issued()], 5), Ok(vec![used(5)]));
+        let history = [issued(), used(5)];
+        for early in [0, 5, 64] {
+            assert_eq!(note(&history, early), Ok(vec![]), "{early}");
+        }
+        assert_eq!(note(&history, 65), Ok(vec![used(65)]));
+        let token = state_after::<Token>(&history);
+        assert_eq!(token.record().and_then(|token| token.last_used_at), Some(THEN.after(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn a_use_of_what_is_not_valid_is_not_noted_and_not_refused() {
+        for history in [&[][..], &[issued(), TokenEvent::TokenRevoked]] {
+            assert_eq!(given_when::<Token>(history, TokenCommand::NoteUse { at: THEN }), Ok(vec![]));
+        }
+    }
+
+    #[test]
+    fn events_before_the_issue_change_nothing() {
+        assert_eq!(state_after::<Token>(&[TokenEvent::TokenRevoked, used(1)]), Token::Absent);
+        assert_eq!(Token::Absent.record(), None);
     }
 
     #[test]
     fn events_are_told_apart_from_those_of_other_kinds() {
-        let event = Event::from(TokenEvent::TokenIssued(for_user(1)));
+        let event = Event::from(issued());
         assert_eq!(event.name(), "TokenIssued");
         assert!(Token::narrow(&event).is_some());
         assert!(crate::domain::user::User::narrow(&event).is_none());

@@ -2,17 +2,42 @@
 
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
+use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
-use super::value::{Name, Text, Timestamp};
+use super::value::{Name, Reason, Text, Timestamp, Transition, named_values};
 
 /// An e-mail address; kept as it was given, checked only for length.
 pub type Email = Text<320>;
+
+named_values! {
+    /// The states of a user. They show in refusals only: the seed's `User` has no status.
+    UserStatus { Active = "UserStatusActive", Banned = "UserStatusBanned" }
+}
+
+field_set! {
+    /// What can be changed of a user; in a command and an event only what is present changes.
+    UserFields { email: Email, name: Name, is_admin: bool, is_approved: bool }
+}
 
 /// Why a command on a user was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserRejection {
     /// The id is taken.
     AlreadyExists,
+    /// No user has this id.
+    NotFound,
+    /// The user is banned already, or is not banned.
+    IllegalTransition(Transition),
+}
+
+/// An account as it is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserOpening {
+    pub id: UserId,
+    pub email: Option<Email>,
+    pub name: Option<Name>,
+    pub is_admin: bool,
+    pub is_approved: bool,
 }
 
 /// What is known of a user.
@@ -23,6 +48,9 @@ pub struct UserProfile {
     pub name: Option<Name>,
     pub is_admin: bool,
     pub is_approved: bool,
+    /// Why the user is banned, if it is.
+    pub banned: Option<Reason>,
+    pub created_at: Timestamp,
 }
 
 /// A user's life.
@@ -31,7 +59,7 @@ pub enum User {
     /// Nobody has this id yet.
     #[default]
     Absent,
-    /// The account is open.
+    /// The account is open, perhaps banned.
     Present(UserProfile),
 }
 
@@ -39,16 +67,28 @@ pub enum User {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserEvent {
     /// The account was opened.
-    UserCreated(UserProfile),
+    UserCreated(UserOpening),
+    /// Some of what is known changed.
+    UserRevised { change: UserFields },
+    /// The user may write no more.
+    UserBanned { reason: Reason },
+    /// The user may write again.
+    UserUnbanned { reason: Reason },
 }
 
-part_of_event!(UserEvent as User { UserCreated });
+part_of_event!(UserEvent as User { UserCreated, UserRevised, UserBanned, UserUnbanned });
 
 /// What can be asked of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserCommand {
     /// Opens an account.
-    Create(UserProfile),
+    Create(UserOpening),
+    /// Changes what is present.
+    Revise { change: UserFields },
+    /// Bans the user.
+    Ban { reason: Reason },
+    /// Takes the ban back.
+    Unban { reason: Reason },
 }
 
 impl Decider for User {
@@ -60,14 +100,31 @@ impl Decider for User {
 
     fn decide(state: &Self, command: UserCommand, _now: Timestamp) -> Result<Vec<UserEvent>, UserRejection> {
         match (state, command) {
-            (Self::Absent, UserCommand::Create(profile)) => Ok(vec![UserEvent::UserCreated(profile)]),
+            (Self::Absent, UserCommand::Create(opening)) => Ok(vec![UserEvent::UserCreated(opening)]),
+            (Self::Absent, _) => Err(UserRejection::NotFound),
             (Self::Present(_), UserCommand::Create(_)) => Err(UserRejection::AlreadyExists),
+            (Self::Present(user), UserCommand::Revise { change }) => {
+                let parts = change.changing(&user.fields());
+                Ok(parts.into_iter().map(|change| UserEvent::UserRevised { change }).collect())
+            }
+            (Self::Present(user), UserCommand::Ban { reason }) => {
+                user.check_transition(UserStatus::Banned)?;
+                Ok(vec![UserEvent::UserBanned { reason }])
+            }
+            (Self::Present(user), UserCommand::Unban { reason }) => {
+                user.check_transition(UserStatus::Active)?;
+                Ok(vec![UserEvent::UserUnbanned { reason }])
+            }
         }
     }
 
-    fn evolve(state: &mut Self, event: &UserEvent, _at: Timestamp) {
-        if let (Self::Absent, UserEvent::UserCreated(profile)) = (&*state, event) {
-            *state = Self::Present(profile.clone());
+    fn evolve(state: &mut Self, event: &UserEvent, at: Timestamp) {
+        match (&mut *state, event) {
+            (Self::Absent, UserEvent::UserCreated(opening)) => {
+                *state = Self::Present(UserProfile::new(opening.clone(), at));
+            }
+            (Self::Present(user), event) => user.evolve(event),
+            (Self::Absent, _) => {}
         }
     }
 
@@ -76,49 +133,48 @@ impl Decider for User {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::decider::testing::{given_when, state_after};
-    use uuid::Uuid;
+impl UserProfile {
+    fn new(opening: UserOpening, created_at: Timestamp) -> Self {
+        let UserOpening { id, email, name, is_admin, is_approved } = opening;
+        Self { id, email, name, is_admin, is_approved, banned: None, created_at }
+    }
 
-    fn profile(email: &str) -> UserProfile {
-        UserProfile {
-            id: UserId(Uuid::from_u128(1)),
-            email: Some(Email::recorded(email.to_owned())),
-            name: None,
-            is_admin: false,
-            is_approved: true,
+    /// Whether the user is banned.
+    #[must_use]
+    pub fn status(&self) -> UserStatus {
+        if self.banned.is_some() { UserStatus::Banned } else { UserStatus::Active }
+    }
+
+    fn fields(&self) -> UserFields {
+        UserFields {
+            email: self.email.clone(),
+            name: self.name.clone(),
+            is_admin: Some(self.is_admin),
+            is_approved: Some(self.is_approved),
         }
     }
 
-    fn created(email: &str) -> UserEvent {
-        UserEvent::UserCreated(profile(email))
+    fn check_transition(&self, to: UserStatus) -> Result<(), UserRejection> {
+        let from = self.status();
+        let transition = Transition { what: "user", from: from.as_str(), to: to.as_str() };
+        if from == to { Err(UserRejection::IllegalTransition(transition)) } else { Ok(()) }
     }
 
-    #[test]
-    fn an_account_is_opened_as_asked() {
-        let answer = given_when::<User>(&[], UserCommand::Create(profile("a@example.org")));
-        assert_eq!(answer, Ok(vec![created("a@example.org")]));
-        assert_eq!(state_after::<User>(&[created("a@example.org")]), User::Present(profile("a@example.org")));
-    }
-
-    #[test]
-    fn an_id_is_given_once() {
-        let answer = given_when::<User>(&[created("a@example.org")], UserCommand::Create(profile("b@example.org")));
-        assert_eq!(answer, Err(UserRejection::AlreadyExists));
-    }
-
-    #[test]
-    fn a_second_creation_in_a_history_changes_nothing() {
-        let state = state_after::<User>(&[created("a@example.org"), created("b@example.org")]);
-        assert_eq!(state, User::Present(profile("a@example.org")));
-    }
-
-    #[test]
-    fn events_are_told_apart_from_those_of_other_kinds() {
-        let event = Event::from(created("a@example.org"));
-        assert_eq!((User::narrow(&event), event.name()), (Some(&created("a@example.org")), "UserCreated"));
-        assert_eq!(crate::domain::token::Token::narrow(&event), None);
+    fn evolve(&mut self, event: &UserEvent) {
+        match event {
+            UserEvent::UserCreated(_) => {}
+            UserEvent::UserRevised { change } => {
+                let mut revised = self.fields();
+                revised.apply(change);
+                (self.email, self.name) = (revised.email, revised.name);
+                self.is_admin = revised.is_admin.unwrap_or(self.is_admin);
+                self.is_approved = revised.is_approved.unwrap_or(self.is_approved);
+            }
+            UserEvent::UserBanned { reason } => self.banned = Some(reason.clone()),
+            UserEvent::UserUnbanned { .. } => self.banned = None,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,16 @@ impl Timestamp {
         self.0
     }
 
+    /// Reads RFC 3339; what is finer than a microsecond is cut off.
+    ///
+    /// # Errors
+    /// When the text is no moment of that form.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let moment = DateTime::parse_from_rfc3339(text);
+        let refusal = |_| Invalid::new("must be a time such as 2026-01-31T12:00:00Z");
+        moment.map(|moment| Self(moment.timestamp_micros())).map_err(refusal)
+    }
+
     /// Whole seconds since the Unix epoch, rounded down.
     #[must_use]
     pub const fn seconds(self) -> i64 {
@@ -109,6 +119,8 @@ impl<const MAX: usize> fmt::Display for Text<MAX> {
 pub type Name = Text<200>;
 /// One entry of a list, and other short texts (contract 4: each list 100 entries of 200).
 pub type Label = Text<200>;
+/// Why somebody was banned, a version flagged, and so on; shown to those whom it concerns.
+pub type Reason = Text<1000>;
 /// Most entries that a list may have (contract 4).
 pub const LIST_MAX: usize = 100;
 
@@ -259,6 +271,20 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// A change of state that the rules do not know; both states by their names in the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    pub what: &'static str,
+    pub from: &'static str,
+    pub to: &'static str,
+}
+
+impl fmt::Display for Transition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {} cannot go from {} to {}", self.what, self.from, self.to)
+    }
+}
+
 /// Declares an enumeration whose values have fixed names in the interface.
 macro_rules! named_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -336,6 +362,16 @@ mod tests {
         assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
         assert!(Digest::parse("A5").is_err());
         assert!(Digest::parse(&"A5".repeat(32)).is_err());
+    }
+
+    #[test]
+    fn timestamps_are_read_as_rfc3339() {
+        let micros = |text: &str| Timestamp::parse(text).map(Timestamp::micros).ok();
+        assert_eq!(micros("1970-01-01T01:00:00.0000019+01:00"), Some(1));
+        assert_eq!(micros("1969-12-31T23:59:59Z"), Some(-1_000_000));
+        for bad in ["", "0", "1970-01-01", "1970-01-01T00:00:00", "1970-13-01T00:00:00Z"] {
+            assert_eq!(micros(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -3,15 +3,37 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::field_set::field_set;
 use super::ids::VersionId;
-use super::publisher::take;
-use super::value::{Invalid, Label, Labels, Text, Timestamp, named_values};
+use super::value::{Digest, Invalid, Label, Labels, Reason, Text, Timestamp, named_values};
 
 named_values! {
     /// The states of a version (seed, States and transitions).
     VersionStatus {
+        /// Installable, and a candidate for the latest.
         Active = "NodeVersionStatusActive",
+        /// Waits for its archive, or for moderation.
         Pending = "NodeVersionStatusPending",
+        /// Under suspicion: only members and administrators get it.
+        Flagged = "NodeVersionStatusFlagged",
+        Banned = "NodeVersionStatusBanned",
+        /// Gone for ever; the number stays taken.
+        Deleted = "NodeVersionStatusDeleted",
+    }
+}
+
+impl VersionStatus {
+    /// Whether a version of this status may get the other one (contract 4). The same status again is no transition.
+    #[must_use]
+    pub fn may_become(self, to: Self) -> bool {
+        use VersionStatus::{Active, Banned, Deleted, Flagged, Pending};
+        match self {
+            Pending => matches!(to, Active | Flagged | Banned | Deleted),
+            Active => matches!(to, Flagged | Banned | Deleted),
+            Flagged => matches!(to, Active | Banned | Deleted),
+            Banned => matches!(to, Active | Deleted),
+            Deleted => false,
+        }
     }
 }
 
@@ -61,31 +83,30 @@ impl fmt::Display for SemVer {
 /// A changelog (contract 4).
 pub type Changelog = Text<20_000>;
 
-/// What the publisher says of a version; in a change only what is present is taken over.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct VersionFields {
-    pub changelog: Option<Changelog>,
-    pub dependencies: Option<Labels>,
-    pub deprecated: Option<bool>,
-    pub supported_accelerators: Option<Labels>,
-    pub supported_host_frontend_version: Option<Label>,
-    pub supported_host_version: Option<Label>,
-    pub supported_os: Option<Labels>,
-    pub tags: Option<Labels>,
+field_set! {
+    /// What the publisher says of a version; in a change only what is present is taken over.
+    VersionFields {
+        changelog: Changelog,
+        dependencies: Labels,
+        deprecated: bool,
+        supported_accelerators: Labels,
+        supported_host_frontend_version: Label,
+        supported_host_version: Label,
+        supported_os: Labels,
+        tags: Labels,
+    }
 }
 
-impl VersionFields {
-    /// Takes over every field that `change` carries.
-    pub fn apply(&mut self, change: &Self) {
-        take(&mut self.changelog, change.changelog.as_ref());
-        take(&mut self.dependencies, change.dependencies.as_ref());
-        take(&mut self.deprecated, change.deprecated.as_ref());
-        take(&mut self.supported_accelerators, change.supported_accelerators.as_ref());
-        take(&mut self.supported_host_frontend_version, change.supported_host_frontend_version.as_ref());
-        take(&mut self.supported_host_version, change.supported_host_version.as_ref());
-        take(&mut self.supported_os, change.supported_os.as_ref());
-        take(&mut self.tags, change.tags.as_ref());
-    }
+field_set! {
+    /// What only administrators set.
+    VersionFacts { created_at: Timestamp, tags_admin: Labels, host_node_extract_status: Label }
+}
+
+/// The zip of a version, kept by its SHA-256.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Archive {
+    pub digest: Digest,
+    pub bytes: u64,
 }
 
 /// A version to be registered.
@@ -102,7 +123,12 @@ pub struct NodeVersion {
     pub id: VersionId,
     pub number: SemVer,
     pub status: VersionStatus,
+    /// Why it has this status, if somebody said so.
+    pub status_reason: Option<Reason>,
     pub fields: VersionFields,
+    pub tags_admin: Option<Labels>,
+    pub host_node_extract_status: Option<Label>,
+    pub archive: Option<Archive>,
     pub created_at: Timestamp,
 }
 
@@ -110,7 +136,35 @@ impl NodeVersion {
     /// A version just registered.
     #[must_use]
     pub fn new(draft: &VersionDraft, status: VersionStatus, at: Timestamp) -> Self {
-        Self { id: draft.id, number: draft.number.clone(), status, fields: draft.fields.clone(), created_at: at }
+        Self {
+            id: draft.id,
+            number: draft.number.clone(),
+            status,
+            status_reason: None,
+            fields: draft.fields.clone(),
+            tags_admin: None,
+            host_node_extract_status: None,
+            archive: None,
+            created_at: at,
+        }
+    }
+
+    /// What administrators set of it so far.
+    #[must_use]
+    pub fn facts(&self) -> VersionFacts {
+        VersionFacts {
+            created_at: Some(self.created_at),
+            tags_admin: self.tags_admin.clone(),
+            host_node_extract_status: self.host_node_extract_status.clone(),
+        }
+    }
+
+    /// Takes over what an administrator set.
+    pub fn administer(&mut self, facts: &VersionFacts) {
+        let mut all = self.facts();
+        all.apply(facts);
+        self.created_at = all.created_at.unwrap_or(self.created_at);
+        (self.tags_admin, self.host_node_extract_status) = (all.tags_admin, all.host_node_extract_status);
     }
 
     /// Whether the publisher advises against it.
@@ -159,13 +213,9 @@ mod tests {
     use uuid::Uuid;
 
     fn version(number: &str, status: VersionStatus, deprecated: bool) -> NodeVersion {
-        NodeVersion {
-            id: VersionId(Uuid::nil()),
-            number: SemVer::parse(number).unwrap(),
-            status,
-            fields: VersionFields { deprecated: Some(deprecated), ..VersionFields::default() },
-            created_at: Timestamp::from_micros(0),
-        }
+        let fields = VersionFields { deprecated: Some(deprecated), ..VersionFields::default() };
+        let draft = VersionDraft { id: VersionId(Uuid::nil()), number: SemVer::parse(number).unwrap(), fields };
+        NodeVersion::new(&draft, status, Timestamp::from_micros(0))
     }
 
     fn latest_of(versions: &[NodeVersion]) -> Option<String> {
@@ -198,11 +248,34 @@ mod tests {
         assert!(SemVer::parse("1.0.0+a").unwrap().same_precedence(&SemVer::parse("1.0.0+b").unwrap()));
     }
 
+    /// Every pair of states, in the order of [`VersionStatus::ALL`].
+    #[test]
+    fn states_follow_each_other_as_the_contract_says() {
+        const Y: bool = true;
+        const N: bool = false;
+        let table = [
+            //          Active Pending Flagged Banned Deleted
+            /* Active  */ [N, N, Y, Y, Y],
+            /* Pending */ [Y, N, Y, Y, Y],
+            /* Flagged */ [Y, N, N, Y, Y],
+            /* Banned  */ [Y, N, N, N, Y],
+            /* Deleted */ [N, N, N, N, N],
+        ];
+        for (from, row) in VersionStatus::ALL.iter().zip(table) {
+            for (to, expected) in VersionStatus::ALL.iter().zip(row) {
+                assert_eq!(from.may_become(*to), expected, "{from:?} to {to:?}");
+            }
+        }
+    }
+
     #[test]
     fn the_latest_is_the_highest_active_one() {
-        use VersionStatus::{Active, Pending};
-        let all = [version("1.9.0", Active, false), version("1.10.0", Active, false), version("2.0.0", Pending, false)];
-        assert_eq!(latest_of(&all).as_deref(), Some("1.10.0"));
+        use VersionStatus::Active;
+        for status in VersionStatus::ALL.iter().copied().filter(|status| *status != Active) {
+            let all =
+                [version("1.9.0", Active, false), version("1.10.0", Active, false), version("2.0.0", status, false)];
+            assert_eq!(latest_of(&all).as_deref(), Some("1.10.0"), "{status:?}");
+        }
     }
 
     #[test]

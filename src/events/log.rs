@@ -12,8 +12,8 @@
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
 
-/// Most bytes of one stored event (DESIGN 3: small records).
-pub const EVENT_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of one stored event (DESIGN 3: small records; ADR 5: as small as the largest single field allows).
+pub const EVENT_BYTES_MAX: usize = 96 * 1024;
 /// Most bytes of the stored events of one append together.
 pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 

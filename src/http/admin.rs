@@ -11,7 +11,7 @@ use super::user::UserView;
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::token::TokenSubject;
-use crate::domain::user::{Email, UserCommand, UserProfile};
+use crate::domain::user::{Email, UserCommand, UserOpening};
 use crate::domain::value::Name;
 
 /// Users of a page, when the caller does not say.
@@ -49,8 +49,8 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     let body = call.json().await?;
     let services = call.services();
     let id = UserId(services.surroundings.uuid());
-    let profile = fields::read(&body, |fields| {
-        Some(UserProfile {
+    let opening = fields::read(&body, |fields| {
+        Some(UserOpening {
             id,
             email: fields.text("email", Email::parse),
             name: fields.text("name", Name::parse),
@@ -58,8 +58,10 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
             is_approved: fields.flag("isApproved").unwrap_or(false),
         })
     })?;
-    services.dispatch.user(id, UserCommand::Create(profile.clone()), call.why()).await?;
-    Answer::created(&UserView::new(&profile))
+    services.dispatch.user(id, UserCommand::Create(opening), call.why()).await?;
+    let models = services.models.read();
+    let profile = models.users.get(id).ok_or_else(|| Problem::not_found("user"))?;
+    Answer::created(&UserView::new(profile))
 }
 
 /// `POST /admin/users/{user_id}/tokens`: a token that speaks for a user.

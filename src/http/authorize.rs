@@ -111,7 +111,7 @@ fn speaks_for(secret: &str, models: &ReadModels) -> Result<Identity, Problem> {
         return Err(bad_credentials());
     }
     let hash = secret::hash(secret);
-    let subject = models.read().tokens.by_secret(&hash).map(|grant| (grant.id, grant.subject.clone()));
+    let subject = models.read().tokens.by_secret(&hash).map(|token| (token.grant.id, token.grant.subject.clone()));
     match subject {
         Some((_, TokenSubject::User(id))) => user(id, models),
         Some((id, TokenSubject::Publisher { publisher, .. })) => Ok(Identity::Token { id, publisher }),
@@ -136,7 +136,7 @@ fn bad_credentials() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::publisher::PublisherFields;
+    use crate::domain::publisher::{PublisherFields, PublisherStatus};
     use crate::domain::value::Timestamp;
     use actix_web::http::header::HeaderValue;
     use uuid::Uuid;
@@ -169,7 +169,16 @@ mod tests {
     fn standing_follows_role_and_token() {
         let person = |n: u128, is_admin| {
             let id = UserId(Uuid::from_u128(n));
-            Identity::User(UserProfile { id, email: None, name: None, is_admin, is_approved: false })
+            let (banned, created_at) = (None, Timestamp::from_micros(0));
+            Identity::User(UserProfile {
+                id,
+                email: None,
+                name: None,
+                is_admin,
+                is_approved: false,
+                banned,
+                created_at,
+            })
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();
@@ -181,6 +190,8 @@ mod tests {
             fields: PublisherFields::default(),
             members: vec![role(1, MemberRole::Owner), role(2, MemberRole::Member)],
             created_at: Timestamp::from_micros(0),
+            status: PublisherStatus::Active,
+            ban: None,
         };
         let standings = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
             .map(|identity| (identity.standing(Some(&acme)), identity.standing(None)));

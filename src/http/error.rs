@@ -10,11 +10,12 @@ use serde::Serialize;
 use super::answer::{COMPRESSED_FROM, identity};
 use super::fields::Fault;
 use crate::actors::error::CommandError;
-use crate::domain::node::NodeRejection;
+use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
 use crate::domain::publisher::PublisherRejection;
 use crate::domain::task::TaskRejection;
 use crate::domain::token::TokenRejection;
 use crate::domain::user::UserRejection;
+use crate::domain::value::{Reason, Transition};
 use crate::projections::ReadFailure;
 
 /// Declares the table of errors.
@@ -55,6 +56,7 @@ codes! {
     MalformedBody       = "malformed_body",         400, "The body is not valid JSON";
     Unauthorized        = "unauthorized",           401, "Credentials are needed";
     Forbidden           = "forbidden",              403, "This is not allowed";
+    Banned              = "banned",                 403, "This is banned";
     ApprovalRequired    = "approval_required",      403, "The account is not approved";
     NotFound            = "not_found",              404, "There is no such thing";
     MethodNotAllowed    = "method_not_allowed",     405, "The method is not allowed here";
@@ -120,6 +122,13 @@ impl Problem {
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// What the request is about is banned: nothing of it is changed before an administrator takes the ban back.
+    #[must_use]
+    pub fn banned(what: &str, reason: Option<&Reason>) -> Self {
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        Self::new(Code::Banned, format!("this {what} is banned, an administrator must unban it first{reason}"))
     }
 
     /// Nobody, or nobody known, is asking.
@@ -245,8 +254,18 @@ impl From<ReadFailure> for Problem {
 }
 
 impl From<UserRejection> for Problem {
-    fn from(UserRejection::AlreadyExists: UserRejection) -> Self {
-        Self::new(Code::AlreadyExists, "a user with this id exists already")
+    fn from(rejection: UserRejection) -> Self {
+        match rejection {
+            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
+            UserRejection::NotFound => Self::not_found("user"),
+            UserRejection::IllegalTransition(transition) => transition.into(),
+        }
+    }
+}
+
+impl From<Transition> for Problem {
+    fn from(transition: Transition) -> Self {
+        Self::new(Code::Conflict, transition.to_string())
     }
 }
 
@@ -257,13 +276,21 @@ impl From<PublisherRejection> for Problem {
                 Self::new(Code::AlreadyExists, "a publisher with this id exists already")
             }
             PublisherRejection::NotFound => Self::not_found("publisher"),
+            PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
+            PublisherRejection::LastOwner => {
+                Self::new(Code::Conflict, "a publisher keeps at least one owner: make another member an owner first")
+            }
+            PublisherRejection::IllegalTransition(transition) => transition.into(),
         }
     }
 }
 
 impl From<TokenRejection> for Problem {
-    fn from(TokenRejection::AlreadyExists: TokenRejection) -> Self {
-        Self::new(Code::AlreadyExists, "a token with this id exists already")
+    fn from(rejection: TokenRejection) -> Self {
+        match rejection {
+            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id exists already"),
+            TokenRejection::NotFound => Self::not_found("token"),
+        }
     }
 }
 
@@ -277,6 +304,14 @@ impl From<NodeRejection> for Problem {
             NodeRejection::VersionExists { number } => {
                 Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
             }
+            NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
+            NodeRejection::ArchiveExists => {
+                Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
+            }
+            NodeRejection::TooManyLanguages => {
+                Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
+            }
+            NodeRejection::IllegalTransition(transition) => transition.into(),
         }
     }
 }

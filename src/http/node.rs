@@ -15,9 +15,11 @@ use super::query::LIMIT_MAX;
 use super::version::{VersionView, entries, read_draft};
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeId, NodeKey};
-use crate::domain::node::{NodeCommand, NodeDescription, NodeFields, NodeProfile, Translations};
+use crate::domain::node::{
+    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeProfile, TEXTS_MAX, Translations,
+};
 use crate::domain::policy::Action;
-use crate::domain::value::{Invalid, LIST_MAX, Label, Link, Name, Text};
+use crate::domain::value::{Invalid, Label, Link, Name, Text};
 use crate::domain::version::{VersionDraft, latest};
 use crate::projections::node::{NodeQuery, Sort, SortColumn};
 use crate::projections::page::{Page, PageRequest};
@@ -40,7 +42,6 @@ pub struct NodeView<'m> {
     category: Option<&'m str>,
     created_at: String,
     description: &'m str,
-    /// Nothing can be downloaded yet.
     downloads: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     icon: Option<&'m str>,
@@ -97,7 +98,7 @@ impl<'m> NodeView<'m> {
             category: fields.category.as_ref().map(Text::as_str),
             created_at: node.created_at.to_string(),
             description: fields.description.as_ref().map_or("", Text::as_str),
-            downloads: 0,
+            downloads: node.downloads,
             icon: shown(fields.icon.as_ref()),
             id: node.id.as_str(),
             latest_version: latest(&node.versions).map(|version| VersionView::new(&node.id, version)),
@@ -109,7 +110,7 @@ impl<'m> NodeView<'m> {
                 name: models.publishers.get(&node.publisher).map_or(publisher, display_name),
             },
             repository: shown(fields.repository.as_ref()),
-            status: "NodeStatusActive",
+            status: node.status.as_str(),
             supported_accelerators: entries(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
@@ -220,7 +221,7 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answ
     let body = call.json().await?;
     let (id, fields, first_version) = read_node(&body, &call.services().surroundings)?;
     let publisher = call.publisher()?.id.clone();
-    let command = NodeCommand::Create { id: id.clone(), publisher, fields, first_version };
+    let command = NodeCommand::Create { id: id.clone(), publisher, fields, facts: NodeFacts::default(), first_version };
     call.services().dispatch.node(&id.key(), command, call.why()).await?;
     created(&call, &id)
 }
@@ -274,10 +275,10 @@ pub fn read_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
 }
 
 fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
-    languages.named(LIST_MAX, Text::parse, |languages, language| {
+    languages.named(LANGUAGES_MAX, Text::parse, |languages, language| {
         languages.object(language, |texts| {
             let read = |texts: &mut Fields<'_, '_>, name: &str| texts.text(name, Text::parse);
-            Some(texts.named(LIST_MAX, Text::parse, read))
+            Some(texts.named(TEXTS_MAX, Text::parse, read))
         })
     })
 }

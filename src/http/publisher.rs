@@ -9,7 +9,9 @@ use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
 use crate::domain::ids::PublisherId;
 use crate::domain::policy::Action;
-use crate::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFields, PublisherProfile};
+use crate::domain::publisher::{
+    PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
+};
 use crate::domain::value::{Label, Link, Name, Text};
 use crate::projections::read_models::Models;
 
@@ -73,7 +75,7 @@ impl<'m> PublisherView<'m> {
             members: profile.members.iter().map(member).collect(),
             name: display_name(profile),
             source_code_repo: shown(fields.source_code_repo.as_ref()),
-            status: "PublisherStatusActive",
+            status: profile.status.as_str(),
             support: fields.support.as_ref().map(Text::as_str),
             website: shown(fields.website.as_ref()),
         }
@@ -102,7 +104,7 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
         let descriptive = read_fields(fields);
         Some((id?, descriptive))
     })?;
-    let command = PublisherCommand::Create { id: id.clone(), owner, fields };
+    let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts: PublisherFacts::default() };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
     with_view(&call, &id, |view| Answer::created(view))?.with(LOCATION, call.url(&format!("/publishers/{id}")))
 }
@@ -118,7 +120,8 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
     let body = call.json().await?;
     let id = call.publisher()?.id.clone();
     let change = fields::read(&body, |fields| Some(read_fields(fields)))?;
-    call.services().dispatch.publisher(&id, PublisherCommand::Revise { change }, call.why()).await?;
+    let command = PublisherCommand::Revise { change, facts: PublisherFacts::default() };
+    call.services().dispatch.publisher(&id, command, call.why()).await?;
     with_view(&call, &id, |view| Answer::ok(view))
 }
 

@@ -53,7 +53,7 @@ struct TokenOnly {
 }
 
 /// `POST /publishers/{publisher_id}/tokens`: a personal access token of the publisher.
-pub async fn issue(mut call: Call<{ Action::IssuePublisherToken as u8 }>) -> Result<Answer, Problem> {
+pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
     let issued = hand_out(&call, &body, subject).await?;

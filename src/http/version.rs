@@ -13,7 +13,7 @@ use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::node::{NodeCommand, NodeFields};
 use crate::domain::policy::Action;
 use crate::domain::value::{Label, Labels, Text};
-use crate::domain::version::{Changelog, NodeVersion, SemVer, VersionDraft, VersionFields, VersionRef};
+use crate::domain::version::{Changelog, NodeVersion, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef};
 
 /// The seed's `NodeVersion`. There is no `downloadUrl` before there is an archive.
 #[derive(Debug, Serialize)]
@@ -122,7 +122,8 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
         })
     })?;
     let publisher = call.publisher()?.id.clone();
-    let command = NodeCommand::ReviseVersion { publisher, version: version.clone(), change };
+    let command =
+        NodeCommand::ReviseVersion { publisher, version: version.clone(), change, facts: VersionFacts::default() };
     call.services().dispatch.node(&id.key(), command, call.why()).await?;
     with_view(&call, &id, &version, |view| Answer::ok(&view))
 }

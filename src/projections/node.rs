@@ -59,6 +59,18 @@ impl Nodes {
         if let Some(node) = self.by_key.get_mut(key) {
             Node::evolve(node, event, at);
         }
+        if *event == NodeEvent::NodeDeleted {
+            self.forget(key);
+        }
+    }
+
+    /// Nobody is shown a node that was deleted.
+    fn forget(&mut self, key: &str) {
+        if let Some(Node::Present(node)) = self.by_key.remove(key)
+            && let Some(keys) = self.by_publisher.get_mut(&node.publisher)
+        {
+            keys.remove(key);
+        }
     }
 
     /// The node with this key.
@@ -96,7 +108,7 @@ impl Nodes {
 
 fn active(node: &Node) -> Option<&NodeProfile> {
     match node {
-        Node::Active(profile) => Some(profile),
+        Node::Present(profile) => Some(profile),
         Node::Unclaimed => None,
     }
 }

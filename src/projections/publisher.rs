@@ -28,8 +28,8 @@ impl Publishers {
     #[must_use]
     pub fn get(&self, id: &PublisherId) -> Option<&PublisherProfile> {
         match self.by_id.get(id.as_str())? {
-            Publisher::Active(profile) => Some(profile),
-            Publisher::Unclaimed => None,
+            Publisher::Present(profile) => Some(profile),
+            Publisher::Unclaimed | Publisher::Deleted => None,
         }
     }
 }

@@ -17,7 +17,7 @@ use super::user::Users;
 use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
-use crate::domain::ids::TaskId;
+use crate::domain::ids::{TaskId, TokenId, UserId};
 use crate::domain::task::{Task, TaskEvent, TaskRecord};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
@@ -52,9 +52,17 @@ impl Models {
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);
         match &recorded.event {
-            Event::User(event) => self.users.apply(event, at),
+            Event::User(event) => {
+                if let Ok(user) = UserId::parse(name) {
+                    self.users.apply(user, event, at);
+                }
+            }
             Event::Publisher(event) => self.publishers.apply(name, event, at),
-            Event::Token(event) => self.tokens.apply(event),
+            Event::Token(event) => {
+                if let Ok(token) = TokenId::parse(name) {
+                    self.tokens.apply(token, event, at);
+                }
+            }
             Event::Node(event) => self.nodes.apply(name, event, at),
             Event::Delivery(event) => self.deliveries.apply(event),
             Event::Task(event) => {

@@ -1,27 +1,148 @@
-//! Tokens by the hash of their secret: what authentication asks at every request.
+//! Tokens by the hash of their secret, which authentication asks at every request, by id, and by whom they speak for.
 
 use std::collections::HashMap;
 
-use crate::domain::token::{TokenEvent, TokenGrant};
-use crate::domain::value::Digest;
+use crate::domain::decider::Decider;
+use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::token::{Token, TokenEvent, TokenRecord, TokenSubject};
+use crate::domain::value::{Digest, Timestamp};
 
-/// All valid tokens.
+/// All tokens that were ever issued.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
-    by_secret: HashMap<Digest, TokenGrant>,
+    by_id: HashMap<TokenId, Token>,
+    /// Valid ones only, as in the two below.
+    by_secret: HashMap<Digest, TokenId>,
+    /// In the order of issue.
+    of_publisher: HashMap<PublisherId, Vec<TokenId>>,
+    /// In the order of issue.
+    of_user: HashMap<UserId, Vec<TokenId>>,
 }
 
 impl Tokens {
-    /// Folds an event of a token.
-    pub fn apply(&mut self, event: &TokenEvent) {
-        let TokenEvent::TokenIssued(grant) = event;
-        self.by_secret.insert(grant.secret_hash, grant.clone());
+    /// Folds an event of the token with this id.
+    pub fn apply(&mut self, id: TokenId, event: &TokenEvent, at: Timestamp) {
+        let token = self.by_id.entry(id).or_default();
+        let was_valid = matches!(token, Token::Valid(_));
+        Token::evolve(token, event, at);
+        match token {
+            Token::Valid(token) if !was_valid => {
+                let secret = token.grant.secret_hash;
+                list_of(&mut self.of_publisher, &mut self.of_user, token).push(id);
+                self.by_secret.insert(secret, id);
+            }
+            Token::Revoked(token) if was_valid => {
+                self.by_secret.remove(&token.grant.secret_hash);
+                list_of(&mut self.of_publisher, &mut self.of_user, token).retain(|other| *other != id);
+            }
+            _ => {}
+        }
     }
 
     /// What the secret with this hash opens. The look-up needs no constant time: it compares hashes, and knowing how much of
     /// a hash matched does not help to find a secret of 256 random bits.
     #[must_use]
-    pub fn by_secret(&self, secret_hash: &Digest) -> Option<&TokenGrant> {
-        self.by_secret.get(secret_hash)
+    pub fn by_secret(&self, secret_hash: &Digest) -> Option<&TokenRecord> {
+        self.get(*self.by_secret.get(secret_hash)?)
+    }
+
+    /// The token with this id, revoked or not.
+    #[must_use]
+    pub fn get(&self, id: TokenId) -> Option<&TokenRecord> {
+        self.by_id.get(&id)?.record()
+    }
+
+    /// The valid personal access tokens of a publisher, in the order of issue.
+    pub fn of_publisher(&self, publisher: &PublisherId) -> impl Iterator<Item = &TokenRecord> {
+        self.of_publisher.get(publisher).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+
+    /// The valid tokens that speak for a user, in the order of issue.
+    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
+        self.of_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+}
+
+/// The list that a token belongs to.
+fn list_of<'t>(
+    of_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
+    of_user: &'t mut HashMap<UserId, Vec<TokenId>>,
+    token: &TokenRecord,
+) -> &'t mut Vec<TokenId> {
+    match &token.grant.subject {
+        TokenSubject::Publisher { publisher, .. } => of_publisher.entry(publisher.clone()).or_default(),
+        TokenSubject::User(user) => of_user.entry(*user).or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::token::TokenGrant;
+    use crate::domain::value::Name;
+    use std::time::Duration;
+    use uuid::Uuid;
+
+    const AT: Timestamp = Timestamp::from_micros(1_000_000);
+
+    fn token(nth: u8) -> TokenId {
+        TokenId(Uuid::from_u128(nth.into()))
+    }
+
+    fn acme() -> PublisherId {
+        PublisherId::parse("acme").unwrap()
+    }
+
+    fn ann() -> UserId {
+        UserId(Uuid::from_u128(0xA))
+    }
+
+    fn issued(nth: u8, subject: TokenSubject) -> TokenEvent {
+        let (id, name) = (token(nth), Name::parse("ci").unwrap());
+        TokenEvent::TokenIssued(TokenGrant { id, subject, name, description: None, secret_hash: Digest([nth; 32]) })
+    }
+
+    /// Two tokens of a publisher, and two of a user.
+    fn tokens() -> Tokens {
+        let mut tokens = Tokens::default();
+        for nth in [2, 1] {
+            tokens.apply(token(nth), &issued(nth, TokenSubject::Publisher { publisher: acme(), issued_by: ann() }), AT);
+            tokens.apply(token(nth + 2), &issued(nth + 2, TokenSubject::User(ann())), AT);
+        }
+        tokens
+    }
+
+    fn ids<'t>(tokens: impl Iterator<Item = &'t TokenRecord>) -> Vec<TokenId> {
+        tokens.map(|token| token.grant.id).collect()
+    }
+
+    #[test]
+    fn tokens_are_listed_by_whom_they_speak_for_in_the_order_of_issue() {
+        let tokens = tokens();
+        assert_eq!(ids(tokens.of_publisher(&acme())), [token(2), token(1)]);
+        assert_eq!(ids(tokens.of_user(ann())), [token(4), token(3)]);
+        assert_eq!(ids(tokens.of_user(UserId(Uuid::nil()))), []);
+    }
+
+    #[test]
+    fn a_revoked_token_opens_nothing_and_is_known_only_by_its_id() {
+        let mut tokens = tokens();
+        let later = AT.after(Duration::from_secs(1));
+        tokens.apply(token(2), &TokenEvent::TokenRevoked, later);
+        tokens.apply(token(3), &TokenEvent::TokenRevoked, later);
+        assert_eq!(ids(tokens.of_publisher(&acme())), [token(1)]);
+        assert_eq!(ids(tokens.of_user(ann())), [token(4)]);
+        assert_eq!([1, 2, 3, 4].map(|nth| tokens.by_secret(&Digest([nth; 32])).is_some()), [true, false, false, true]);
+        assert_eq!(tokens.get(token(2)).and_then(|token| token.revoked_at), Some(later));
+        assert_eq!(tokens.get(token(9)), None);
+    }
+
+    #[test]
+    fn the_last_use_is_shown() {
+        let mut tokens = tokens();
+        let later = AT.after(Duration::from_secs(7));
+        tokens.apply(token(1), &TokenEvent::TokenUsed { at: later }, later);
+        let shown = tokens.by_secret(&Digest([1; 32])).unwrap();
+        assert_eq!((shown.issued_at, shown.last_used_at), (AT, Some(later)));
     }
 }

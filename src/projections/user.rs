@@ -16,9 +16,8 @@ pub struct Users {
 
 impl Users {
     /// Folds an event of the user with this id.
-    pub fn apply(&mut self, event: &UserEvent, at: Timestamp) {
-        let UserEvent::UserCreated(UserProfile { id, .. }) = event;
-        User::evolve(self.by_id.entry(*id).or_default(), event, at);
+    pub fn apply(&mut self, id: UserId, event: &UserEvent, at: Timestamp) {
+        User::evolve(self.by_id.entry(id).or_default(), event, at);
     }
 
     /// The user with this id.

@@ -13,7 +13,7 @@ use mediary::actors::system::{ActorOptions, Actors, Dispatch};
 use mediary::actors::{Actor, Circumstances};
 use mediary::clock::{Place, Surroundings};
 use mediary::domain::ids::{PublisherId, UserId};
-use mediary::domain::publisher::{PublisherCommand, PublisherFields, PublisherRejection};
+use mediary::domain::publisher::{PublisherCommand, PublisherFacts, PublisherFields, PublisherRejection};
 use mediary::domain::value::{Name, Timestamp};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
@@ -50,12 +50,18 @@ fn why() -> Circumstances {
 }
 
 fn create(name: &str) -> PublisherCommand {
-    PublisherCommand::Create { id: id(name), owner: UserId(Uuid::nil()), fields: PublisherFields::default() }
+    PublisherCommand::Create {
+        id: id(name),
+        owner: UserId(Uuid::nil()),
+        fields: PublisherFields::default(),
+        facts: PublisherFacts::default(),
+    }
 }
 
 fn rename(name: &str) -> PublisherCommand {
     PublisherCommand::Revise {
         change: PublisherFields { name: Some(Name::parse(name).unwrap()), ..PublisherFields::default() },
+        facts: PublisherFacts::default(),
     }
 }
 

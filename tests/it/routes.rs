@@ -21,7 +21,7 @@ const EXPECTED: &[(&str, &str, Action, [u16; 7])] = &[
     ("POST", "/publishers",                                                              Action::CreatePublisher,     [401, 400, 400, 400, 403, 403, 400]),
     ("GET",  "/publishers/{publisher_id}",                                               Action::ReadRegistry,        [200, 200, 200, 200, 200, 200, 200]),
     ("PUT",  "/publishers/{publisher_id}",                                               Action::UpdatePublisher,     [401, 403, 200, 403, 403, 403, 200]),
-    ("POST", "/publishers/{publisher_id}/tokens",                                        Action::IssuePublisherToken, [401, 403, 400, 403, 403, 403, 400]),
+    ("POST", "/publishers/{publisher_id}/tokens",                                        Action::ManagePublisherTokens, [401, 403, 400, 403, 403, 403, 400]),
     ("GET",  "/publishers/{publisher_id}/nodes",                                         Action::ListPublisherNodes,  [401, 200, 200, 200, 200, 200, 200]),
     ("POST", "/publishers/{publisher_id}/nodes",                                         Action::CreateNode,          [401, 403, 400, 403, 400, 403, 400]),
     ("POST", "/publishers/{publisher_id}/nodes/{node_id}/versions",                      Action::PublishVersion,      [401, 403, 400, 403, 400, 403, 400]),

@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use mediary::domain::event::Event;
-use mediary::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
+use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
-use mediary::domain::node::{NodeEvent, NodeFields, Translations};
-use mediary::domain::publisher::{PublisherEvent, PublisherFields};
 use mediary::domain::task::{Failure, Submission, TaskEvent, Work};
-use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
-use mediary::domain::user::{UserEvent, UserProfile};
 use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
-use mediary::domain::version::{SemVer, VersionDraft, VersionFields};
 use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
+
+mod nodes;
+mod registry;
 
 /// The moment at which samples happened.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
@@ -70,36 +68,18 @@ pub fn every_kind() -> Vec<Event> {
     kinds
 }
 
-/// The sample after another. A new kind of event does not compile until it has its place here.
+/// The sample after another, in the order in which the kinds were invented: the golden bytes hold the place of each. A new kind
+/// of event does not compile until it has its place here.
 fn after(last: Option<&Event>) -> Option<Event> {
     use DeliveryEvent as D;
-    use NodeEvent as N;
-    use PublisherEvent as P;
     use TaskEvent as T;
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
-        None => user(),
-        Some(Event::User(UserEvent::UserCreated(_))) => {
-            let (id, owner) = (PublisherId::parse("acme").unwrap(), UserId(id(0xA)));
-            P::PublisherCreated { id, owner, fields: publisher_fields() }.into()
-        }
-        Some(Event::Publisher(P::PublisherCreated { .. })) => {
-            P::PublisherRevised { change: PublisherFields { name: Some(text("")), ..PublisherFields::default() } }
-                .into()
-        }
-        Some(Event::Publisher(P::PublisherRevised { .. })) => token(),
-        Some(Event::Token(TokenEvent::TokenIssued(_))) => {
-            let (id, publisher) = (NodeId::parse("Face-Tools").unwrap(), PublisherId::parse("acme").unwrap());
-            N::NodeCreated { id, publisher, fields: node_fields() }.into()
-        }
-        Some(Event::Node(N::NodeCreated { .. })) => N::NodeRevised { change: NodeFields::default() }.into(),
-        Some(Event::Node(N::NodeRevised { .. })) => N::VersionReleased { version: version() }.into(),
-        Some(Event::Node(N::VersionReleased { .. })) => N::VersionPublished { version: version() }.into(),
-        Some(Event::Node(N::VersionPublished { .. })) => {
-            let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
-            N::VersionRevised { id: VersionId(id(0xE)), change }.into()
-        }
-        Some(Event::Node(N::VersionRevised { .. })) => submitted(),
+        None => registry::user_created(),
+        Some(Event::User(event)) => registry::after_user(event),
+        Some(Event::Publisher(event)) => registry::after_publisher(event),
+        Some(Event::Token(event)) => registry::after_token(event),
+        Some(Event::Node(event)) => return nodes::after(event),
         Some(Event::Task(T::TaskSubmitted(_))) => T::SubmissionStarted { attempt: 1, key: text("key-1") }.into(),
         Some(Event::Task(T::SubmissionStarted { .. })) => T::VendorAccepted { reference: text("job-1") }.into(),
         Some(Event::Task(T::VendorAccepted { .. })) => T::VendorRefused { failure: failure() }.into(),
@@ -121,7 +101,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
             let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
             D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
         }
-        Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => return None,
+        Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
     })
 }
 
@@ -135,77 +115,6 @@ fn labels(entries: &[&str]) -> Labels {
 
 fn link(name: &str) -> Link {
     Link::parse(&format!("https://example.com/{name}")).unwrap()
-}
-
-fn user() -> Event {
-    UserEvent::UserCreated(UserProfile {
-        id: UserId(id(0xA)),
-        email: Some(text("ada@example.com")),
-        name: Some(text("Ada 日本")),
-        is_admin: true,
-        is_approved: false,
-    })
-    .into()
-}
-
-fn publisher_fields() -> PublisherFields {
-    PublisherFields {
-        name: Some(text("Acme")),
-        description: Some(text("Makes everything.\nTwice.")),
-        logo: Some(link("logo.png")),
-        source_code_repo: Some(link("code")),
-        support: Some(text("support@example.com")),
-        website: Some(Link::parse("").unwrap()),
-    }
-}
-
-fn token() -> Event {
-    TokenEvent::TokenIssued(TokenGrant {
-        id: TokenId(id(0x70)),
-        subject: TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(id(0xA)) },
-        name: text("ci"),
-        description: Some(text("for releases")),
-        secret_hash: Digest([0xAB; 32]),
-    })
-    .into()
-}
-
-fn node_fields() -> NodeFields {
-    let german = [(text("name"), text("Gesichtswerkzeuge"))].into();
-    NodeFields {
-        author: Some(text("Ada")),
-        banner_url: Some(link("banner.png")),
-        category: Some(text("image")),
-        description: Some(text("Finds faces.")),
-        icon: Some(link("icon.png")),
-        license: Some(text("MIT")),
-        name: Some(text("Face Tools")),
-        preempted_host_node_names: Some(labels(&["FaceFinder", "FaceSwap"])),
-        repository: Some(link("face-tools")),
-        supported_accelerators: Some(labels(&["CUDA"])),
-        supported_host_frontend_version: Some(text(">=1.2")),
-        supported_host_version: Some(text(">=0.3")),
-        supported_os: Some(labels(&[])),
-        tags: Some(labels(&["face", "image"])),
-        translations: Some(Translations::from([(text("de"), german)])),
-    }
-}
-
-fn version() -> VersionDraft {
-    VersionDraft {
-        id: VersionId(id(0xE)),
-        number: SemVer::parse("1.2.3-beta.1+build.5").unwrap(),
-        fields: VersionFields {
-            changelog: Some(text("Fixed everything.")),
-            dependencies: Some(labels(&["numpy", "pillow>=10"])),
-            deprecated: Some(false),
-            supported_accelerators: Some(labels(&["CUDA"])),
-            supported_host_frontend_version: None,
-            supported_host_version: Some(text(">=0.3")),
-            supported_os: Some(labels(&["Linux"])),
-            tags: None,
-        },
-    }
 }
 
 fn picture() -> Picture {

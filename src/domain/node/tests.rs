@@ -86,7 +86,13 @@ fn revised(nth: u128, change: VersionFields) -> NodeEvent {
 
 fn create(first_version: Option<VersionDraft>) -> NodeCommand {
     let fields = named("Face tools");
-    NodeCommand::Create { id: id("Face-Tools"), publisher: publisher("acme"), fields, first_version }
+    NodeCommand::Create {
+        id: id("Face-Tools"),
+        publisher: publisher("acme"),
+        fields,
+        facts: NodeFacts::default(),
+        first_version,
+    }
 }
 
 fn publish(owner: &str, fields: NodeFields, version: VersionDraft) -> NodeCommand {
@@ -95,12 +101,12 @@ fn publish(owner: &str, fields: NodeFields, version: VersionDraft) -> NodeComman
 
 fn revise(owner: &str, version: &str, change: VersionFields) -> NodeCommand {
     let version = VersionRef::parse(version).unwrap();
-    NodeCommand::ReviseVersion { publisher: publisher(owner), version, change }
+    NodeCommand::ReviseVersion { publisher: publisher(owner), version, change, facts: VersionFacts::default() }
 }
 
 fn profile(history: &[NodeEvent]) -> NodeProfile {
     match state_after::<Node>(history) {
-        Node::Active(profile) => *profile,
+        Node::Present(profile) => *profile,
         Node::Unclaimed => panic!("the id is unclaimed"),
     }
 }
@@ -126,8 +132,13 @@ fn a_taken_id_is_refused_with_the_form_that_is_registered() {
     let fields = NodeFields::default();
     for owner in ["acme", "rival"] {
         let id = id("face-tools");
-        let command =
-            NodeCommand::Create { id, publisher: publisher(owner), fields: fields.clone(), first_version: None };
+        let command = NodeCommand::Create {
+            id,
+            publisher: publisher(owner),
+            fields: fields.clone(),
+            facts: NodeFacts::default(),
+            first_version: None,
+        };
         let refused = given_when::<Node>(&[created()], command);
         assert_eq!(refused, Err(NodeRejection::AlreadyExists { id: self::id("Face-Tools") }), "{owner}");
     }
@@ -241,7 +252,7 @@ fn a_change_moves_the_time_of_change_only() {
     for change in changes {
         let mut state = state_after::<Node>(&[created(), released(1, "1.0.0")]);
         Node::evolve(&mut state, &change, NOW);
-        let Node::Active(node) = state else { panic!("{change:?}") };
+        let Node::Present(node) = state else { panic!("{change:?}") };
         assert_eq!((node.created_at, node.updated_at), (THEN, NOW), "{change:?}");
         assert_eq!(node.versions[0].created_at, THEN);
     }

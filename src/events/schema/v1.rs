@@ -61,17 +61,29 @@ pub enum Event<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum UserEvent<'a> {
     UserCreated { id: Id, email: Option<Str<'a>>, name: Option<Str<'a>>, is_admin: bool, is_approved: bool },
+    UserRevised { change: UserFields<'a> },
+    UserBanned { reason: Str<'a> },
+    UserUnbanned { reason: Str<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum PublisherEvent<'a> {
     PublisherCreated { id: Str<'a>, owner: Id, fields: PublisherFields<'a> },
     PublisherRevised { change: PublisherFields<'a> },
+    PublisherAdministered { created_at_micros: Option<i64> },
+    MemberAdded { user: Id, role: Str<'a> },
+    MemberRoleChanged { user: Id, role: Str<'a> },
+    MemberRemoved { user: Id },
+    PublisherBanned { reason: Str<'a> },
+    PublisherUnbanned { reason: Str<'a> },
+    PublisherDeleted,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TokenEvent<'a> {
     TokenIssued { id: Id, subject: TokenSubject<'a>, name: Str<'a>, description: Option<Str<'a>>, secret_hash: Sha },
+    TokenRevoked,
+    TokenUsed { at_micros: i64 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,6 +93,16 @@ pub enum NodeEvent<'a> {
     VersionReleased { version: VersionDraft<'a> },
     VersionPublished { version: VersionDraft<'a> },
     VersionRevised { id: Id, change: VersionFields<'a> },
+    NodeAdministered { facts: NodeFacts<'a> },
+    NodeTranslated { language: Str<'a>, texts: BTreeMap<Str<'a>, Str<'a>> },
+    NodeBanned { reason: Str<'a> },
+    NodeUnbanned { reason: Str<'a> },
+    NodeDeleted,
+    NodeReviewed { user: Id, stars: u8 },
+    DownloadsCounted { count: u64 },
+    ArchiveStored { version: Id, digest: Sha, bytes: u64 },
+    VersionStatusChanged { id: Id, status: Str<'a>, reason: Option<Str<'a>> },
+    VersionAdministered { id: Id, facts: VersionFacts<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,6 +122,14 @@ pub enum DeliveryEvent<'a> {
     AttemptFailed { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a>, next_at_micros: i64 },
     DeliverySucceeded { delivery: Id, task: Id, attempt: u32, status: u16 },
     DeliveryDeadLettered { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UserFields<'a> {
+    pub email: Option<Str<'a>>,
+    pub name: Option<Str<'a>>,
+    pub is_admin: Option<bool>,
+    pub is_approved: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -138,6 +168,17 @@ pub struct NodeFields<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+pub struct NodeFacts<'a> {
+    pub created_at_micros: Option<i64>,
+    pub downloads: Option<u64>,
+    pub rating_hundredths: Option<u16>,
+    pub github_stars: Option<u64>,
+    pub search_ranking: Option<i64>,
+    pub status_detail: Option<Str<'a>>,
+    pub tags_admin: Option<Strs<'a>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 pub struct VersionDraft<'a> {
     pub id: Id,
     pub number: Str<'a>,
@@ -154,6 +195,13 @@ pub struct VersionFields<'a> {
     pub supported_host_version: Option<Str<'a>>,
     pub supported_os: Option<Strs<'a>>,
     pub tags: Option<Strs<'a>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VersionFacts<'a> {
+    pub created_at_micros: Option<i64>,
+    pub tags_admin: Option<Strs<'a>>,
+    pub host_node_extract_status: Option<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,0 +1,113 @@
+//! What each event makes of a node.
+
+use std::collections::BTreeMap;
+
+use super::{NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeStatus, Texts};
+use crate::domain::ids::{NodeId, PublisherId, VersionId};
+use crate::domain::value::{Label, Text, Timestamp};
+use crate::domain::version::{NodeVersion, VersionStatus};
+
+/// An empty text tells nothing.
+fn told(detail: Text<1000>) -> Option<Text<1000>> {
+    Some(detail).filter(|detail| !detail.as_str().is_empty())
+}
+
+impl NodeProfile {
+    pub(super) fn new(id: &NodeId, publisher: &PublisherId, fields: &NodeFields, at: Timestamp) -> Self {
+        Self {
+            id: id.clone(),
+            publisher: publisher.clone(),
+            fields: fields.clone(),
+            versions: Vec::new(),
+            status: NodeStatus::Active,
+            status_detail: None,
+            downloads: 0,
+            github_stars: None,
+            search_ranking: None,
+            tags_admin: None,
+            reviews: BTreeMap::new(),
+            rating_given: None,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    /// Folds an event; what does not fit changes nothing, not even the time of the last change.
+    pub(super) fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
+        if self.status != NodeStatus::Deleted && self.fold(event, at) {
+            self.updated_at = at;
+        }
+    }
+
+    /// Whether the event is a change that counts as one.
+    fn fold(&mut self, event: &NodeEvent, at: Timestamp) -> bool {
+        match event {
+            NodeEvent::NodeCreated { .. } => return false,
+            NodeEvent::NodeRevised { change } => self.fields.apply(change),
+            NodeEvent::NodeAdministered { facts } => return self.administer(facts),
+            NodeEvent::NodeTranslated { language, texts } => self.translate(language, texts),
+            NodeEvent::NodeBanned { reason } => {
+                (self.status, self.status_detail) = (NodeStatus::Banned, told(reason.clone()));
+            }
+            NodeEvent::NodeUnbanned { .. } => (self.status, self.status_detail) = (NodeStatus::Active, None),
+            NodeEvent::NodeDeleted => self.status = NodeStatus::Deleted,
+            NodeEvent::NodeReviewed { user, stars } => {
+                self.reviews.insert(*user, *stars);
+                return false;
+            }
+            NodeEvent::DownloadsCounted { count } => {
+                self.downloads = self.downloads.saturating_add(*count);
+                return false;
+            }
+            NodeEvent::VersionReleased { version } => {
+                self.versions.push(NodeVersion::new(version, VersionStatus::Active, at));
+            }
+            NodeEvent::VersionPublished { version } => {
+                self.versions.push(NodeVersion::new(version, VersionStatus::Pending, at));
+            }
+            NodeEvent::VersionRevised { id, .. }
+            | NodeEvent::VersionStatusChanged { id, .. }
+            | NodeEvent::VersionAdministered { id, .. }
+            | NodeEvent::ArchiveStored { version: id, .. } => return self.fold_version(*id, event),
+        }
+        true
+    }
+
+    fn fold_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
+        let Some(version) = self.versions.iter_mut().find(|version| version.id == id) else { return false };
+        match event {
+            NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
+            NodeEvent::VersionAdministered { facts, .. } => version.administer(facts),
+            NodeEvent::ArchiveStored { archive, .. } => version.archive = Some(*archive),
+            NodeEvent::VersionStatusChanged { status, reason, .. }
+                if version.status == *status || version.status.may_become(*status) =>
+            {
+                (version.status, version.status_reason) = (*status, reason.clone());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether more than the number of downloads was set.
+    fn administer(&mut self, facts: &NodeFacts) -> bool {
+        let mut all = self.facts();
+        all.apply(facts);
+        self.created_at = all.created_at.unwrap_or(self.created_at);
+        self.downloads = all.downloads.unwrap_or(self.downloads);
+        (self.rating_given, self.github_stars) = (all.rating, all.github_stars);
+        (self.search_ranking, self.tags_admin) = (all.search_ranking, all.tags_admin);
+        self.status_detail = all.status_detail.and_then(told);
+        *facts != NodeFacts { downloads: facts.downloads, ..NodeFacts::default() }
+    }
+
+    fn translate(&mut self, language: &Label, texts: &Texts) {
+        let mut translations = self.fields.translations.take().unwrap_or_default();
+        if texts.is_empty() {
+            translations.remove(language);
+        } else {
+            translations.insert(language.clone(), texts.clone());
+        }
+        self.fields.translations = Some(translations).filter(|translations| !translations.is_empty());
+    }
+}

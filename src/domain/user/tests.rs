@@ -1,0 +1,124 @@
+//! Every rule of users.
+
+use super::*;
+use crate::domain::decider::testing::{THEN, given_when, state_after};
+use uuid::Uuid;
+
+fn opening(email: &str) -> UserOpening {
+    UserOpening {
+        id: UserId(Uuid::from_u128(1)),
+        email: Some(Email::recorded(email.to_owned())),
+        name: None,
+        is_admin: false,
+        is_approved: true,
+    }
+}
+
+fn created() -> UserEvent {
+    UserEvent::UserCreated(opening("a@example.org"))
+}
+
+fn reason() -> Reason {
+    Reason::parse("spam").unwrap()
+}
+
+fn banned() -> UserEvent {
+    UserEvent::UserBanned { reason: reason() }
+}
+
+fn unbanned() -> UserEvent {
+    UserEvent::UserUnbanned { reason: reason() }
+}
+
+fn full() -> UserFields {
+    UserFields {
+        email: Some(Email::parse("b@example.org").unwrap()),
+        name: Some(Name::parse("Ann").unwrap()),
+        is_admin: Some(true),
+        is_approved: Some(false),
+    }
+}
+
+fn profile(history: &[UserEvent]) -> UserProfile {
+    match state_after::<User>(history) {
+        User::Present(profile) => profile,
+        User::Absent => panic!("nobody has the id"),
+    }
+}
+
+fn refused(from: &'static str, to: &'static str) -> Result<Vec<UserEvent>, UserRejection> {
+    Err(UserRejection::IllegalTransition(Transition { what: "user", from, to }))
+}
+
+#[test]
+fn an_account_is_opened_as_asked() {
+    let answer = given_when::<User>(&[], UserCommand::Create(opening("a@example.org")));
+    assert_eq!(answer, Ok(vec![created()]));
+    let user = profile(&[created()]);
+    assert_eq!(user, UserProfile::new(opening("a@example.org"), THEN));
+    assert_eq!((user.created_at, user.banned.as_ref(), user.status()), (THEN, None, UserStatus::Active));
+}
+
+#[test]
+fn an_id_is_given_once() {
+    let answer = given_when::<User>(&[created()], UserCommand::Create(opening("b@example.org")));
+    assert_eq!(answer, Err(UserRejection::AlreadyExists));
+}
+
+#[test]
+fn only_those_who_exist_are_changed() {
+    let commands = [
+        UserCommand::Revise { change: full() },
+        UserCommand::Ban { reason: reason() },
+        UserCommand::Unban { reason: reason() },
+    ];
+    for command in commands {
+        assert_eq!(given_when::<User>(&[], command), Err(UserRejection::NotFound));
+    }
+}
+
+#[test]
+fn a_revision_changes_only_what_is_present_and_differs() {
+    let revise = |history: &[UserEvent], change| given_when::<User>(history, UserCommand::Revise { change });
+    let approval = |is_approved| UserFields { is_approved: Some(is_approved), ..UserFields::default() };
+    assert_eq!(revise(&[created()], approval(true)), Ok(vec![]));
+    assert_eq!(revise(&[created()], UserFields::default()), Ok(vec![]));
+    let revised = UserEvent::UserRevised { change: approval(false) };
+    assert_eq!(revise(&[created()], approval(false)), Ok(vec![revised.clone()]));
+    assert_eq!(profile(&[created(), revised]), UserProfile { is_approved: false, ..profile(&[created()]) });
+}
+
+#[test]
+fn every_field_can_be_revised() {
+    let answer = given_when::<User>(&[created()], UserCommand::Revise { change: full() });
+    assert_eq!(answer, Ok(vec![UserEvent::UserRevised { change: full() }]));
+    assert_eq!(profile(&[created(), UserEvent::UserRevised { change: full() }]).fields(), full());
+}
+
+#[test]
+fn bans_come_and_go() {
+    let (ban, unban) = (UserCommand::Ban { reason: reason() }, UserCommand::Unban { reason: reason() });
+    let (active, barred) = ("UserStatusActive", "UserStatusBanned");
+    assert_eq!(given_when::<User>(&[created()], ban.clone()), Ok(vec![banned()]));
+    assert_eq!(given_when::<User>(&[created()], unban.clone()), refused(active, active));
+    let history = [created(), banned()];
+    assert_eq!(given_when::<User>(&history, ban), refused(barred, barred));
+    assert_eq!(given_when::<User>(&history, unban), Ok(vec![unbanned()]));
+    assert_eq!((profile(&history).banned, profile(&history).status()), (Some(reason()), UserStatus::Banned));
+    assert_eq!(profile(&[created(), banned(), unbanned()]), profile(&[created()]));
+}
+
+#[test]
+fn events_that_do_not_fit_change_nothing() {
+    let second = UserEvent::UserCreated(opening("b@example.org"));
+    assert_eq!(profile(&[created(), second]), profile(&[created()]));
+    let early = [UserEvent::UserRevised { change: full() }, banned(), unbanned()];
+    assert_eq!(state_after::<User>(&early), User::Absent);
+}
+
+#[test]
+fn events_are_told_apart_from_those_of_other_kinds() {
+    let event = Event::from(created());
+    assert_eq!((User::narrow(&event), event.name()), (Some(&created()), "UserCreated"));
+    assert_eq!(crate::domain::token::Token::narrow(&event), None);
+}

@@ -1,0 +1,100 @@
+//! Stored tasks and deliveries into domain values.
+
+use std::time::Duration;
+
+use super::{DecodeError, checked, text, uuid, v1};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
+use crate::domain::ids::{DeliveryId, TaskId, UserId};
+use crate::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
+use crate::domain::task::{Failure, Submission, TaskEvent, Work};
+use crate::domain::value::{CallbackUrl, Digest, Timestamp};
+
+pub(super) fn task(stored: v1::TaskEvent<'_>) -> Result<TaskEvent, DecodeError> {
+    Ok(match stored {
+        v1::TaskEvent::TaskSubmitted { task, owner, work: job, webhook } => TaskEvent::TaskSubmitted(Submission {
+            task: TaskId(uuid(task)),
+            owner: UserId(uuid(owner)),
+            work: work(job)?,
+            webhook: webhook.map(|url| CallbackUrl::recorded(url.into_owned())),
+        }),
+        v1::TaskEvent::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
+        v1::TaskEvent::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
+        v1::TaskEvent::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
+        v1::TaskEvent::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
+        v1::TaskEvent::VendorForgot => TaskEvent::VendorForgot,
+        v1::TaskEvent::TaskCompleted { results } => {
+            TaskEvent::TaskCompleted { results: results.iter().map(picture).collect::<Result<_, _>>()? }
+        }
+        v1::TaskEvent::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
+    })
+}
+
+fn work(stored: v1::Work<'_>) -> Result<Work, DecodeError> {
+    let v1::Work::ImageUpscale { input, parameters } = stored;
+    Ok(Work::ImageUpscale { input: picture(&input)?, parameters: upscale(parameters)? })
+}
+
+fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> {
+    Ok(Picture {
+        digest: Digest(stored.digest),
+        format: checked("picture format", ImageFormat::parse(&stored.format))?,
+        bytes: stored.bytes,
+        width: stored.width,
+        height: stored.height,
+    })
+}
+
+fn upscale(stored: v1::Upscale<'_>) -> Result<Upscale, DecodeError> {
+    let dial = |field, value: i8| checked(field, Dial::new(i64::from(value)));
+    Ok(Upscale {
+        scale_factor: checked("scale factor", ScaleFactor::parse(&stored.scale_factor))?,
+        engine: checked("engine", UpscaleEngine::parse(&stored.engine))?,
+        optimized_for: checked("optimized_for", OptimizedFor::parse(&stored.optimized_for))?,
+        creativity: dial("creativity", stored.creativity)?,
+        fractality: dial("fractality", stored.fractality)?,
+        hdr: dial("hdr", stored.hdr)?,
+        resemblance: dial("resemblance", stored.resemblance)?,
+        prompt: stored.prompt.map(text),
+    })
+}
+
+fn failure(stored: v1::Failure<'_>) -> Failure {
+    Failure { code: text(stored.code), message: text(stored.message) }
+}
+
+pub(super) fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
+    match stored {
+        v1::DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at_micros } => {
+            DeliveryEvent::AttemptFailed {
+                delivery: DeliveryId(uuid(delivery)),
+                task: TaskId(uuid(task)),
+                attempt,
+                outcome: outcome(came),
+                next_at: Timestamp::from_micros(next_at_micros),
+            }
+        }
+        v1::DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => DeliveryEvent::DeliverySucceeded {
+            delivery: DeliveryId(uuid(delivery)),
+            task: TaskId(uuid(task)),
+            attempt,
+            status,
+        },
+        v1::DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
+            DeliveryEvent::DeliveryDeadLettered {
+                delivery: DeliveryId(uuid(delivery)),
+                task: TaskId(uuid(task)),
+                attempt,
+                outcome: outcome(came),
+            }
+        }
+    }
+}
+
+fn outcome(stored: v1::AttemptOutcome<'_>) -> AttemptOutcome {
+    match stored {
+        v1::AttemptOutcome::Answered { status, retry_after_micros } => {
+            AttemptOutcome::Answered { status, retry_after: retry_after_micros.map(Duration::from_micros) }
+        }
+        v1::AttemptOutcome::Unreachable { reason } => AttemptOutcome::Unreachable { reason: text(reason) },
+    }
+}

@@ -1,0 +1,117 @@
+//! Stored nodes and versions into domain values.
+
+use std::collections::BTreeMap;
+
+use super::{DecodeError, checked, labels, link, text, uuid, v1};
+use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
+use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Stars, Texts, Translations};
+use crate::domain::value::{Digest, Timestamp};
+use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
+
+pub(super) fn node(stored: v1::NodeEvent<'_>) -> Result<NodeEvent, DecodeError> {
+    Ok(match stored {
+        v1::NodeEvent::NodeCreated { id, publisher, fields } => NodeEvent::NodeCreated {
+            id: checked("node id", NodeId::parse(&id))?,
+            publisher: checked("publisher id", PublisherId::parse(&publisher))?,
+            fields: node_fields(fields),
+        },
+        v1::NodeEvent::NodeRevised { change } => NodeEvent::NodeRevised { change: node_fields(change) },
+        v1::NodeEvent::VersionReleased { version } => NodeEvent::VersionReleased { version: version_draft(version)? },
+        v1::NodeEvent::VersionPublished { version } => NodeEvent::VersionPublished { version: version_draft(version)? },
+        v1::NodeEvent::VersionRevised { id, change } => {
+            NodeEvent::VersionRevised { id: VersionId(uuid(id)), change: version_fields(change) }
+        }
+        v1::NodeEvent::NodeAdministered { facts } => NodeEvent::NodeAdministered { facts: node_facts(facts) },
+        v1::NodeEvent::NodeTranslated { language, texts: said } => {
+            NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
+        }
+        v1::NodeEvent::NodeBanned { reason } => NodeEvent::NodeBanned { reason: text(reason) },
+        v1::NodeEvent::NodeUnbanned { reason } => NodeEvent::NodeUnbanned { reason: text(reason) },
+        v1::NodeEvent::NodeDeleted => NodeEvent::NodeDeleted,
+        v1::NodeEvent::NodeReviewed { user, stars } => {
+            NodeEvent::NodeReviewed { user: UserId(uuid(user)), stars: checked("stars", Stars::new(i64::from(stars)))? }
+        }
+        v1::NodeEvent::DownloadsCounted { count } => NodeEvent::DownloadsCounted { count },
+        v1::NodeEvent::ArchiveStored { version, digest, bytes } => NodeEvent::ArchiveStored {
+            version: VersionId(uuid(version)),
+            archive: Archive { digest: Digest(digest), bytes },
+        },
+        v1::NodeEvent::VersionStatusChanged { id, status, reason } => NodeEvent::VersionStatusChanged {
+            id: VersionId(uuid(id)),
+            status: checked("version status", VersionStatus::parse(&status))?,
+            reason: reason.map(text),
+        },
+        v1::NodeEvent::VersionAdministered { id, facts } => {
+            NodeEvent::VersionAdministered { id: VersionId(uuid(id)), facts: version_facts(facts) }
+        }
+    })
+}
+
+fn node_facts(stored: v1::NodeFacts<'_>) -> NodeFacts {
+    NodeFacts {
+        created_at: stored.created_at_micros.map(Timestamp::from_micros),
+        downloads: stored.downloads,
+        rating: stored.rating_hundredths.map(Rating::from_hundredths),
+        github_stars: stored.github_stars,
+        search_ranking: stored.search_ranking,
+        status_detail: stored.status_detail.map(text),
+        tags_admin: stored.tags_admin.map(labels),
+    }
+}
+
+fn version_facts(stored: v1::VersionFacts<'_>) -> VersionFacts {
+    VersionFacts {
+        created_at: stored.created_at_micros.map(Timestamp::from_micros),
+        tags_admin: stored.tags_admin.map(labels),
+        host_node_extract_status: stored.host_node_extract_status.map(text),
+    }
+}
+
+fn node_fields(stored: v1::NodeFields<'_>) -> NodeFields {
+    NodeFields {
+        author: stored.author.map(text),
+        banner_url: stored.banner_url.map(link),
+        category: stored.category.map(text),
+        description: stored.description.map(text),
+        icon: stored.icon.map(link),
+        license: stored.license.map(text),
+        name: stored.name.map(text),
+        preempted_host_node_names: stored.preempted_host_node_names.map(labels),
+        repository: stored.repository.map(link),
+        supported_accelerators: stored.supported_accelerators.map(labels),
+        supported_host_frontend_version: stored.supported_host_frontend_version.map(text),
+        supported_host_version: stored.supported_host_version.map(text),
+        supported_os: stored.supported_os.map(labels),
+        tags: stored.tags.map(labels),
+        translations: stored.translations.map(translations),
+    }
+}
+
+fn translations(stored: v1::Translations<'_>) -> Translations {
+    stored.into_iter().map(|(language, said)| (text(language), texts(said))).collect()
+}
+
+fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> Texts {
+    stored.into_iter().map(|(field, value)| (text(field), text(value))).collect()
+}
+
+fn version_draft(stored: v1::VersionDraft<'_>) -> Result<VersionDraft, DecodeError> {
+    Ok(VersionDraft {
+        id: VersionId(uuid(stored.id)),
+        number: checked("version number", SemVer::parse(&stored.number))?,
+        fields: version_fields(stored.fields),
+    })
+}
+
+fn version_fields(stored: v1::VersionFields<'_>) -> VersionFields {
+    VersionFields {
+        changelog: stored.changelog.map(text),
+        dependencies: stored.dependencies.map(labels),
+        deprecated: stored.deprecated,
+        supported_accelerators: stored.supported_accelerators.map(labels),
+        supported_host_frontend_version: stored.supported_host_frontend_version.map(text),
+        supported_host_version: stored.supported_host_version.map(text),
+        supported_os: stored.supported_os.map(labels),
+        tags: stored.tags.map(labels),
+    }
+}

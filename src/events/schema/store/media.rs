@@ -1,0 +1,104 @@
+//! Tasks and deliveries into their stored shapes.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{some_text, text, v1};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
+use crate::domain::image::{Picture, Upscale};
+use crate::domain::task::{Failure, TaskEvent, Work};
+
+pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
+    match event {
+        TaskEvent::TaskSubmitted(submission) => v1::TaskEvent::TaskSubmitted {
+            task: submission.task.0.into_bytes(),
+            owner: submission.owner.0.into_bytes(),
+            work: work(&submission.work),
+            webhook: submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str())),
+        },
+        TaskEvent::SubmissionStarted { attempt, key } => {
+            v1::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
+        }
+        TaskEvent::VendorAccepted { reference } => v1::TaskEvent::VendorAccepted { reference: text(reference) },
+        TaskEvent::VendorRefused { failure: why } => v1::TaskEvent::VendorRefused { failure: failure(why) },
+        TaskEvent::OutcomeUnknown { reason } => v1::TaskEvent::OutcomeUnknown { reason: text(reason) },
+        TaskEvent::VendorForgot => v1::TaskEvent::VendorForgot,
+        TaskEvent::TaskCompleted { results } => {
+            v1::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
+        }
+        TaskEvent::TaskFailed { failure: why } => v1::TaskEvent::TaskFailed { failure: failure(why) },
+    }
+}
+
+fn work(work: &Work) -> v1::Work<'_> {
+    match work {
+        Work::ImageUpscale { input, parameters } => {
+            v1::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
+        }
+    }
+}
+
+fn picture(picture: &Picture) -> v1::Picture<'_> {
+    v1::Picture {
+        digest: picture.digest.0,
+        format: Cow::Borrowed(picture.format.as_str()),
+        bytes: picture.bytes,
+        width: picture.width,
+        height: picture.height,
+    }
+}
+
+fn upscale(job: &Upscale) -> v1::Upscale<'_> {
+    v1::Upscale {
+        scale_factor: Cow::Borrowed(job.scale_factor.as_str()),
+        engine: Cow::Borrowed(job.engine.as_str()),
+        optimized_for: Cow::Borrowed(job.optimized_for.as_str()),
+        creativity: job.creativity.get(),
+        fractality: job.fractality.get(),
+        hdr: job.hdr.get(),
+        resemblance: job.resemblance.get(),
+        prompt: some_text(job.prompt.as_ref()),
+    }
+}
+
+fn failure(failure: &Failure) -> v1::Failure<'_> {
+    v1::Failure { code: text(&failure.code), message: text(&failure.message) }
+}
+
+pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
+    match event {
+        DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at } => {
+            v1::DeliveryEvent::AttemptFailed {
+                delivery: delivery.0.into_bytes(),
+                task: task.0.into_bytes(),
+                attempt: *attempt,
+                outcome: outcome(came),
+                next_at_micros: next_at.micros(),
+            }
+        }
+        DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => v1::DeliveryEvent::DeliverySucceeded {
+            delivery: delivery.0.into_bytes(),
+            task: task.0.into_bytes(),
+            attempt: *attempt,
+            status: *status,
+        },
+        DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
+            v1::DeliveryEvent::DeliveryDeadLettered {
+                delivery: delivery.0.into_bytes(),
+                task: task.0.into_bytes(),
+                attempt: *attempt,
+                outcome: outcome(came),
+            }
+        }
+    }
+}
+
+fn outcome(outcome: &AttemptOutcome) -> v1::AttemptOutcome<'_> {
+    let micros = |wait: Duration| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+    match outcome {
+        AttemptOutcome::Answered { status, retry_after } => {
+            v1::AttemptOutcome::Answered { status: *status, retry_after_micros: retry_after.map(micros) }
+        }
+        AttemptOutcome::Unreachable { reason } => v1::AttemptOutcome::Unreachable { reason: text(reason) },
+    }
+}

@@ -1,0 +1,118 @@
+//! Nodes and versions into their stored shapes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{some_labels, some_link, some_text, text, v1};
+use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Texts, Translations};
+use crate::domain::value::Timestamp;
+use crate::domain::version::{VersionDraft, VersionFacts, VersionFields};
+
+pub(super) fn node(event: &NodeEvent) -> v1::NodeEvent<'_> {
+    match event {
+        NodeEvent::NodeCreated { id, publisher, fields } => v1::NodeEvent::NodeCreated {
+            id: Cow::Borrowed(id.as_str()),
+            publisher: Cow::Borrowed(publisher.as_str()),
+            fields: node_fields(fields),
+        },
+        NodeEvent::NodeRevised { change } => v1::NodeEvent::NodeRevised { change: node_fields(change) },
+        NodeEvent::VersionReleased { version } => v1::NodeEvent::VersionReleased { version: version_draft(version) },
+        NodeEvent::VersionPublished { version } => v1::NodeEvent::VersionPublished { version: version_draft(version) },
+        NodeEvent::VersionRevised { id, change } => {
+            v1::NodeEvent::VersionRevised { id: id.0.into_bytes(), change: version_fields(change) }
+        }
+        NodeEvent::NodeAdministered { facts } => v1::NodeEvent::NodeAdministered { facts: node_facts(facts) },
+        NodeEvent::NodeTranslated { language, texts: said } => {
+            v1::NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
+        }
+        NodeEvent::NodeBanned { reason } => v1::NodeEvent::NodeBanned { reason: text(reason) },
+        NodeEvent::NodeUnbanned { reason } => v1::NodeEvent::NodeUnbanned { reason: text(reason) },
+        NodeEvent::NodeDeleted => v1::NodeEvent::NodeDeleted,
+        NodeEvent::NodeReviewed { user, stars } => {
+            v1::NodeEvent::NodeReviewed { user: user.0.into_bytes(), stars: stars.get() }
+        }
+        NodeEvent::DownloadsCounted { count } => v1::NodeEvent::DownloadsCounted { count: *count },
+        NodeEvent::ArchiveStored { version, archive } => v1::NodeEvent::ArchiveStored {
+            version: version.0.into_bytes(),
+            digest: archive.digest.0,
+            bytes: archive.bytes,
+        },
+        NodeEvent::VersionStatusChanged { id, status, reason } => v1::NodeEvent::VersionStatusChanged {
+            id: id.0.into_bytes(),
+            status: Cow::Borrowed(status.as_str()),
+            reason: some_text(reason.as_ref()),
+        },
+        NodeEvent::VersionAdministered { id, facts } => {
+            v1::NodeEvent::VersionAdministered { id: id.0.into_bytes(), facts: version_facts(facts) }
+        }
+    }
+}
+
+fn node_facts(facts: &NodeFacts) -> v1::NodeFacts<'_> {
+    v1::NodeFacts {
+        created_at_micros: facts.created_at.map(Timestamp::micros),
+        downloads: facts.downloads,
+        rating_hundredths: facts.rating.map(Rating::hundredths),
+        github_stars: facts.github_stars,
+        search_ranking: facts.search_ranking,
+        status_detail: some_text(facts.status_detail.as_ref()),
+        tags_admin: some_labels(facts.tags_admin.as_ref()),
+    }
+}
+
+fn version_facts(facts: &VersionFacts) -> v1::VersionFacts<'_> {
+    v1::VersionFacts {
+        created_at_micros: facts.created_at.map(Timestamp::micros),
+        tags_admin: some_labels(facts.tags_admin.as_ref()),
+        host_node_extract_status: some_text(facts.host_node_extract_status.as_ref()),
+    }
+}
+
+fn node_fields(fields: &NodeFields) -> v1::NodeFields<'_> {
+    v1::NodeFields {
+        author: some_text(fields.author.as_ref()),
+        banner_url: some_link(fields.banner_url.as_ref()),
+        category: some_text(fields.category.as_ref()),
+        description: some_text(fields.description.as_ref()),
+        icon: some_link(fields.icon.as_ref()),
+        license: some_text(fields.license.as_ref()),
+        name: some_text(fields.name.as_ref()),
+        preempted_host_node_names: some_labels(fields.preempted_host_node_names.as_ref()),
+        repository: some_link(fields.repository.as_ref()),
+        supported_accelerators: some_labels(fields.supported_accelerators.as_ref()),
+        supported_host_frontend_version: some_text(fields.supported_host_frontend_version.as_ref()),
+        supported_host_version: some_text(fields.supported_host_version.as_ref()),
+        supported_os: some_labels(fields.supported_os.as_ref()),
+        tags: some_labels(fields.tags.as_ref()),
+        translations: fields.translations.as_ref().map(translations),
+    }
+}
+
+fn translations(languages: &Translations) -> v1::Translations<'_> {
+    languages.iter().map(|(language, said)| (text(language), texts(said))).collect()
+}
+
+fn texts(said: &Texts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
+    said.iter().map(|(field, value)| (text(field), text(value))).collect()
+}
+
+fn version_draft(version: &VersionDraft) -> v1::VersionDraft<'_> {
+    v1::VersionDraft {
+        id: version.id.0.into_bytes(),
+        number: Cow::Owned(version.number.to_string()),
+        fields: version_fields(&version.fields),
+    }
+}
+
+fn version_fields(fields: &VersionFields) -> v1::VersionFields<'_> {
+    v1::VersionFields {
+        changelog: some_text(fields.changelog.as_ref()),
+        dependencies: some_labels(fields.dependencies.as_ref()),
+        deprecated: fields.deprecated,
+        supported_accelerators: some_labels(fields.supported_accelerators.as_ref()),
+        supported_host_frontend_version: some_text(fields.supported_host_frontend_version.as_ref()),
+        supported_host_version: some_text(fields.supported_host_version.as_ref()),
+        supported_os: some_labels(fields.supported_os.as_ref()),
+        tags: some_labels(fields.tags.as_ref()),
+    }
+}

@@ -1,0 +1,93 @@
+//! Users, publishers and tokens into their stored shapes.
+
+use std::borrow::Cow;
+
+use super::{some_link, some_text, text, v1};
+use crate::domain::publisher::{PublisherEvent, PublisherFields};
+use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use crate::domain::user::UserEvent;
+use crate::domain::value::Timestamp;
+
+pub(super) fn user(event: &UserEvent) -> v1::UserEvent<'_> {
+    match event {
+        UserEvent::UserCreated(opening) => v1::UserEvent::UserCreated {
+            id: opening.id.0.into_bytes(),
+            email: some_text(opening.email.as_ref()),
+            name: some_text(opening.name.as_ref()),
+            is_admin: opening.is_admin,
+            is_approved: opening.is_approved,
+        },
+        UserEvent::UserRevised { change } => v1::UserEvent::UserRevised {
+            change: v1::UserFields {
+                email: some_text(change.email.as_ref()),
+                name: some_text(change.name.as_ref()),
+                is_admin: change.is_admin,
+                is_approved: change.is_approved,
+            },
+        },
+        UserEvent::UserBanned { reason } => v1::UserEvent::UserBanned { reason: text(reason) },
+        UserEvent::UserUnbanned { reason } => v1::UserEvent::UserUnbanned { reason: text(reason) },
+    }
+}
+
+pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEvent<'_> {
+    match event {
+        PublisherEvent::PublisherCreated { id, owner, fields } => v1::PublisherEvent::PublisherCreated {
+            id: Cow::Borrowed(id.as_str()),
+            owner: owner.0.into_bytes(),
+            fields: publisher_fields(fields),
+        },
+        PublisherEvent::PublisherRevised { change } => {
+            v1::PublisherEvent::PublisherRevised { change: publisher_fields(change) }
+        }
+        PublisherEvent::PublisherAdministered { facts } => {
+            v1::PublisherEvent::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
+        }
+        PublisherEvent::MemberAdded { user, role } => {
+            v1::PublisherEvent::MemberAdded { user: user.0.into_bytes(), role: Cow::Borrowed(role.as_str()) }
+        }
+        PublisherEvent::MemberRoleChanged { user, role } => {
+            v1::PublisherEvent::MemberRoleChanged { user: user.0.into_bytes(), role: Cow::Borrowed(role.as_str()) }
+        }
+        PublisherEvent::MemberRemoved { user } => v1::PublisherEvent::MemberRemoved { user: user.0.into_bytes() },
+        PublisherEvent::PublisherBanned { reason } => v1::PublisherEvent::PublisherBanned { reason: text(reason) },
+        PublisherEvent::PublisherUnbanned { reason } => v1::PublisherEvent::PublisherUnbanned { reason: text(reason) },
+        PublisherEvent::PublisherDeleted => v1::PublisherEvent::PublisherDeleted,
+    }
+}
+
+fn publisher_fields(fields: &PublisherFields) -> v1::PublisherFields<'_> {
+    v1::PublisherFields {
+        name: some_text(fields.name.as_ref()),
+        description: some_text(fields.description.as_ref()),
+        logo: some_link(fields.logo.as_ref()),
+        source_code_repo: some_link(fields.source_code_repo.as_ref()),
+        support: some_text(fields.support.as_ref()),
+        website: some_link(fields.website.as_ref()),
+    }
+}
+
+pub(super) fn token(event: &TokenEvent) -> v1::TokenEvent<'_> {
+    match event {
+        TokenEvent::TokenIssued(grant) => issued(grant),
+        TokenEvent::TokenRevoked => v1::TokenEvent::TokenRevoked,
+        TokenEvent::TokenUsed { at } => v1::TokenEvent::TokenUsed { at_micros: at.micros() },
+    }
+}
+
+fn issued(grant: &TokenGrant) -> v1::TokenEvent<'_> {
+    let subject = match &grant.subject {
+        TokenSubject::User(id) => v1::TokenSubject::User(id.0.into_bytes()),
+        TokenSubject::Publisher { publisher, issued_by } => v1::TokenSubject::Publisher {
+            publisher: Cow::Borrowed(publisher.as_str()),
+            issued_by: issued_by.0.into_bytes(),
+        },
+    };
+    v1::TokenEvent::TokenIssued {
+        id: grant.id.0.into_bytes(),
+        subject,
+        name: text(&grant.name),
+        description: some_text(grant.description.as_ref()),
+        secret_hash: grant.secret_hash.0,
+    }
+}

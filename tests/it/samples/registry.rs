@@ -1,0 +1,91 @@
+//! Users, publishers and tokens: each event after the one before.
+
+use mediary::domain::event::Event;
+use mediary::domain::ids::{PublisherId, TokenId, UserId};
+use mediary::domain::publisher::{MemberRole, PublisherEvent, PublisherFacts, PublisherFields};
+use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use mediary::domain::user::{UserEvent, UserFields, UserOpening};
+use mediary::domain::value::{Digest, Link};
+
+use super::{AT, id, link, nodes, text};
+
+pub fn after_user(last: &UserEvent) -> Event {
+    use UserEvent as U;
+    match last {
+        U::UserCreated(_) => {
+            let (id, owner) = (PublisherId::parse("acme").unwrap(), UserId(id(0xA)));
+            PublisherEvent::PublisherCreated { id, owner, fields: publisher_fields() }.into()
+        }
+        U::UserRevised { .. } => U::UserBanned { reason: text("spam") }.into(),
+        U::UserBanned { .. } => U::UserUnbanned { reason: text("appeal granted") }.into(),
+        U::UserUnbanned { .. } => {
+            PublisherEvent::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
+        }
+    }
+}
+
+pub fn after_publisher(last: &PublisherEvent) -> Event {
+    use PublisherEvent as P;
+    let user = UserId(id(0xB));
+    match last {
+        P::PublisherCreated { .. } => {
+            P::PublisherRevised { change: PublisherFields { name: Some(text("")), ..PublisherFields::default() } }
+                .into()
+        }
+        P::PublisherRevised { .. } => token_issued(),
+        P::PublisherAdministered { .. } => P::MemberAdded { user, role: MemberRole::Member }.into(),
+        P::MemberAdded { .. } => P::MemberRoleChanged { user, role: MemberRole::Owner }.into(),
+        P::MemberRoleChanged { .. } => P::MemberRemoved { user }.into(),
+        P::MemberRemoved { .. } => P::PublisherBanned { reason: text("spam") }.into(),
+        P::PublisherBanned { .. } => P::PublisherUnbanned { reason: text("appeal granted") }.into(),
+        P::PublisherUnbanned { .. } => P::PublisherDeleted.into(),
+        P::PublisherDeleted => TokenEvent::TokenRevoked.into(),
+    }
+}
+
+pub fn after_token(last: &TokenEvent) -> Event {
+    match last {
+        TokenEvent::TokenIssued(_) => nodes::first(),
+        TokenEvent::TokenRevoked => TokenEvent::TokenUsed { at: AT }.into(),
+        TokenEvent::TokenUsed { .. } => nodes::administered(),
+    }
+}
+
+pub fn user_revised() -> Event {
+    let name = Some(text("Ada"));
+    let change = UserFields { email: None, name, is_admin: Some(false), is_approved: Some(true) };
+    UserEvent::UserRevised { change }.into()
+}
+
+pub fn user_created() -> Event {
+    UserEvent::UserCreated(UserOpening {
+        id: UserId(id(0xA)),
+        email: Some(text("ada@example.com")),
+        name: Some(text("Ada 日本")),
+        is_admin: true,
+        is_approved: false,
+    })
+    .into()
+}
+
+fn publisher_fields() -> PublisherFields {
+    PublisherFields {
+        name: Some(text("Acme")),
+        description: Some(text("Makes everything.\nTwice.")),
+        logo: Some(link("logo.png")),
+        source_code_repo: Some(link("code")),
+        support: Some(text("support@example.com")),
+        website: Some(Link::parse("").unwrap()),
+    }
+}
+
+fn token_issued() -> Event {
+    TokenEvent::TokenIssued(TokenGrant {
+        id: TokenId(id(0x70)),
+        subject: TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(id(0xA)) },
+        name: text("ci"),
+        description: Some(text("for releases")),
+        secret_hash: Digest([0xAB; 32]),
+    })
+    .into()
+}
