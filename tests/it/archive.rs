@@ -70,7 +70,10 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
     let url = app.url(DOWNLOAD);
     assert_eq!((&version["status"], &version["downloadUrl"]), (&json!("NodeVersionStatusActive"), &json!(url)));
     let node = app.get("/nodes/face-tools").await.expect(200).json();
-    assert_eq!((&node["latest_version"]["version"], &node["latest_version"]["downloadUrl"]), (&json!("1.0.0"), &json!(url)));
+    assert_eq!(
+        (&node["latest_version"]["version"], &node["latest_version"]["downloadUrl"]),
+        (&json!("1.0.0"), &json!(url))
+    );
 
     let (archive, tag) = (good(), format!("\"{:x}\"", Sha256::digest(good())));
     let whole = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
@@ -88,7 +91,10 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
     let head = app.send(app.request(Method::HEAD, DOWNLOAD)).await.expect(200);
     assert_eq!((head.header("content-length"), head.body.len()), (Some(archive.len().to_string().as_str()), 0));
     assert!(get_with(&app, DOWNLOAD, &[("range", "bytes=5-9")]).await.expect(206).body == archive[5..10]);
-    assert_eq!(get_with(&app, DOWNLOAD, &[("if-none-match", &tag)]).await.expect(304).header("etag"), Some(tag.as_str()));
+    assert_eq!(
+        get_with(&app, DOWNLOAD, &[("if-none-match", &tag)]).await.expect(304).header("etag"),
+        Some(tag.as_str())
+    );
     get_with(&app, DOWNLOAD, &[("range", "bytes=0-1"), ("if-range", &tag)]).await.expect(206);
     get_with(&app, DOWNLOAD, &[("range", "bytes=0-1"), ("if-range", "\"other\"")]).await.expect(200);
     get_with(&app, DOWNLOAD, &[("range", "bytes=99999999-")]).await.expect(416);
@@ -132,7 +138,8 @@ async fn a_link_is_good_for_one_archive() {
     let fresh = format!("{VERSIONS}/1.0.0/upload");
     let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
 
-    let (a, b) = futures_util::join!(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")])));
+    let (a, b) =
+        futures_util::join!(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")])));
     let mut statuses = [a.status, b.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());

@@ -146,7 +146,8 @@ fn bombs_are_refused_whether_they_say_it_or_not() {
     let lying = Entry { size: 1000, ..bomb.clone() };
     let told = flaw(&zip(&[lying]));
     assert!(told.starts_with("\"bomb\" does not unpack: "), "{told}");
-    let many: Vec<_> = (0..5).map(|n| Entry { size: 1 << 28, ..Entry::stored(&format!("{n}"), &vec![0; 1 << 21]) }).collect();
+    let many: Vec<_> =
+        (0..5).map(|n| Entry { size: 1 << 28, ..Entry::stored(&format!("{n}"), &vec![0; 1 << 21]) }).collect();
     let told = flaw(&zip(&many));
     assert_eq!(told, "the archive unpacks to 1342177280 bytes: at most 1073741824 are taken");
 }
