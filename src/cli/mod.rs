@@ -4,6 +4,7 @@
 //! usage or configuration.
 
 mod config;
+mod projections;
 mod serve;
 
 use std::fmt;
@@ -37,6 +38,9 @@ enum Command {
     Serve(SettingFlags),
     /// Print the effective configuration, each value with where it came from, secrets masked
     Config(SettingFlags),
+    /// What is made from the log to be read
+    #[command(subcommand)]
+    Projections(projections::Command),
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +131,7 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Serve(arguments.settings)) {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
+        Command::Projections(command) => projections::run(command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

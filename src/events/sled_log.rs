@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
-pub use open::{OpenReport, SledReport};
+pub use open::{OpenReport, SledReport, distrust_sled};
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};

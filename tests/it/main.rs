@@ -13,6 +13,7 @@ mod health;
 mod journal;
 mod log_contract;
 mod media;
+mod model;
 mod node;
 mod program;
 mod publisher;

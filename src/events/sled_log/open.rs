@@ -65,6 +65,14 @@ pub(super) fn damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("sled.damaged")
 }
 
+/// Lets the next opening drop sled's copy and make it anew from the journal, which keeps everything.
+///
+/// # Errors
+/// When the file that asks for it cannot be written.
+pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
+    fs::write(damage_mark(options), reason)
+}
+
 /// How far sled is.
 #[derive(Clone, Copy, Default)]
 struct Reach {
