@@ -9,6 +9,7 @@ mod crash;
 mod delivery;
 mod errors;
 mod golden;
+mod habits;
 mod health;
 mod journal;
 mod log_contract;

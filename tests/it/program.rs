@@ -122,3 +122,37 @@ fn wrong_usage_ends_with_2() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
 }
+
+#[actix_web::test]
+async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
+    // Given a running service with a publisher
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let service = Process::start(&data);
+    let body = serde_json::json!({"id": "acme"});
+    let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+    assert_eq!(created.status(), 201);
+    // When a rebuild is asked for, then it is refused and says why
+    let rebuild = || run(&["projections", "rebuild", "--data-dir", data.to_str().unwrap()], &[], dir.path());
+    let refused = rebuild();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("in use by another running service"), "{}", text(&refused.stderr));
+    // When the service has stopped, then it is done, and what was there is there
+    service.terminate();
+    let done = rebuild();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(text(&done.stdout).starts_with("2 events replayed"), "{}", text(&done.stdout));
+    let service = Process::start(&data);
+    let found = client().get(service.url("/publishers/acme")).send().await.unwrap();
+    assert_eq!(found.status(), 200);
+    assert!(!service.printed().contains("damaged"), "{}", service.printed());
+}
+
+#[test]
+fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = run(&["projections", "rebuild", "--data-dir", "nowhere"], &[], dir.path());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("there is no data directory at nowhere"), "{}", text(&refused.stderr));
+    assert!(!dir.path().join("nowhere").exists());
+}

@@ -252,8 +252,11 @@ impl World {
         let legal = match (version.status, status) {
             (from, to) if from == to => return Ok(200),
             ("Deleted", _) => false,
-            (_, "Deleted") | ("Pending", "Active" | "Flagged" | "Banned") => true,
-            ("Active", "Flagged" | "Banned") | ("Flagged", "Active" | "Banned") | ("Banned", "Active") => true,
+            (_, "Deleted")
+            | ("Pending", "Active" | "Flagged" | "Banned")
+            | ("Active", "Flagged" | "Banned")
+            | ("Flagged", "Active" | "Banned")
+            | ("Banned", "Active") => true,
             _ => false,
         };
         if !legal {

@@ -1,0 +1,137 @@
+//! Habits of real tools, which a registry has to live with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+/// Fills a publisher with nodes of one version each, several at a time.
+async fn fill(app: &TestApp, owner: &TestUser, ids: &[String]) {
+    for some in ids.chunks(64) {
+        let created = some.iter().map(|id| async move {
+            let body = json!({"id": id, "latest_version": {"version": "1.0.0"}});
+            app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
+        });
+        join_all(created).await;
+    }
+}
+
+fn ids(count: usize) -> Vec<String> {
+    (0..count).map(|nth| format!("node-{nth:05}")).collect()
+}
+
+fn ids_in(page: &Value) -> Vec<String> {
+    let nodes = page["nodes"].as_array().unwrap();
+    nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[actix_web::test]
+async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
+    // Given more nodes than a page holds
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    fill(&app, &owner, &ids(1_005)).await;
+    // When a tool asks for an absurd number of them
+    let page = app.get("/nodes?limit=99999999").await.expect(200).json();
+    // Then it gets the most that a page holds, and the answer says so, and where the rest is
+    assert_eq!((ids_in(&page).len(), &page["limit"]), (1_000, &json!(1_000)));
+    assert_eq!((&page["total"], &page["totalPages"]), (&json!(1_005), &json!(2)));
+    let rest = app.get("/nodes?limit=99999999&page=2").await.expect(200).json();
+    let all: BTreeSet<_> = ids_in(&page).into_iter().chain(ids_in(&rest)).collect();
+    assert_eq!(all.into_iter().collect::<Vec<_>>(), ids(1_005));
+}
+
+#[actix_web::test]
+async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none() {
+    // Given 5,000 nodes, and an author who goes on publishing
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    let before = ids(5_000);
+    fill(&app, &owner, &before).await;
+    let done = AtomicBool::new(false);
+    let author = async {
+        let mut published = 0;
+        while !done.load(Ordering::Relaxed) {
+            // Some before, some between and some behind the others in the order of ids.
+            let id = format!("{}-new-{published}", ["a", "node-02500", "z"][published % 3]);
+            let body = json!({"id": id});
+            app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
+            published += 1;
+        }
+        published
+    };
+    // When tools page through, one in the order of ids, one in that of creation
+    let tools = async {
+        let pages = (page_through(&app, "id"), page_through(&app, "created_at"));
+        let (by_id, by_age) = futures_util::future::join(pages.0, pages.1).await;
+        done.store(true, Ordering::Relaxed);
+        (by_id, by_age)
+    };
+    let (published, (by_id, by_age)) = futures_util::future::join(author, tools).await;
+    assert!(published > 0, "nothing was added meanwhile: the test shows nothing");
+    // Then neither misses a node that was there before; in the order of creation none is seen twice either
+    for seen in [&by_id, &by_age] {
+        let missed: Vec<_> = before.iter().filter(|id| !seen.contains_key(*id)).collect();
+        assert!(missed.is_empty(), "missed: {missed:?}");
+    }
+    let twice: Vec<_> = by_age.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(twice.is_empty(), "seen twice: {twice:?}");
+}
+
+/// Every page of 30, and how often each node was on one.
+async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
+    let mut seen = BTreeMap::new();
+    for page in 1.. {
+        let answer = app.get(&format!("/nodes?limit=30&page={page}&sort={sort}")).await.expect(200).json();
+        let ids = ids_in(&answer);
+        if ids.is_empty() {
+            return seen;
+        }
+        for id in ids {
+            *seen.entry(id).or_default() += 1;
+        }
+    }
+    seen
+}
+
+#[actix_web::test]
+async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_in_order() {
+    // Given a tool with 1,000 packages, some of which nobody has heard of, and one whose version is nonsense
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    app.publisher("acme", &owner).await;
+    fill(&app, &owner, &ids(500)).await;
+    let package = |nth: usize| match nth {
+        999 => json!({"node_id": "node-00000", "version": "newest"}),
+        nth => json!({"node_id": format!("NODE-{nth:05}"), "version": "1.0.0"}),
+    };
+    let asked: Vec<Value> = (0..1_000).map(package).collect();
+    // When it starts ten times
+    for _ in 0..10 {
+        let request = app.request(Method::POST, "/bulk/nodes/versions").json(&json!({"node_versions": asked}));
+        let answer = app.send(request).await.expect(200).json();
+        // Then every time each package has its answer, in the order in which they were asked for
+        let results = answer["node_versions"].as_array().unwrap();
+        assert_eq!(results.len(), 1_000);
+        for (nth, (result, asked)) in results.iter().zip(&asked).enumerate() {
+            let expected = if nth < 500 {
+                "success"
+            } else if nth < 999 {
+                "not_found"
+            } else {
+                "error"
+            };
+            assert_eq!((&result["status"], &result["identifier"]), (&json!(expected), asked), "package {nth}");
+        }
+    }
+    // And one package more than the limit is refused, with the limit
+    let many: Vec<Value> = (0..1_001).map(package).collect();
+    let refused = app.post("/bulk/nodes/versions", json!({"node_versions": many})).await.expect(400);
+    assert!(refused.text().contains("1000") || refused.text().contains("1,000"), "{}", refused.text());
+}
