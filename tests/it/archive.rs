@@ -139,7 +139,7 @@ async fn a_link_is_good_for_one_archive() {
     let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
 
     let (a, b) =
-        futures_util::join!(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")])));
+        futures_util::future::join(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")]))).await;
     let mut statuses = [a.status, b.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());

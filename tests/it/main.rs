@@ -21,6 +21,7 @@ mod large;
 mod log_contract;
 mod media;
 mod member;
+mod model;
 mod moderation;
 mod node;
 mod node_change;

@@ -12,7 +12,6 @@ use super::schema::{Documented, Field, Moment, array, body, field, field_of, nam
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
-use crate::domain::version::SemVer;
 use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
 use crate::projections::node::SortColumn;

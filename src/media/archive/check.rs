@@ -289,5 +289,3 @@ fn shown(name: &str) -> String {
     format!("\"{}{more}\"", cut.escape_debug())
 }
 
-#[cfg(test)]
-mod tests;
