@@ -193,15 +193,3 @@ async fn who_wrote_sees_it_at_once() {
     assert!(head.body.is_empty());
     app.stop().await;
 }
-
-#[actix_web::test]
-async fn a_node_as_large_as_its_limits_is_refused_whole() {
-    let (app, alice) = app_with_publisher().await;
-    let list: Vec<String> = (0..100).map(|n| format!("{n:0>200}")).collect();
-    let body = json!({"id": "big", "tags": list, "supported_os": list, "supported_accelerators": list,
-        "preempted_host_node_names": list});
-    let refused = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(413).json();
-    assert_eq!(refused["error"], "payload_too_large");
-    app.get("/nodes/big").await.expect(404);
-    app.stop().await;
-}

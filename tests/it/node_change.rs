@@ -222,3 +222,36 @@ async fn texts_are_limited_in_characters() {
     }
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn a_change_that_is_too_large_is_refused_whole() {
+    let (app, alice, _) = app_with_node().await;
+    let before = app.get("/nodes/face-tools").await.expect(200).json();
+    let texts: Value = (0..20).map(|n| (format!("field-{n}"), json!("x".repeat(1000)))).collect();
+    let translations: Value = (0..60).map(|n| (format!("de-{n}"), texts.clone())).collect();
+    let change = json!({"name": "New", "translations": translations});
+    let refused = app.put_as(&alice.token, NODE, change).await.expect(413).json();
+    assert_eq!(refused["error"], "payload_too_large");
+    assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), before);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn administrators_publish_with_what_only_they_may_say() {
+    let (app, alice, _) = app_with_node().await;
+    let body = |number: &str| {
+        json!({
+            "node": {"downloads": 9},
+            "node_version": {"version": number, "status": "NodeVersionStatusActive", "tags_admin": ["imported"]},
+        })
+    };
+    let path = format!("{NODE}/versions");
+    let ours = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&ours["status"], &ours["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
+    assert_eq!(app.get("/nodes/face-tools").await.json()["downloads"], 0);
+    let theirs = app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&theirs["status"], &theirs["tags_admin"]), (&json!("NodeVersionStatusActive"), &json!(["imported"])));
+    let node = app.get("/nodes/face-tools").await.json();
+    assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &theirs));
+    app.stop().await;
+}
