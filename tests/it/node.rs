@@ -2,7 +2,7 @@
 
 use futures_util::future::join;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::support::{TestApp, TestUser};
 
@@ -191,5 +191,17 @@ async fn who_wrote_sees_it_at_once() {
     }
     let head = app.send(app.request(Method::HEAD, "/nodes/node-0")).await.expect(200);
     assert!(head.body.is_empty());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn more_than_one_change_may_hold_is_refused_whole() {
+    let (app, alice) = app_with_publisher().await;
+    let texts: Map<_, _> = (0..20).map(|nth| (format!("field-{nth}"), json!("x".repeat(1000)))).collect();
+    let languages: Map<_, _> = (0..60).map(|nth| (format!("de-{nth}"), json!(texts))).collect();
+    let body = json!({"id": "big", "translations": languages});
+    let refused = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(413).json();
+    assert_eq!(refused["error"], "payload_too_large");
+    app.get("/nodes/big").await.expect(404);
     app.stop().await;
 }

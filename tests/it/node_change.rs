@@ -224,19 +224,6 @@ async fn texts_are_limited_in_characters() {
 }
 
 #[actix_web::test]
-async fn a_change_that_is_too_large_is_refused_whole() {
-    let (app, alice, _) = app_with_node().await;
-    let before = app.get("/nodes/face-tools").await.expect(200).json();
-    let texts: Value = (0..20).map(|n| (format!("field-{n}"), json!("x".repeat(1000)))).collect();
-    let translations: Value = (0..60).map(|n| (format!("de-{n}"), texts.clone())).collect();
-    let change = json!({"name": "New", "translations": translations});
-    let refused = app.put_as(&alice.token, NODE, change).await.expect(413).json();
-    assert_eq!(refused["error"], "payload_too_large");
-    assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), before);
-    app.stop().await;
-}
-
-#[actix_web::test]
 async fn administrators_publish_with_what_only_they_may_say() {
     let (app, alice, _) = app_with_node().await;
     let body = |number: &str| {
