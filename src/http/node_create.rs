@@ -10,7 +10,9 @@ use super::gate::{Admitted, Call};
 use super::version::read_draft;
 use crate::clock::Surroundings;
 use crate::domain::ids::NodeId;
-use crate::domain::node::{LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, TEXTS_MAX, Translations};
+use crate::domain::node::{
+    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, TEXTS_MAX, Translations,
+};
 use crate::domain::policy::Action;
 use crate::domain::value::{Label, Link, Name, Text};
 use crate::domain::version::VersionDraft;
@@ -29,7 +31,8 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answ
 fn created(call: &Admitted, id: &NodeId) -> Result<Answer, Problem> {
     let models = call.services().models.read();
     let node = models.nodes.get(&id.key()).ok_or_else(|| Problem::not_found("node"))?;
-    Answer::created(&NodeView::new(node, models.publishers.get(&node.publisher), models.nodes.links()))?.with(LOCATION, call.url(&format!("/nodes/{}", node.id)))
+    Answer::created(&NodeView::new(node, models.publishers.get(&node.publisher), models.nodes.links()))?
+        .with(LOCATION, call.url(&format!("/nodes/{}", node.id)))
 }
 
 fn read_node(body: &Value, surroundings: &Surroundings) -> Result<(NodeId, NodeFields, Option<VersionDraft>), Problem> {
@@ -82,4 +85,3 @@ fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
         })
     })
 }
-
