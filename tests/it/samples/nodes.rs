@@ -13,7 +13,12 @@ pub fn first() -> Event {
     NodeEvent::NodeCreated { id, publisher, fields: node_fields() }.into()
 }
 
-pub fn after(last: &NodeEvent) -> Event {
+pub fn administered() -> Event {
+    NodeEvent::NodeAdministered { facts: node_facts() }.into()
+}
+
+/// Nothing after the last.
+pub fn after(last: &NodeEvent) -> Option<Event> {
     use NodeEvent as N;
     let version_id = VersionId(id(0xE));
     let next = match last {
@@ -24,7 +29,7 @@ pub fn after(last: &NodeEvent) -> Event {
             let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
             N::VersionRevised { id: version_id, change }
         }
-        N::VersionRevised { .. } => N::NodeAdministered { facts: node_facts() },
+        N::VersionRevised { .. } => return Some(submitted()),
         N::NodeAdministered { .. } => {
             let texts = [(text("name"), text("Gesichtswerkzeuge")), (text("description"), text(""))].into();
             N::NodeTranslated { language: text("de"), texts }
@@ -46,9 +51,9 @@ pub fn after(last: &NodeEvent) -> Event {
             let facts = VersionFacts { created_at: Some(AT), tags_admin, host_node_extract_status };
             N::VersionAdministered { id: version_id, facts }
         }
-        N::VersionAdministered { .. } => return submitted(),
+        N::VersionAdministered { .. } => return None,
     };
-    next.into()
+    Some(next.into())
 }
 
 fn node_facts() -> NodeFacts {

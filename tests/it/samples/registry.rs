@@ -13,15 +13,13 @@ pub fn after_user(last: &UserEvent) -> Event {
     use UserEvent as U;
     match last {
         U::UserCreated(_) => {
-            let name = Some(text("Ada"));
-            U::UserRevised { change: UserFields { email: None, name, is_admin: Some(false), is_approved: Some(true) } }
-                .into()
+            let (id, owner) = (PublisherId::parse("acme").unwrap(), UserId(id(0xA)));
+            PublisherEvent::PublisherCreated { id, owner, fields: publisher_fields() }.into()
         }
         U::UserRevised { .. } => U::UserBanned { reason: text("spam") }.into(),
         U::UserBanned { .. } => U::UserUnbanned { reason: text("appeal granted") }.into(),
         U::UserUnbanned { .. } => {
-            let (id, owner) = (PublisherId::parse("acme").unwrap(), UserId(id(0xA)));
-            PublisherEvent::PublisherCreated { id, owner, fields: publisher_fields() }.into()
+            PublisherEvent::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
         }
     }
 }
@@ -34,25 +32,29 @@ pub fn after_publisher(last: &PublisherEvent) -> Event {
             P::PublisherRevised { change: PublisherFields { name: Some(text("")), ..PublisherFields::default() } }
                 .into()
         }
-        P::PublisherRevised { .. } => {
-            P::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
-        }
+        P::PublisherRevised { .. } => token_issued(),
         P::PublisherAdministered { .. } => P::MemberAdded { user, role: MemberRole::Member }.into(),
         P::MemberAdded { .. } => P::MemberRoleChanged { user, role: MemberRole::Owner }.into(),
         P::MemberRoleChanged { .. } => P::MemberRemoved { user }.into(),
         P::MemberRemoved { .. } => P::PublisherBanned { reason: text("spam") }.into(),
         P::PublisherBanned { .. } => P::PublisherUnbanned { reason: text("appeal granted") }.into(),
         P::PublisherUnbanned { .. } => P::PublisherDeleted.into(),
-        P::PublisherDeleted => token_issued(),
+        P::PublisherDeleted => TokenEvent::TokenRevoked.into(),
     }
 }
 
 pub fn after_token(last: &TokenEvent) -> Event {
     match last {
-        TokenEvent::TokenIssued(_) => TokenEvent::TokenRevoked.into(),
+        TokenEvent::TokenIssued(_) => nodes::first(),
         TokenEvent::TokenRevoked => TokenEvent::TokenUsed { at: AT }.into(),
-        TokenEvent::TokenUsed { .. } => nodes::first(),
+        TokenEvent::TokenUsed { .. } => nodes::administered(),
     }
+}
+
+pub fn user_revised() -> Event {
+    let name = Some(text("Ada"));
+    let change = UserFields { email: None, name, is_admin: Some(false), is_approved: Some(true) };
+    UserEvent::UserRevised { change }.into()
 }
 
 pub fn user_created() -> Event {
