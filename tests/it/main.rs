@@ -14,6 +14,7 @@ mod habits;
 mod health;
 mod journal;
 mod large;
+mod lists;
 mod log_contract;
 mod media;
 mod member;
