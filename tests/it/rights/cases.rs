@@ -82,7 +82,7 @@ fn delete(action: Action, path: &'static str) -> Case {
 
 /// Every route.
 pub fn cases() -> Vec<Case> {
-    [service(), accounts(), publishers(), nodes(), media()].into_iter().flatten().collect()
+    [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }
 
 fn service() -> Vec<Case> {
@@ -134,15 +134,33 @@ fn publishers() -> Vec<Case> {
 
 #[rustfmt::skip]
 fn nodes() -> Vec<Case> {
-    let draft = || json!({"node_version": {"version": "2.0.0"}});
     vec![
         get(ReadRegistry, "/nodes"),
+        get(ReadRegistry, "/nodes/search").asking("?search=anything"),
         get(ReadRegistry, "/nodes/{node_id}"),
-        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
+        put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
+        delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
+        get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
+        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
+    ]
+}
+
+#[rustfmt::skip]
+fn versions() -> Vec<Case> {
+    let draft = || json!({"node_version": {"version": "2.0.0"}});
+    vec![
+        get(ReadRegistry, "/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
+        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]
 }
 
