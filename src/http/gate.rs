@@ -18,14 +18,16 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
+use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::frame::decode_segment;
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::query::Query;
 use super::server::{Services, Shared};
+use super::subject;
 use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, PublisherId, RequestId, UserId};
+use crate::domain::ids::{NodeId, NodeKey, RequestId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
@@ -38,7 +40,7 @@ pub struct Admitted {
     request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
-    /// The publisher of the path; it exists.
+    /// The publisher that the request is about; it exists.
     publisher: Option<PublisherProfile>,
     body: Incoming,
     limit: BodyLimit,
@@ -150,9 +152,9 @@ impl Route {
         payload: Payload,
         shared: &Data<Shared>,
     ) -> Result<(Identity, Incoming), Problem> {
-        let Services { admin, models, .. } = &shared.services;
+        let services = &shared.services;
         if let Some(secret) = authorize::bearer(request.headers())? {
-            return Ok((authorize::identify(secret, admin, models)?, Incoming::Waiting(payload)));
+            return Ok((authorize::identify(secret, services)?, Incoming::Waiting(payload)));
         }
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
@@ -161,13 +163,13 @@ impl Route {
         let bytes = body.bytes().clone();
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify_publisher_token(secret.trim(), models)?,
+            Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,
             None => Identity::Anonymous,
         };
         Ok((identity, Incoming::Parsed(json, bytes)))
     }
 
-    /// Whether the caller may: 401 before 404 before 403.
+    /// Whether the caller may: 401 before 404 before 403, and what nobody of this standing may do before bans.
     fn admit(
         &self,
         request: &HttpRequest,
@@ -177,25 +179,12 @@ impl Route {
         if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
             return Err(authorize::no_credentials());
         }
-        let publisher = self.publisher(request, services)?;
-        if self.action.allows(identity.standing(publisher.as_ref())) {
-            return Ok(publisher);
-        }
-        Err(Problem::new(Code::Forbidden, format!("these credentials may not {}", self.action.as_str())))
-    }
-
-    /// The publisher of the path, if the path names one: it must exist, and a node that is to be changed must be its own.
-    fn publisher(&self, request: &HttpRequest, services: &Services) -> Result<Option<PublisherProfile>, Problem> {
-        let Some(text) = segment(request, "publisher_id") else { return Ok(None) };
         let models = services.models.read();
-        let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
-        let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
-        if self.action == Action::ReviseVersion {
-            let id = segment(request, "node_id").and_then(|text| NodeId::parse(&text).ok());
-            let node = id.and_then(|id| models.nodes.get(&id.key()));
-            node.filter(|node| node.publisher == publisher.id).ok_or_else(|| Problem::not_found("node"))?;
-        }
-        Ok(Some(publisher.clone()))
+        let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
+        // What only owners and administrators may read is still only read.
+        let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
+        permit(self.action, identity, publisher)?;
+        Ok(publisher.cloned())
     }
 }
 
@@ -218,6 +207,20 @@ impl<const ACTION: u8> Call<ACTION> {
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
             Incoming::Received(body) => Ok(body),
             Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as it comes.
+    ///
+    /// # Errors
+    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
+        let Admitted { request, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
+            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
+                Err(Problem::internal("a handler read the body twice"))
+            }
         }
     }
 
@@ -279,7 +282,13 @@ impl Admitted {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
     }
 
-    /// The publisher of the path.
+    /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
+    #[must_use]
+    pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
+        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
+    }
+
+    /// The publisher that the request is about.
     ///
     /// # Errors
     /// A fault of ours, when the route's path names no publisher.
@@ -293,10 +302,24 @@ impl Admitted {
         segment(&self.request, name).unwrap_or_default()
     }
 
-    /// A part of the path that names a user.
-    #[must_use]
-    pub fn user_id(&self) -> Option<UserId> {
-        UserId::parse(&self.segment("user_id")).ok()
+    /// The user of the path.
+    ///
+    /// # Errors
+    /// 404, when nobody has this id.
+    pub fn known_user(&self) -> Result<UserId, Problem> {
+        let id = UserId::parse(&self.segment("user_id")).ok();
+        let known = id.filter(|id| self.services().models.read().users.get(*id).is_some());
+        known.ok_or_else(|| Problem::not_found("user"))
+    }
+
+    /// The node of the path, whatever its case there.
+    ///
+    /// # Errors
+    /// 404, when there is no such node.
+    pub fn known_node(&self) -> Result<NodeKey, Problem> {
+        let key = NodeId::parse(&self.segment("node_id")).ok().map(|id| id.key());
+        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
+        known.ok_or_else(|| Problem::not_found("node"))
     }
 
     /// The query parameters.

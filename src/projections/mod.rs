@@ -9,5 +9,6 @@ pub mod read_models;
 pub mod task;
 pub mod token;
 pub mod user;
+pub mod version;
 
 pub use read_models::{ReadFailure, ReadModels};
