@@ -11,12 +11,12 @@ use actix::Arbiter;
 use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 
+use crate::actors::Circumstances;
 use crate::actors::dispatcher::CallbackDispatcher;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::router::RouterOptions;
 use crate::actors::system::{ActorOptions, Actors, Dispatch};
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Secret, Settings};
 use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
@@ -27,13 +27,14 @@ use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
 use crate::outbound::client::{Client, Limits};
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
+use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
@@ -127,12 +128,14 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
         let sender = callback_sender(&settings, key)?;
 
-        let (log, models, reports) = open_log(&data, &settings, &surroundings)?;
+        let links = Links { public_url: public_url.clone() };
+        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
@@ -147,6 +150,7 @@ impl App {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
+            keys,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log, actors.pulse()),
@@ -315,8 +319,9 @@ fn open_log(
     data: &DataDir,
     settings: &Settings,
     surroundings: &Surroundings,
+    links: Links,
 ) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::default();
+    let mut models = Models::new(links);
     let fold = |commit: &Commit| {
         for event in commit.iter() {
             models.apply(event);
@@ -361,7 +366,7 @@ async fn create_bootstrap_admin(
         is_admin: true,
         is_approved: true,
     };
-    let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
+    let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }

@@ -38,6 +38,27 @@ impl Query {
         self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// A parameter that must be given and passes a check.
+    pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        let result = self.one(name).ok_or_else(|| Invalid::new("is required")).and_then(parse);
+        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    }
+
+    /// True or false; `None` when the parameter is absent.
+    pub fn flag(&mut self, name: &str) -> Option<bool> {
+        let flag = self.one(name)?.parse().ok();
+        if flag.is_none() {
+            self.faults.add(format!("/{name}"), "must be true or false");
+        }
+        flag
+    }
+
+    /// A parameter that passes a check; `None` when it is absent or empty.
+    pub fn checked<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        let result = parse(self.one(name).map(str::trim).filter(|value| !value.is_empty())?);
+        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    }
+
     /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
     #[must_use]
     pub fn many(&self, name: &str) -> Vec<&str> {

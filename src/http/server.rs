@@ -16,7 +16,8 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
-use super::node::X_TOTAL_COUNT;
+use super::idempotency::IDEMPOTENT_REPLAYED;
+use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
 use crate::actors::system::Dispatch;
@@ -25,6 +26,8 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Digest;
 use crate::media::store::Store;
 use crate::projections::ReadModels;
+
+pub use super::idempotency::Keys;
 
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
@@ -39,6 +42,7 @@ pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
     pub store: Store,
+    pub keys: Keys,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
@@ -92,6 +96,8 @@ pub struct Shared {
     pub bodies: BodyRoom,
     /// Bounds how many pictures are decoded at a time.
     pub decoders: Arc<Semaphore>,
+    /// Pages of lists of nodes.
+    pub ready_pages: ReadyPages,
 }
 
 impl Shared {
@@ -99,7 +105,13 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        Self { services, submissions: Submissions::default(), bodies: BodyRoom::default(), decoders }
+        Self {
+            services,
+            submissions: Submissions::default(),
+            bodies: BodyRoom::default(),
+            decoders,
+            ready_pages: ready_pages(),
+        }
     }
 }
 
@@ -110,6 +122,7 @@ impl Shared {
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.max(1);
+    services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = options.cors_origins;
     let server = HttpServer::new(move || {
@@ -149,6 +162,7 @@ fn cors(origins: &CorsOrigins) -> Cors {
         CONTENT_RANGE,
         X_REQUEST_ID,
         X_TOTAL_COUNT,
+        IDEMPOTENT_REPLAYED,
     ];
     let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
     match origins {

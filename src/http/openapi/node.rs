@@ -158,7 +158,7 @@ fn filters() -> [Parameter; 8] {
         in_query(
             "host_version",
             "Nodes whose `supported_host_version` admits this semantic version of the host; unknown ranges admit.",
-            &text,
+            &or_empty(&SemVer::schema()),
         ),
         in_query(
             "form_factor",

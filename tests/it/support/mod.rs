@@ -120,6 +120,10 @@ impl TestApp {
         self.send(self.request(Method::PUT, path).bearer_auth(token).json(&body)).await
     }
 
+    pub async fn delete_as(&self, token: &str, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path).bearer_auth(token)).await
+    }
+
     /// A new user with a token.
     pub async fn user(&self, name: &str) -> TestUser {
         let body = json!({"name": name, "email": format!("{name}@example.org")});
