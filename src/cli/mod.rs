@@ -4,6 +4,7 @@
 //! usage or configuration.
 
 mod config;
+mod demo;
 mod openapi;
 mod projections;
 mod serve;
@@ -41,6 +42,8 @@ enum Command {
     Config(SettingFlags),
     /// Print the OpenAPI 3.1 document of everything that the service answers
     Openapi,
+    /// Fill a running service with a sample registry, and have a picture scaled up
+    Demo(demo::Arguments),
     /// What is made from the log to be read
     #[command(subcommand)]
     Projections(projections::Command),
@@ -135,6 +138,7 @@ pub fn run() -> ExitCode {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
         Command::Openapi => openapi::run(),
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Projections(command) => projections::run(command),
     };
     match outcome {

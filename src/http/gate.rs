@@ -18,6 +18,7 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
+use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::frame::decode_segment;
 use super::idempotency::{self, Asked, Begun, Keyed};
@@ -151,9 +152,9 @@ impl Route {
         payload: Payload,
         shared: &Data<Shared>,
     ) -> Result<(Identity, Incoming), Problem> {
-        let Services { admin, models, .. } = &shared.services;
+        let services = &shared.services;
         if let Some(secret) = authorize::bearer(request.headers())? {
-            return Ok((authorize::identify(secret, admin, models)?, Incoming::Waiting(payload)));
+            return Ok((authorize::identify(secret, services)?, Incoming::Waiting(payload)));
         }
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
@@ -162,7 +163,7 @@ impl Route {
         let bytes = body.bytes().clone();
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify_publisher_token(secret.trim(), models)?,
+            Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,
             None => Identity::Anonymous,
         };
         Ok((identity, Incoming::Parsed(json, bytes)))
@@ -206,6 +207,20 @@ impl<const ACTION: u8> Call<ACTION> {
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
             Incoming::Received(body) => Ok(body),
             Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as it comes.
+    ///
+    /// # Errors
+    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
+        let Admitted { request, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
+            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
+                Err(Problem::internal("a handler read the body twice"))
+            }
         }
     }
 

@@ -4,6 +4,8 @@
 
 mod actors;
 mod admin;
+mod archive;
+mod archive_check;
 mod ban;
 mod bulk;
 mod crash;
@@ -13,11 +15,13 @@ mod golden;
 mod habits;
 mod health;
 mod idempotency;
+mod install;
 mod journal;
 mod large;
 mod log_contract;
 mod media;
 mod member;
+mod model;
 mod moderation;
 mod node;
 mod node_change;

@@ -59,9 +59,9 @@ fn publishing() -> Vec<Operation> {
             )
             .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
-            .fails(Code::InvalidInput, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
-            .fails(Code::Forbidden, "the URL is not one of this service, or whoever asked for it has no access any more")
-            .fails(Code::Forbidden, "ask for a fresh one")
+            .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
+            .fails(Code::UploadLinkInvalid, "the URL is not one of this service, or whoever asked for it has no access any more")
+            .fails(Code::UploadLinkExpired, "ask for a fresh one")
             .fails(Code::Forbidden, "whoever asked for the URL may not publish for this publisher any more")
             .fails(Code::NotFound, "the version is not there any more")
             .fails(Code::Conflict, "the version has its archive already, or its status takes none"),
