@@ -122,22 +122,26 @@ mod tests {
         Sample { first: Text<60_000>, flag: bool, second: Text<60_000>, third: Link }
     }
 
-    fn text(bytes: usize) -> Option<Text<60_000>> {
-        Some(Text::parse("x".repeat(bytes)).unwrap())
+    fn text(bytes: usize) -> Text<60_000> {
+        Text::parse("x".repeat(bytes)).unwrap()
     }
 
-    fn link() -> Option<Link> {
-        Some(Link::parse("https://a.example").unwrap())
+    fn link() -> Link {
+        Link::parse("https://a.example").unwrap()
     }
 
     #[test]
     fn a_set_is_split_where_a_part_is_full() {
-        let sample =
-            |first, second| Sample { first: text(first), flag: Some(true), second: text(second), third: link() };
+        let sample = |first, second| Sample {
+            first: Some(text(first)),
+            flag: Some(true),
+            second: Some(text(second)),
+            third: Some(link()),
+        };
         assert_eq!(sample(30_000, 29_983).split(), [sample(30_000, 29_983)]);
         let split = sample(30_000, 30_001).split();
-        let first = Sample { first: text(30_000), flag: Some(true), ..Sample::default() };
-        assert_eq!(split, [first, Sample { second: text(30_001), third: link(), ..Sample::default() }]);
+        let first = Sample { first: Some(text(30_000)), flag: Some(true), ..Sample::default() };
+        assert_eq!(split, [first, Sample { second: Some(text(30_001)), third: Some(link()), ..Sample::default() }]);
         assert_eq!(sample(60_000, 60_000).split().len(), 3);
     }
 
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn parts_together_are_the_whole() {
-        let whole = Sample { first: text(60_000), flag: Some(false), second: text(1), third: link() };
+        let whole = Sample { first: Some(text(60_000)), flag: Some(false), second: Some(text(1)), third: Some(link()) };
         let mut again = Sample::default();
         for part in whole.clone().split() {
             again.apply(&part);
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_changes() {
-        let current = Sample { first: text(1), flag: Some(true), ..Sample::default() };
+        let current = Sample { first: Some(text(1)), flag: Some(true), ..Sample::default() };
         let change = Sample { flag: Some(false), ..current.clone() };
         assert_eq!(change.changing(&current), [Sample { flag: Some(false), ..Sample::default() }]);
         assert_eq!(current.clone().changing(&current), []);

@@ -348,6 +348,25 @@ mod tests {
     }
 
     #[test]
+    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
+        let transition = Transition { what: "node", from: "NodeStatusActive", to: "NodeStatusActive" };
+        let reason = Reason::parse("malware").ok();
+        for (problem, code, detail) in [
+            (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
+            (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
+            (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
+            (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (TokenRejection::NotFound.into(), Code::NotFound, "token"),
+        ] {
+            assert_eq!(problem.code(), code, "{problem}");
+            assert!(problem.to_string().contains(detail), "{problem}");
+        }
+        assert_eq!(Code::Banned.status(), 403);
+    }
+
+    #[test]
     fn the_inside_of_a_failure_stays_inside() {
         let problem = Problem::from(CommandError::<NodeRejection>::Failed { reason: "/secret/path".to_owned() });
         assert_eq!(problem.code(), Code::Internal);

@@ -248,10 +248,11 @@ fn too_large_events_are_refused_alone(log: &dyn EventLog) -> Result<(), String> 
 }
 
 fn the_largest_events_are_taken(log: &dyn EventLog) -> Result<(), String> {
-    let events: Vec<_> = (0..15).flat_map(|_| large_append(1, 0, EVENT_BYTES_MAX - 100).events).collect();
+    let count = COMMIT_BYTES_MAX / EVENT_BYTES_MAX;
+    let events: Vec<_> = (0..count).flat_map(|_| large_append(1, 0, EVENT_BYTES_MAX - 100).events).collect();
     let commit = accepted(log, Append { events, ..append(1, 0, 0, 0) })?;
     same("all", &all(log)?, &commit.to_vec())?;
-    accepted(log, append(1, 15, 1, 1)).map(drop)
+    accepted(log, append(1, count as u64, 1, 1)).map(drop)
 }
 
 fn an_append_without_events_records_nothing(log: &dyn EventLog) -> Result<(), String> {

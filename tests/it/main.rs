@@ -13,6 +13,7 @@ mod golden;
 mod habits;
 mod health;
 mod journal;
+mod large;
 mod log_contract;
 mod media;
 mod node;

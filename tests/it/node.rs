@@ -2,7 +2,7 @@
 
 use futures_util::future::join;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::support::{TestApp, TestUser};
 
@@ -195,11 +195,11 @@ async fn who_wrote_sees_it_at_once() {
 }
 
 #[actix_web::test]
-async fn a_node_as_large_as_its_limits_is_refused_whole() {
+async fn more_than_one_change_may_hold_is_refused_whole() {
     let (app, alice) = app_with_publisher().await;
-    let list: Vec<String> = (0..100).map(|n| format!("{n:0>200}")).collect();
-    let body = json!({"id": "big", "tags": list, "supported_os": list, "supported_accelerators": list,
-        "preempted_host_node_names": list});
+    let texts: Map<_, _> = (0..20).map(|nth| (format!("field-{nth}"), json!("x".repeat(1000)))).collect();
+    let languages: Map<_, _> = (0..60).map(|nth| (format!("x-{nth}"), json!(texts))).collect();
+    let body = json!({"id": "big", "translations": languages});
     let refused = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(413).json();
     assert_eq!(refused["error"], "payload_too_large");
     app.get("/nodes/big").await.expect(404);

@@ -1,14 +1,15 @@
-//! What each command makes happen to a node. Sets of fields are split so that every event fits into the log (ADR 5).
+//! What each command makes happen to a node.
+
+use said::{administration, creation, published, registration, released, revision_of, translation};
 
 use super::{
-    LANGUAGES_MAX, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars,
-    Translations,
+    NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars, Translations,
 };
-use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
+use crate::domain::ids::{PublisherId, UserId, VersionId};
 use crate::domain::value::{Reason, Transition};
-use crate::domain::version::{
-    Archive, NodeVersion, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus,
-};
+use crate::domain::version::{Archive, NodeVersion, VersionDraft, VersionRef, VersionStatus};
+
+mod said;
 
 type Events = Result<Vec<NodeEvent>, NodeRejection>;
 
@@ -27,53 +28,6 @@ pub(super) fn on_nothing(command: NodeCommand) -> Events {
         }
         _ => Err(NodeRejection::NotFound),
     }
-}
-
-fn creation(id: NodeId, publisher: PublisherId, mut fields: NodeFields, facts: NodeFacts) -> Events {
-    let translated = translation(fields.translations.take().unwrap_or_default(), &Translations::new())?;
-    let mut parts = fields.split().into_iter();
-    let fields = parts.next().unwrap_or_default();
-    let mut events = vec![NodeEvent::NodeCreated { id, publisher, fields }];
-    events.extend(parts.map(|change| NodeEvent::NodeRevised { change }));
-    events.extend(translated);
-    events.extend(administration(facts, &NodeFacts::default()));
-    Ok(events)
-}
-
-fn registration(mut version: VersionDraft, register: fn(VersionDraft) -> NodeEvent) -> Vec<NodeEvent> {
-    let id = version.id;
-    let mut parts = version.fields.split().into_iter();
-    version.fields = parts.next().unwrap_or_default();
-    let mut events = vec![register(version)];
-    events.extend(parts.map(|change| NodeEvent::VersionRevised { id, change }));
-    events
-}
-
-fn released(version: VersionDraft) -> NodeEvent {
-    NodeEvent::VersionReleased { version }
-}
-
-fn published(version: VersionDraft) -> NodeEvent {
-    NodeEvent::VersionPublished { version }
-}
-
-fn administration(facts: NodeFacts, current: &NodeFacts) -> Vec<NodeEvent> {
-    facts.changing(current).into_iter().map(|facts| NodeEvent::NodeAdministered { facts }).collect()
-}
-
-/// One event for each language whose texts change.
-fn translation(translations: Translations, current: &Translations) -> Events {
-    let differs = |(language, texts): &(_, super::Texts)| match current.get(language) {
-        Some(known) => known != texts,
-        None => !texts.is_empty(),
-    };
-    let changed: Translations = translations.into_iter().filter(differs).collect();
-    let added = changed.keys().filter(|language| !current.contains_key(*language)).count();
-    let dropped = changed.values().filter(|texts| texts.is_empty()).count();
-    if added > 0 && current.len() + added - dropped > LANGUAGES_MAX {
-        return Err(NodeRejection::TooManyLanguages);
-    }
-    Ok(changed.into_iter().map(|(language, texts)| NodeEvent::NodeTranslated { language, texts }).collect())
 }
 
 /// An empty reason is none.
@@ -237,14 +191,6 @@ impl NodeProfile {
 
 fn illegal(what: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
     NodeRejection::IllegalTransition(Transition { what, from, to })
-}
-
-fn revision_of(version: &NodeVersion, change: VersionFields, facts: VersionFacts) -> Vec<NodeEvent> {
-    let id = version.id;
-    let revised = change.changing(&version.fields).into_iter();
-    let administered = facts.changing(&version.facts()).into_iter();
-    let revised = revised.map(|change| NodeEvent::VersionRevised { id, change });
-    revised.chain(administered.map(|facts| NodeEvent::VersionAdministered { id, facts })).collect()
 }
 
 /// The same status again is no transition: only a reason that is given, and differs, changes then.

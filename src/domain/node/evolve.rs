@@ -111,3 +111,6 @@ impl NodeProfile {
         self.fields.translations = Some(translations).filter(|translations| !translations.is_empty());
     }
 }
+
+#[cfg(test)]
+mod tests;

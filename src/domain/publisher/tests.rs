@@ -115,3 +115,152 @@ fn events_are_told_apart_from_those_of_other_kinds() {
     assert!(Publisher::narrow(&event).is_some());
     assert!(crate::domain::user::User::narrow(&event).is_none());
 }
+
+fn member(nth: u128) -> UserId {
+    UserId(Uuid::from_u128(nth))
+}
+
+fn added(nth: u128, role: MemberRole) -> PublisherEvent {
+    PublisherEvent::MemberAdded { user: member(nth), role }
+}
+
+fn reason() -> Reason {
+    Reason::parse("spam").unwrap()
+}
+
+fn banned() -> PublisherEvent {
+    PublisherEvent::PublisherBanned { reason: reason() }
+}
+
+fn unbanned() -> PublisherEvent {
+    PublisherEvent::PublisherUnbanned { reason: reason() }
+}
+
+fn set(nth: u128, role: MemberRole) -> PublisherCommand {
+    PublisherCommand::SetMember { user: member(nth), role }
+}
+
+fn remove(nth: u128) -> PublisherCommand {
+    PublisherCommand::RemoveMember { user: member(nth) }
+}
+
+#[test]
+fn members_come_change_and_go() {
+    use MemberRole::{Member, Owner};
+    let founded = created(OWNER, full());
+    let two = [founded.clone(), added(2, Member)];
+    let changed = PublisherEvent::MemberRoleChanged { user: member(2), role: Owner };
+    let removed = PublisherEvent::MemberRemoved { user: member(2) };
+    assert_eq!(given_when::<Publisher>(&two[..1], set(2, Member)), Ok(vec![added(2, Member)]));
+    assert_eq!(given_when::<Publisher>(&two, set(2, Member)), Ok(vec![]));
+    assert_eq!(given_when::<Publisher>(&two, set(2, Owner)), Ok(vec![changed.clone()]));
+    assert_eq!(given_when::<Publisher>(&two, remove(2)), Ok(vec![removed.clone()]));
+    assert_eq!(given_when::<Publisher>(&two, remove(3)), Err(PublisherRejection::MemberNotFound));
+    let members = |last: &[PublisherEvent]| profile(&[&two[..], last].concat()).members;
+    assert_eq!(members(&[]), [(OWNER, Owner), (member(2), Member)]);
+    assert_eq!(members(&[changed]), [(OWNER, Owner), (member(2), Owner)]);
+    assert_eq!(members(&[removed]), [(OWNER, Owner)]);
+}
+
+#[test]
+fn the_last_owner_stays_one() {
+    use MemberRole::{Member, Owner};
+    let alone = [created(OWNER, full()), added(2, Member)];
+    for command in [set(1, Member), remove(1)] {
+        assert_eq!(given_when::<Publisher>(&alone, command), Err(PublisherRejection::LastOwner));
+    }
+    assert_eq!(given_when::<Publisher>(&alone, set(1, Owner)), Ok(vec![]));
+    let shared = [&alone[..], &[added(3, Owner)]].concat();
+    for command in [set(1, Member), remove(1), set(3, Member), remove(3)] {
+        assert!(given_when::<Publisher>(&shared, command).is_ok_and(|events| events.len() == 1));
+    }
+}
+
+#[test]
+fn a_publisher_is_active_banned_or_gone() {
+    let [ban, unban] = [PublisherCommand::Ban { reason: reason() }, PublisherCommand::Unban { reason: reason() }];
+    let (active, barred) = ("PublisherStatusActive", "PublisherStatusBanned");
+    let refused = |from, to| Err(PublisherRejection::IllegalTransition(Transition { what: "publisher", from, to }));
+    let gone = Ok(vec![PublisherEvent::PublisherDeleted]);
+    let history = [created(OWNER, full()), banned(), unbanned()];
+    for open in [&history[..1], &history] {
+        assert_eq!(given_when::<Publisher>(open, ban.clone()), Ok(vec![banned()]));
+        assert_eq!(given_when::<Publisher>(open, unban.clone()), refused(active, active));
+        assert_eq!(given_when::<Publisher>(open, PublisherCommand::Delete), gone);
+    }
+    let closed = &history[..2];
+    assert_eq!(given_when::<Publisher>(closed, ban), refused(barred, barred));
+    assert_eq!(given_when::<Publisher>(closed, unban), Ok(vec![unbanned()]));
+    assert_eq!(given_when::<Publisher>(closed, PublisherCommand::Delete), refused(barred, "PublisherStatusDeleted"));
+    assert_eq!((profile(closed).status, profile(closed).ban), (PublisherStatus::Banned, Some(reason())));
+    assert_eq!(profile(&history), profile(&history[..1]));
+}
+
+#[test]
+fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
+    let history = [created(OWNER, full()), PublisherEvent::PublisherDeleted];
+    assert_eq!(state_after::<Publisher>(&history), Publisher::Deleted);
+    let create =
+        PublisherCommand::Create { id: acme(), owner: OWNER, fields: full(), facts: PublisherFacts::default() };
+    assert_eq!(given_when::<Publisher>(&history, create), Err(PublisherRejection::AlreadyExists));
+    let others = [
+        revise(full()),
+        set(2, MemberRole::Member),
+        remove(1),
+        PublisherCommand::Ban { reason: reason() },
+        PublisherCommand::Unban { reason: reason() },
+        PublisherCommand::Delete,
+    ];
+    for command in others {
+        for history in [&history[..], &[]] {
+            let answer = given_when::<Publisher>(history, command.clone());
+            assert_eq!(answer, Err(PublisherRejection::NotFound), "{command:?}");
+        }
+    }
+    let later = [&history[..], &[created(OWNER, full()), banned()]].concat();
+    assert_eq!(state_after::<Publisher>(&later), Publisher::Deleted);
+}
+
+#[test]
+fn administrators_set_when_a_publisher_was_made() {
+    let facts = PublisherFacts { created_at: Some(Timestamp::from_micros(5)) };
+    let administered = PublisherEvent::PublisherAdministered { facts: facts.clone() };
+    let create = PublisherCommand::Create { id: acme(), owner: OWNER, fields: named("Acme"), facts: facts.clone() };
+    let history = [created(OWNER, named("Acme")), administered.clone()];
+    assert_eq!(given_when::<Publisher>(&[], create), Ok(history.to_vec()));
+    assert_eq!(profile(&history).created_at, Timestamp::from_micros(5));
+    let again = PublisherCommand::Revise { change: PublisherFields::default(), facts };
+    assert_eq!(given_when::<Publisher>(&history[..1], again.clone()), Ok(vec![administered]));
+    assert_eq!(given_when::<Publisher>(&history, again), Ok(vec![]));
+}
+
+#[test]
+fn a_revision_records_only_what_differs() {
+    let both = PublisherFields { name: named("Acme").name, ..described("Nodes") };
+    let answer = given_when::<Publisher>(&[created(OWNER, named("Acme"))], revise(both));
+    assert_eq!(answer, Ok(vec![PublisherEvent::PublisherRevised { change: described("Nodes") }]));
+}
+
+/// Four-byte characters, as many as the field takes.
+fn widest<const MAX: usize>() -> Text<MAX> {
+    Text::parse("𝒳".repeat(MAX)).unwrap()
+}
+
+#[test]
+fn the_largest_publisher_is_recorded_whole() {
+    let link = || Some(Link::parse(&format!("https://acme.example/{}", "x".repeat(2000))).unwrap());
+    let fields = PublisherFields {
+        name: Some(widest()),
+        description: Some(widest()),
+        logo: link(),
+        source_code_repo: link(),
+        support: Some(widest()),
+        website: link(),
+    };
+    let command =
+        PublisherCommand::Create { id: acme(), owner: OWNER, fields: fields.clone(), facts: PublisherFacts::default() };
+    let events = given_when::<Publisher>(&[], command).unwrap();
+    assert_eq!(profile(&events).fields, fields);
+    let revised = given_when::<Publisher>(&[created(OWNER, PublisherFields::default())], revise(fields)).unwrap();
+    assert!(!revised.is_empty() && events.len() == revised.len());
+}

@@ -1,1 +1,395 @@
 //! Every rule of the states of nodes and versions, and of what administrators do.
+
+use super::super::{Node, Rating, Texts};
+use super::*;
+use crate::domain::decider::testing::{given_when, state_after};
+use crate::domain::ids::NodeId;
+use crate::domain::value::{Digest, Labels, Text, Timestamp};
+use crate::domain::version::{SemVer, VersionFacts, VersionFields};
+use uuid::Uuid;
+
+const ARCHIVE: Archive = Archive { digest: Digest([7; 32]), bytes: 100 };
+
+fn acme() -> PublisherId {
+    PublisherId::parse("acme").unwrap()
+}
+
+fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+    Text::parse(text).unwrap()
+}
+
+fn named(name: &str) -> NodeFields {
+    NodeFields { name: Some(text(name)), ..NodeFields::default() }
+}
+
+fn created() -> NodeEvent {
+    NodeEvent::NodeCreated { id: NodeId::parse("tools").unwrap(), publisher: acme(), fields: named("Tools") }
+}
+
+fn version_id(nth: u128) -> VersionId {
+    VersionId(Uuid::from_u128(nth))
+}
+
+fn draft(nth: u128, number: &str) -> VersionDraft {
+    let number = SemVer::parse(number).unwrap();
+    VersionDraft { id: version_id(nth), number, fields: VersionFields::default() }
+}
+
+fn banned() -> NodeEvent {
+    NodeEvent::NodeBanned { reason: text("malware") }
+}
+
+fn unbanned() -> NodeEvent {
+    NodeEvent::NodeUnbanned { reason: text("cleaned") }
+}
+
+fn status_changed(status: VersionStatus, reason: Option<&str>) -> NodeEvent {
+    NodeEvent::VersionStatusChanged { id: version_id(1), status, reason: reason.map(text) }
+}
+
+fn stored() -> NodeEvent {
+    NodeEvent::ArchiveStored { version: version_id(1), archive: ARCHIVE }
+}
+
+fn user(nth: u128) -> UserId {
+    UserId(Uuid::from_u128(nth))
+}
+
+fn stars(n: i64) -> Stars {
+    Stars::new(n).unwrap()
+}
+
+fn profile(history: &[NodeEvent]) -> NodeProfile {
+    match state_after::<Node>(history) {
+        Node::Present(profile) => *profile,
+        Node::Unclaimed => panic!("the id is unclaimed"),
+    }
+}
+
+/// A node with one version, 1.0.0, of this status.
+fn with_version(status: VersionStatus) -> Vec<NodeEvent> {
+    let mut history = vec![created(), NodeEvent::VersionPublished { version: draft(1, "1.0.0") }];
+    if status == VersionStatus::Banned || status == VersionStatus::Flagged {
+        history.push(status_changed(VersionStatus::Active, None));
+    }
+    if status != VersionStatus::Pending {
+        history.push(status_changed(status, Some("because")));
+    }
+    assert_eq!(profile(&history).versions[0].status, status);
+    history
+}
+
+fn illegal_node(from: NodeStatus, to: NodeStatus) -> Events {
+    Err(illegal("node", from.as_str(), to.as_str()))
+}
+
+fn number(text: &str) -> VersionRef {
+    VersionRef::parse(text).unwrap()
+}
+
+fn set_status(publisher: Option<&str>, status: VersionStatus, reason: Option<&str>) -> NodeCommand {
+    let publisher = publisher.map(|id| PublisherId::parse(id).unwrap());
+    NodeCommand::SetVersionStatus { publisher, version: number("1.0.0"), status, reason: reason.map(text) }
+}
+
+fn store(hold: bool) -> NodeCommand {
+    NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold }
+}
+
+fn administer(change: NodeFields, facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change, facts, status }
+}
+
+fn detail(detail: &str) -> NodeFacts {
+    NodeFacts { status_detail: Some(text(detail)), ..NodeFacts::default() }
+}
+
+/// Everything but a creation. A publisher asks where one can.
+fn every_command() -> Vec<NodeCommand> {
+    let (change, facts) =
+        (VersionFields { deprecated: Some(true), ..VersionFields::default() }, VersionFacts::default());
+    let translations = translations(&[("de", "Werkzeug")]);
+    vec![
+        NodeCommand::Revise { publisher: acme(), change: named("New"), facts: NodeFacts::default() },
+        NodeCommand::Publish {
+            id: NodeId::parse("tools").unwrap(),
+            publisher: acme(),
+            fields: NodeFields::default(),
+            version: draft(2, "2.0.0"),
+        },
+        NodeCommand::ReviseVersion { publisher: acme(), version: number("1.0.0"), change, facts },
+        set_status(Some("acme"), VersionStatus::Deleted, None),
+        store(false),
+        NodeCommand::Delete { publisher: Some(acme()) },
+        NodeCommand::Review { user: user(1), stars: stars(5) },
+        NodeCommand::Translate { publisher: Some(acme()), translations: translations.clone() },
+        NodeCommand::Translate { publisher: None, translations },
+        // Up to here what a ban stops.
+        NodeCommand::CountDownloads { count: 3 },
+        set_status(None, VersionStatus::Deleted, None),
+        administer(named("New"), NodeFacts::default(), None),
+        administer_version(VersionFields::default(), VersionFacts::default(), Some(VersionStatus::Deleted), None),
+        NodeCommand::Unban { reason: text("cleaned") },
+    ]
+}
+
+const STOPPED_BY_BAN: usize = 9;
+
+fn administer_version(
+    change: VersionFields,
+    facts: VersionFacts,
+    status: Option<VersionStatus>,
+    reason: Option<&str>,
+) -> NodeCommand {
+    NodeCommand::AdministerVersion { version: number("1.0.0"), change, facts, status, reason: reason.map(text) }
+}
+
+fn translations(languages: &[(&str, &str)]) -> Translations {
+    languages.iter().map(|(language, name)| (text(language), texts(name))).collect()
+}
+
+/// A name in some language; none when it is empty.
+fn texts(name: &str) -> Texts {
+    if name.is_empty() { Texts::new() } else { [(text::<200>("name"), text(name))].into() }
+}
+
+#[test]
+fn a_node_is_active_banned_or_gone() {
+    use NodeStatus::{Active, Banned, Deleted};
+    let [ban, unban] = [NodeCommand::Ban { reason: text("malware") }, NodeCommand::Unban { reason: text("cleaned") }];
+    let delete = NodeCommand::Delete { publisher: None };
+    let gone = Ok(vec![NodeEvent::NodeDeleted]);
+    let history = [created(), banned(), unbanned()];
+    for open in [&history[..1], &history] {
+        assert_eq!(given_when::<Node>(open, ban.clone()), Ok(vec![banned()]));
+        assert_eq!(given_when::<Node>(open, unban.clone()), illegal_node(Active, Active));
+        assert_eq!(given_when::<Node>(open, delete.clone()), gone);
+        assert_eq!((profile(open).status, profile(open).status_detail), (Active, None));
+    }
+    let closed = &history[..2];
+    assert_eq!(given_when::<Node>(closed, ban), illegal_node(Banned, Banned));
+    assert_eq!(given_when::<Node>(closed, unban), Ok(vec![unbanned()]));
+    assert_eq!(given_when::<Node>(closed, delete), illegal_node(Banned, Deleted));
+    assert_eq!((profile(closed).status, profile(closed).status_detail), (Banned, Some(text("malware"))));
+}
+
+#[test]
+fn only_administrators_change_a_banned_node_but_downloads_are_counted() {
+    let history = [&with_version(VersionStatus::Pending)[..], &[banned()]].concat();
+    let refused = Err(NodeRejection::Banned { reason: Some(text("malware")) });
+    for (nth, command) in every_command().into_iter().enumerate() {
+        let answer = given_when::<Node>(&history, command.clone());
+        if nth < STOPPED_BY_BAN {
+            assert_eq!(answer, refused, "{command:?}");
+        } else {
+            assert!(answer.is_ok_and(|events| events.len() == 1), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
+    let history = [&with_version(VersionStatus::Active)[..], &[NodeEvent::NodeDeleted]].concat();
+    assert_eq!(profile(&history).status, NodeStatus::Deleted);
+    let (id, fields) = (NodeId::parse("TOOLS").unwrap(), NodeFields::default());
+    let (facts, first_version) = (NodeFacts::default(), None);
+    let create = NodeCommand::Create { id, publisher: acme(), fields, facts, first_version };
+    let taken = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
+    assert_eq!(given_when::<Node>(&history, create), taken);
+    for command in every_command() {
+        assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
+    }
+    let events = [created(), banned(), unbanned(), stored(), NodeEvent::DownloadsCounted { count: 1 }];
+    assert_eq!(profile(&[&history[..], &events].concat()), profile(&history));
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    for command in every_command() {
+        let publishes = matches!(command, NodeCommand::Publish { .. });
+        let refused = given_when::<Node>(&[], command.clone()) == Err(NodeRejection::NotFound);
+        assert_eq!(refused, !publishes, "{command:?}");
+    }
+}
+
+#[test]
+fn a_node_of_another_publisher_is_not_found() {
+    let rival = || PublisherId::parse("rival").unwrap();
+    let (change, facts) = (named("New"), NodeFacts::default());
+    let commands = [
+        NodeCommand::Revise { publisher: rival(), change, facts },
+        set_status(Some("rival"), VersionStatus::Deleted, None),
+        NodeCommand::Delete { publisher: Some(rival()) },
+        NodeCommand::Translate { publisher: Some(rival()), translations: translations(&[("de", "Werkzeug")]) },
+    ];
+    for history in [with_version(VersionStatus::Active), [with_version(VersionStatus::Active), vec![banned()]].concat()]
+    {
+        for command in commands.clone() {
+            assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn versions_change_their_status_as_the_contract_says_and_no_other_way() {
+    for from in VersionStatus::ALL {
+        for to in VersionStatus::ALL.iter().filter(|to| *to != from) {
+            let commands = [
+                set_status(None, *to, Some("why")),
+                administer_version(VersionFields::default(), VersionFacts::default(), Some(*to), Some("why")),
+            ];
+            for command in commands {
+                let answer = given_when::<Node>(&with_version(*from), command);
+                let expected = if from.may_become(*to) {
+                    Ok(vec![status_changed(*to, Some("why"))])
+                } else {
+                    Err(illegal("node version", from.as_str(), to.as_str()))
+                };
+                assert_eq!(answer, expected, "{from:?} to {to:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_status_again_changes_only_a_reason_that_is_given() {
+    for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Pending) {
+        let answer = |reason| given_when::<Node>(&with_version(status), set_status(None, status, reason));
+        assert_eq!(answer(None), Ok(vec![]));
+        assert_eq!(answer(Some("because")), Ok(vec![]));
+        assert_eq!(answer(Some("other")), Ok(vec![status_changed(status, Some("other"))]));
+        assert_eq!(answer(Some("")), Ok(vec![status_changed(status, None)]));
+    }
+}
+
+#[test]
+fn a_status_keeps_no_reason_of_the_one_before() {
+    let history = [with_version(VersionStatus::Flagged), vec![status_changed(VersionStatus::Active, None)]].concat();
+    assert_eq!(profile(&history[..4]).versions[0].status_reason, Some(text("because")));
+    assert_eq!(profile(&history).versions[0].status_reason, None);
+}
+
+#[test]
+fn recorded_transitions_that_the_rules_do_not_know_change_nothing() {
+    let deleted = with_version(VersionStatus::Deleted);
+    let odd = [deleted.clone(), vec![status_changed(VersionStatus::Active, None)]].concat();
+    assert_eq!(profile(&odd), profile(&deleted));
+}
+
+#[test]
+fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() {
+    let history = with_version(VersionStatus::Deleted);
+    let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
+    let (publisher, version, facts) = (acme(), number("1.0.0"), VersionFacts::default());
+    let commands = [
+        NodeCommand::ReviseVersion { publisher, version, change, facts },
+        set_status(Some("acme"), VersionStatus::Deleted, None),
+        store(false),
+    ];
+    for command in commands {
+        assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
+    }
+    let (id, fields, version) = (NodeId::parse("tools").unwrap(), NodeFields::default(), draft(2, "1.0.0+b"));
+    let again = NodeCommand::Publish { id, publisher: acme(), fields, version: version.clone() };
+    assert_eq!(given_when::<Node>(&history, again), Err(NodeRejection::VersionExists { number: version.number }));
+}
+
+#[test]
+fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
+    let pending = with_version(VersionStatus::Pending);
+    let active = [stored(), status_changed(VersionStatus::Active, None)];
+    assert_eq!(given_when::<Node>(&pending, store(false)), Ok(active.to_vec()));
+    assert_eq!(given_when::<Node>(&pending, store(true)), Ok(vec![stored()]));
+    let version = &profile(&[&pending[..], &active].concat()).versions[0];
+    assert_eq!((version.status, version.archive), (VersionStatus::Active, Some(ARCHIVE)));
+}
+
+#[test]
+fn a_version_gets_one_archive() {
+    for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Deleted) {
+        let history = with_version(status);
+        let first = given_when::<Node>(&history, store(true));
+        let expected = match status {
+            VersionStatus::Pending | VersionStatus::Active => Ok(vec![stored()]),
+            _ => Err(illegal("node version", status.as_str(), VersionStatus::Active.as_str())),
+        };
+        assert_eq!(first, expected);
+        let second = given_when::<Node>(&[&history[..], &[stored()]].concat(), store(false));
+        assert_eq!(second, Err(NodeRejection::ArchiveExists), "{status:?}");
+    }
+    let unknown = NodeCommand::StoreArchive { version: version_id(9), archive: ARCHIVE, hold: false };
+    assert_eq!(given_when::<Node>(&with_version(VersionStatus::Pending), unknown), Err(NodeRejection::NotFound));
+}
+
+#[test]
+fn an_administrator_sets_what_nobody_else_may() {
+    let facts = NodeFacts {
+        created_at: Some(Timestamp::from_micros(5)),
+        downloads: Some(1000),
+        rating: Some(Rating::new(4.25).unwrap()),
+        github_stars: Some(7),
+        search_ranking: Some(-3),
+        status_detail: Some(text("watched")),
+        tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
+    };
+    let administered = NodeEvent::NodeAdministered { facts: facts.clone() };
+    let revise = NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), facts: facts.clone() };
+    for command in [administer(NodeFields::default(), facts.clone(), None), revise] {
+        assert_eq!(given_when::<Node>(&[created()], command.clone()), Ok(vec![administered.clone()]));
+        assert_eq!(given_when::<Node>(&[created(), administered.clone()], command), Ok(vec![]));
+    }
+    let node = profile(&[created(), administered.clone()]);
+    assert_eq!((node.facts(), node.rating()), (facts.clone(), Some(4.25)));
+    let cleared = profile(&[created(), administered, NodeEvent::NodeAdministered { facts: detail("") }]);
+    assert_eq!(cleared.facts(), NodeFacts { status_detail: Some(text("")), ..facts });
+}
+
+#[test]
+fn an_administrator_bans_unbans_and_deletes_by_status() {
+    use NodeStatus::{Active, Banned, Deleted};
+    let put = |history: &[NodeEvent], facts, status| {
+        given_when::<Node>(history, administer(NodeFields::default(), facts, Some(status)))
+    };
+    let noted = |detail_of| NodeEvent::NodeAdministered { facts: detail(detail_of) };
+    assert_eq!(put(&[created()], NodeFacts::default(), Active), Ok(vec![]));
+    assert_eq!(put(&[created()], detail("malware"), Banned), Ok(vec![banned(), noted("malware")]));
+    let closed = [created(), banned()];
+    assert_eq!(put(&closed, NodeFacts::default(), Banned), Ok(vec![]));
+    assert_eq!(put(&closed, detail("virus"), Banned), Ok(vec![noted("virus")]));
+    assert_eq!(put(&closed, detail("cleaned"), Active), Ok(vec![unbanned(), noted("cleaned")]));
+    assert_eq!(put(&closed, NodeFacts::default(), Deleted), illegal_node(Banned, Deleted));
+    assert_eq!(put(&[created()], detail("gone"), Deleted), Ok(vec![noted("gone"), NodeEvent::NodeDeleted]));
+    let open = put(&closed, detail("cleaned"), Active).unwrap();
+    assert_eq!(profile(&[&closed[..], &open].concat()).status_detail, Some(text("cleaned")));
+}
+
+#[test]
+fn an_administrator_changes_all_of_a_version_at_once() {
+    let history = with_version(VersionStatus::Pending);
+    let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
+    let facts = VersionFacts {
+        created_at: Some(Timestamp::from_micros(5)),
+        tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
+        host_node_extract_status: Some(text("success")),
+    };
+    let command = administer_version(change.clone(), facts.clone(), Some(VersionStatus::Flagged), Some("why"));
+    let events = given_when::<Node>(&history, command.clone()).unwrap();
+    let id = version_id(1);
+    let expected = [
+        NodeEvent::VersionRevised { id, change: change.clone() },
+        NodeEvent::VersionAdministered { id, facts: facts.clone() },
+        status_changed(VersionStatus::Flagged, Some("why")),
+    ];
+    assert_eq!(events, expected);
+    let history = [&history[..], &events].concat();
+    let version = &profile(&history).versions[0];
+    assert_eq!((&version.fields, version.facts(), version.status), (&change, facts, VersionStatus::Flagged));
+    assert_eq!(given_when::<Node>(&history, command), Ok(vec![]));
+    let unknown = NodeCommand::SetVersionStatus {
+        publisher: None,
+        version: number("9.0.0"),
+        status: VersionStatus::Banned,
+        reason: None,
+    };
+    assert_eq!(given_when::<Node>(&history, unknown), Err(NodeRejection::NotFound));
+}

@@ -1,0 +1,125 @@
+//! Reviews, downloads, and which events are changes of a node.
+
+use super::*;
+use crate::domain::decider::Decider;
+use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
+use crate::domain::ids::UserId;
+use crate::domain::node::{Node, NodeCommand, Rating, Stars};
+use crate::domain::value::Digest;
+use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields};
+use uuid::Uuid;
+
+fn created() -> NodeEvent {
+    let (id, publisher) = (NodeId::parse("tools").unwrap(), PublisherId::parse("acme").unwrap());
+    NodeEvent::NodeCreated { id, publisher, fields: NodeFields::default() }
+}
+
+fn version() -> VersionDraft {
+    let number = SemVer::parse("1.0.0").unwrap();
+    VersionDraft { id: VersionId(Uuid::from_u128(1)), number, fields: VersionFields::default() }
+}
+
+fn published() -> NodeEvent {
+    NodeEvent::VersionPublished { version: version() }
+}
+
+fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+    Text::parse(text).unwrap()
+}
+
+fn user(nth: u128) -> UserId {
+    UserId(Uuid::from_u128(nth))
+}
+
+fn stars(n: i64) -> Stars {
+    Stars::new(n).unwrap()
+}
+
+fn downloads(downloads: u64) -> NodeFacts {
+    NodeFacts { downloads: Some(downloads), ..NodeFacts::default() }
+}
+
+fn profile(history: &[NodeEvent]) -> NodeProfile {
+    match state_after::<Node>(history) {
+        Node::Present(profile) => *profile,
+        Node::Unclaimed => panic!("the id is unclaimed"),
+    }
+}
+
+/// What the event leaves of a node with a version, and when it then says to have changed.
+fn after(event: &NodeEvent) -> NodeProfile {
+    let mut state = state_after::<Node>(&[created(), published()]);
+    Node::evolve(&mut state, event, NOW);
+    match state {
+        Node::Present(profile) => *profile,
+        Node::Unclaimed => panic!("the id is unclaimed"),
+    }
+}
+
+#[test]
+fn changes_move_the_time_of_change() {
+    let id = VersionId(Uuid::from_u128(1));
+    let (status, archive) = (VersionStatus::Active, Archive { digest: Digest([1; 32]), bytes: 1 });
+    let both = NodeFacts { github_stars: Some(1), ..downloads(1) };
+    let changes = [
+        NodeEvent::NodeAdministered { facts: both },
+        NodeEvent::NodeTranslated { language: text("de"), texts: [(text("name"), text("Werkzeug"))].into() },
+        NodeEvent::NodeBanned { reason: text("malware") },
+        NodeEvent::NodeUnbanned { reason: text("cleaned") },
+        NodeEvent::NodeDeleted,
+        NodeEvent::ArchiveStored { version: id, archive },
+        NodeEvent::VersionStatusChanged { id, status, reason: None },
+        NodeEvent::VersionAdministered { id, facts: VersionFacts::default() },
+    ];
+    for change in changes {
+        let node = after(&change);
+        assert_eq!((node.created_at, node.updated_at), (THEN, NOW), "{change:?}");
+    }
+}
+
+#[test]
+fn downloads_reviews_and_what_does_not_fit_do_not() {
+    let (id, status) = (VersionId(Uuid::from_u128(9)), VersionStatus::Active);
+    let others = [
+        created(),
+        NodeEvent::NodeAdministered { facts: downloads(1) },
+        NodeEvent::NodeReviewed { user: user(1), stars: stars(1) },
+        NodeEvent::DownloadsCounted { count: 1 },
+        NodeEvent::VersionStatusChanged { id, status, reason: None },
+    ];
+    for other in others {
+        assert_eq!(after(&other).updated_at, THEN, "{other:?}");
+    }
+}
+
+#[test]
+fn a_ban_without_a_reason_says_nothing() {
+    let node = after(&NodeEvent::NodeBanned { reason: text("") });
+    assert_eq!((node.status, node.status_detail), (NodeStatus::Banned, None));
+}
+
+#[test]
+fn a_user_has_one_review_and_the_rating_is_their_mean() {
+    let given = NodeFacts { rating: Some(Rating::new(1.5).unwrap()), ..NodeFacts::default() };
+    let mut history = vec![created(), NodeEvent::NodeAdministered { facts: given }];
+    assert_eq!(profile(&history).rating(), Some(1.5));
+    for (nth, n, rating) in [(1, 5, 5.0), (2, 4, 4.5), (3, 4, 4.33), (1, 1, 3.0)] {
+        let reviewed = NodeEvent::NodeReviewed { user: user(nth), stars: stars(n) };
+        let review = NodeCommand::Review { user: user(nth), stars: stars(n) };
+        assert_eq!(given_when::<Node>(&history, review.clone()), Ok(vec![reviewed.clone()]));
+        history.push(reviewed);
+        assert_eq!(given_when::<Node>(&history, review), Ok(vec![]), "the same again");
+        assert_eq!(profile(&history).rating(), Some(rating));
+    }
+    assert_eq!(profile(&[created()]).rating(), None);
+}
+
+#[test]
+fn downloads_are_counted_up() {
+    let count = |count| given_when::<Node>(&[created()], NodeCommand::CountDownloads { count });
+    assert_eq!((count(0), count(3)), (Ok(vec![]), Ok(vec![NodeEvent::DownloadsCounted { count: 3 }])));
+    let counted = |count| NodeEvent::DownloadsCounted { count };
+    let set = NodeEvent::NodeAdministered { facts: downloads(10) };
+    assert_eq!(profile(&[created(), counted(1), set, counted(2)]).downloads, 12);
+    assert_eq!(profile(&[created(), counted(5), counted(u64::MAX)]).downloads, u64::MAX);
+}

@@ -1,0 +1,133 @@
+//! The largest inputs that contract 4 allows: they are recorded, whole, and survive a restart (ADR 5).
+
+use mediary::clock::Surroundings;
+use mediary::domain::decider::Decider;
+use mediary::domain::ids::{EventId, NodeId, PublisherId, VersionId};
+use mediary::domain::node::{Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, TEXTS_MAX, Texts};
+use mediary::domain::value::{LIST_MAX, Labels, Text};
+use mediary::domain::version::{SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef};
+use mediary::events::codec;
+use mediary::events::envelope::{Append, NewEvent};
+use mediary::events::log::EVENT_BYTES_MAX;
+use mediary::events::stream::{Position, StreamId, Version};
+use serde_json::json;
+
+use crate::samples;
+use crate::support::TestApp;
+
+/// Four bytes in UTF-8.
+const WIDE: &str = "𝒳";
+
+fn widest<const MAX: usize>() -> Text<MAX> {
+    Text::parse(WIDE.repeat(MAX)).unwrap()
+}
+
+fn longest() -> Labels {
+    Labels::new(vec![widest(); LIST_MAX]).unwrap()
+}
+
+/// Whether the log takes these events as one append.
+fn fits(events: Vec<NodeEvent>) -> bool {
+    let new = |(nth, event): (u128, NodeEvent)| NewEvent { id: EventId(samples::id(nth)), event: event.into() };
+    let append = Append {
+        stream: StreamId::from(&NodeId::parse("tools").unwrap().key()),
+        expected: Version(1 << 40),
+        circumstances: samples::circumstances(),
+        events: (0..).zip(events).map(new).collect(),
+    };
+    codec::encode(&append.record(Position(1 << 40)), &mut Vec::new()).is_ok()
+}
+
+fn decide(history: &[NodeEvent], command: NodeCommand) -> Vec<NodeEvent> {
+    let mut state = Node::default();
+    for event in history {
+        Node::evolve(&mut state, event, samples::AT);
+    }
+    Node::decide(&state, command, samples::AT).unwrap()
+}
+
+fn creation() -> NodeCommand {
+    NodeCommand::Create {
+        id: NodeId::parse(&"x".repeat(100)).unwrap(),
+        publisher: PublisherId::parse(&"x".repeat(63)).unwrap(),
+        fields: NodeFields {
+            author: Some(widest()),
+            category: Some(widest()),
+            description: Some(widest()),
+            license: Some(widest()),
+            name: Some(widest()),
+            preempted_host_node_names: Some(longest()),
+            supported_accelerators: Some(longest()),
+            supported_os: Some(longest()),
+            tags: Some(longest()),
+            ..NodeFields::default()
+        },
+        facts: NodeFacts { status_detail: Some(widest()), tags_admin: Some(longest()), ..NodeFacts::default() },
+        first_version: Some(VersionDraft {
+            id: VersionId(samples::id(1)),
+            number: SemVer::parse("1.0.0").unwrap(),
+            fields: VersionFields {
+                changelog: Some(widest()),
+                dependencies: Some(longest()),
+                supported_accelerators: Some(longest()),
+                supported_os: Some(longest()),
+                tags: Some(longest()),
+                ..VersionFields::default()
+            },
+        }),
+    }
+}
+
+#[test]
+fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
+    let mut events = decide(&[], creation());
+    let administered = NodeCommand::AdministerVersion {
+        version: VersionRef::Id(VersionId(samples::id(1))),
+        change: VersionFields::default(),
+        facts: VersionFacts { tags_admin: Some(longest()), ..VersionFacts::default() },
+        status: None,
+        reason: None,
+    };
+    events.extend(decide(&events, administered));
+    let largest = events.iter().filter(|event| !fits(vec![(*event).clone()])).map(NodeEvent::name);
+    assert_eq!(largest.collect::<Vec<_>>(), [""; 0], "no event is too large");
+    assert!(fits(events), "all together are not too large");
+}
+
+#[test]
+fn a_language_of_the_largest_texts_fits_into_an_event() {
+    let field = |nth: usize| Text::parse(format!("{nth:04}{}", WIDE.repeat(196))).unwrap();
+    let texts: Texts = (0..TEXTS_MAX).map(|nth| (field(nth), widest())).collect();
+    let event = NodeEvent::NodeTranslated { language: widest(), texts };
+    assert!(fits(vec![event]), "at most {EVENT_BYTES_MAX} bytes");
+}
+
+#[actix_web::test]
+async fn the_largest_fields_come_back_as_they_were_sent_also_after_a_restart() {
+    let app = TestApp::start().await;
+    let admin = app.admin_token().to_owned();
+    let list = vec![WIDE.repeat(200); LIST_MAX];
+    let (description, changelog) = (WIDE.repeat(10_000), WIDE.repeat(20_000));
+    let publisher = json!({"id": "acme", "name": WIDE.repeat(200), "description": description});
+    app.post_as(&admin, "/publishers", publisher).await.expect(201);
+    let node = json!({
+        "id": "large", "description": WIDE.repeat(1000), "preempted_host_node_names": list, "tags": list,
+        "supported_accelerators": list, "supported_os": list,
+        "latest_version": {
+            "version": "1.0.0", "changelog": changelog, "dependencies": list, "tags": list,
+            "supported_accelerators": list, "supported_os": list,
+        },
+    });
+    let created = app.post_as(&admin, "/publishers/acme/nodes", node.clone()).await.expect(201).json();
+    for field in ["description", "preempted_host_node_names", "tags", "supported_accelerators", "supported_os"] {
+        assert!(created[field] == node[field], "{field}");
+    }
+    for field in ["changelog", "dependencies", "tags", "supported_accelerators", "supported_os"] {
+        assert!(created["latest_version"][field] == node["latest_version"][field], "{field}");
+    }
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert!(app.get("/nodes/large").await.expect(200).json() == created, "the node survives");
+    let publisher = app.get("/publishers/acme").await.expect(200).json();
+    assert_eq!(publisher["description"].as_str().map(|text| text.chars().count()), Some(10_000));
+    app.stop().await;
+}
