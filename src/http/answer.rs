@@ -4,7 +4,8 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, LOCATION, TryIntoHeaderValue, VARY,
 };
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::conditional;
@@ -27,7 +28,9 @@ pub struct Answer {
 }
 
 enum Content {
-    Json(Vec<u8>),
+    Json(Bytes),
+    /// JSON whose entity tag is known.
+    Tagged(Bytes, String),
     Text(String),
     Empty,
     Ready(HttpResponse),
@@ -52,12 +55,30 @@ impl Answer {
 
     fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, Problem> {
         let bytes = serde_json::to_vec(body).map_err(Problem::internal)?;
-        Ok(Self { status, content: Content::Json(bytes), headers: Vec::new() })
+        Ok(Self { status, content: Content::Json(bytes.into()), headers: Vec::new() })
+    }
+
+    /// 200 with JSON that is ready, and a strong tag that changes with it.
+    #[must_use]
+    pub fn tagged(body: Bytes, tag: &str) -> Self {
+        Self { status: StatusCode::OK, content: Content::Tagged(body, tag.to_owned()), headers: Vec::new() }
+    }
+
+    /// 304: the caller has the representation with this tag.
+    #[must_use]
+    pub fn unchanged(tag: &str) -> Self {
+        Self { status: StatusCode::NOT_MODIFIED, content: Content::Tagged(Bytes::new(), tag.to_owned()), headers: Vec::new() }
     }
 
     /// 200 with plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { status: StatusCode::OK, content: Content::Text(text.into()), headers: Vec::new() }
+    }
+
+    /// 204: done, and nothing to tell.
+    #[must_use]
+    pub fn no_content() -> Self {
+        Self { status: StatusCode::NO_CONTENT, content: Content::Empty, headers: Vec::new() }
     }
 
     /// 302 to another place.
@@ -97,21 +118,30 @@ impl Answer {
             Content::Text(text) => {
                 response.content_type("text/plain; charset=utf-8").insert_header(identity()).body(text)
             }
-            Content::Json(body) => {
-                if request.method().is_safe() && self.status == StatusCode::OK {
-                    let tag = conditional::tag_of(&body);
-                    let current = conditional::is_current(request.headers(), &tag);
-                    response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
-                    response.append_header((VARY, "authorization"));
-                    if current {
-                        return response.status(StatusCode::NOT_MODIFIED).finish();
-                    }
-                }
-                if body.len() < COMPRESSED_FROM {
-                    response.insert_header(identity());
-                }
-                response.content_type("application/json").body(body)
+            Content::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
+                let tag = conditional::tag_of(&body);
+                respond_tagged(request, response, body, tag)
             }
+            Content::Json(body) => respond_json(response, body),
+            Content::Tagged(body, tag) => respond_tagged(request, response, body, tag),
         }
     }
+}
+
+/// JSON with its tag, or a 304 for a caller who has it.
+fn respond_tagged(request: &HttpRequest, mut response: HttpResponseBuilder, body: Bytes, tag: String) -> HttpResponse {
+    let current = conditional::is_current(request.headers(), &tag);
+    response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
+    response.append_header((VARY, "authorization"));
+    if current {
+        return response.status(StatusCode::NOT_MODIFIED).finish();
+    }
+    respond_json(response, body)
+}
+
+fn respond_json(mut response: HttpResponseBuilder, body: Bytes) -> HttpResponse {
+    if body.len() < COMPRESSED_FROM {
+        response.insert_header(identity());
+    }
+    response.content_type("application/json").body(body)
 }

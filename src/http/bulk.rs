@@ -1,24 +1,24 @@
 //! Looking up many node versions at once.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::Answer;
 use super::error::Problem;
 use super::fields;
 use super::gate::Call;
-use super::version::VersionView;
-use crate::domain::ids::{NodeId, VersionId};
+use crate::domain::ids::NodeId;
 use crate::domain::policy::Action;
 use crate::domain::value::Invalid;
-use crate::domain::version::{NodeVersion, SemVer, VersionRef};
-use crate::projections::read_models::Models;
+use crate::domain::version::{SemVer, VersionRef, VersionStatus};
+use crate::projections::node::Nodes;
+use crate::projections::node::entry::Entry;
+use crate::projections::node::view::{Links, VersionView};
 
 /// Most identifiers of one request (contract 4).
-const IDENTIFIERS_MAX: usize = 1000;
+pub const IDENTIFIERS_MAX: usize = 1000;
 
 /// What is asked for, as it was given.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -35,7 +35,7 @@ struct LookedUp<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    node_version: Option<&'m RawValue>,
+    node_version: Option<VersionView<'m>>,
 }
 
 #[derive(Serialize)]
@@ -43,24 +43,19 @@ struct BulkAnswer<'m> {
     node_versions: Vec<LookedUp<'m>>,
 }
 
-/// The versions that were found, once each, with the id of their node.
-type Distinct = HashMap<VersionId, (NodeId, NodeVersion)>;
+/// What an identifier leads to: its node, if there is one, and the number of the version.
+type Found = Result<(Option<Arc<Entry>>, VersionRef), Invalid>;
 
-/// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each. What is found is copied out of the read
-/// models, and written as JSON once, so that neither size nor number of versions holds up the writers for long.
+/// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each. The nodes are shared with the read
+/// models, which are let go before anything is looked up in them or written.
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let identifiers = read_identifiers(&body)?;
-    let mut distinct = Distinct::new();
-    let outcomes: Vec<_> = {
+    let (found, links): (Vec<Found>, Links) = {
         let models = call.services().models.read();
-        identifiers.iter().map(|wanted| find(*wanted, &models, &mut distinct)).collect()
+        (identifiers.iter().map(|wanted| find(*wanted, &models.nodes)).collect(), models.nodes.links().clone())
     };
-    let written =
-        distinct.iter().map(|(id, (node, version))| Ok((*id, to_raw_value(&VersionView::new(node, version))?)));
-    let written: serde_json::Result<HashMap<_, _>> = written.collect();
-    let written = written.map_err(Problem::internal)?;
-    let answers = identifiers.into_iter().zip(outcomes).map(|(wanted, outcome)| answer(wanted, outcome, &written));
+    let answers = identifiers.iter().zip(&found).map(|(wanted, found)| answer(*wanted, found, &links));
     Answer::ok(&BulkAnswer { node_versions: answers.collect() })
 }
 
@@ -79,24 +74,22 @@ fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
     })
 }
 
-/// The version that is asked for, copied to `distinct`; an error when what is asked for cannot be a version.
-fn find(wanted: Identifier<'_>, models: &Models, distinct: &mut Distinct) -> Result<Option<VersionId>, Invalid> {
+/// The node that is asked for; an error when what is asked for cannot be a version.
+fn find(wanted: Identifier<'_>, nodes: &Nodes) -> Found {
     let number = SemVer::parse(wanted.version)?;
-    let node = NodeId::parse(wanted.node_id).ok().and_then(|id| models.nodes.get(&id.key()));
-    let found = node.and_then(|node| Some((node, node.version(&VersionRef::Number(number))?)));
-    Ok(found.map(|(node, version)| {
-        distinct.entry(version.id).or_insert_with(|| (node.id.clone(), version.clone()));
-        version.id
-    }))
+    let node = NodeId::parse(wanted.node_id).ok().and_then(|id| nodes.entry(&id.key()));
+    Ok((node, VersionRef::Number(number)))
 }
 
-fn answer<'m>(
-    identifier: Identifier<'m>,
-    outcome: Result<Option<VersionId>, Invalid>,
-    written: &'m HashMap<VersionId, Box<RawValue>>,
-) -> LookedUp<'m> {
-    let (status, error_message, node_version) = match outcome {
-        Ok(Some(id)) => ("success", None, written.get(&id).map(Box::as_ref)),
+/// A version that was deleted is not there.
+fn answer<'m>(identifier: Identifier<'m>, found: &'m Found, links: &Links) -> LookedUp<'m> {
+    let version = found.as_ref().map(|(entry, reference)| {
+        let node = entry.as_ref()?.profile()?;
+        let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
+        Some(VersionView::new(node, version, links))
+    });
+    let (status, error_message, node_version) = match version {
+        Ok(Some(version)) => ("success", None, Some(version)),
         Ok(None) => ("not_found", None, None),
         Err(reason) => ("error", Some(format!("version {reason}")), None),
     };

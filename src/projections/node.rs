@@ -1,143 +1,274 @@
-//! Nodes and their versions: by key, by publisher, by version, and in any order that a list may ask for.
+//! Nodes and their versions: by id, by publisher, by version, and in any list that can be asked for.
+//!
+//! What is folded from the log is in [`Nodes`]; what lists are made from ([`index::Indexes`]) is derived from it. The writer
+//! changes a node in place and never writes JSON; readers take shared entries, let the read models go, and write the JSON of
+//! those that nobody has asked for since they changed.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use cache::Cache;
+use entry::Entry;
+use index::{Described, Indexes};
+use list::Selection;
+use owners::Owners;
+use slots::Slot;
+use view::{Fragment, Links, effective_status, publisher_name};
 
 use super::page::{Page, PageRequest};
-use crate::domain::decider::Decider;
-use crate::domain::ids::{NodeKey, PublisherId};
-use crate::domain::node::{Node, NodeEvent, NodeProfile};
-use crate::domain::value::{Text, Timestamp, named_values};
+use crate::domain::ids::{NodeKey, PublisherId, VersionId};
+use crate::domain::node::{NodeEvent, NodeProfile, NodeStatus};
+use crate::domain::publisher::{PublisherProfile, PublisherStatus};
+use crate::domain::value::Timestamp;
+use crate::domain::version::NodeVersion;
 
-named_values! {
-    /// The columns that a list can be sorted by (contract 4).
-    SortColumn {
-        Id = "id",
-        Name = "name",
-        Author = "author",
-        Publisher = "publisher",
-        CreatedAt = "created_at",
-        UpdatedAt = "updated_at",
-        Downloads = "downloads",
-        GithubStars = "github_stars",
-        Rating = "rating",
-        SearchRanking = "search_ranking",
-    }
-}
+pub mod cache;
+pub mod column;
+pub mod entry;
+pub mod facets;
+pub mod host;
+mod index;
+pub mod list;
+mod order;
+mod owners;
+pub mod search;
+mod slots;
+pub mod view;
+mod words;
 
-/// One sort key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sort {
-    pub column: SortColumn,
-    pub descending: bool,
-}
+pub use column::{Sort, SortColumn};
+pub use list::{Filter, NodeQuery};
 
-/// What a list of nodes is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeQuery {
-    pub page: PageRequest,
-    /// The first key counts most; ties are broken by id, so that the order is total.
-    pub sort: Vec<Sort>,
-    /// Only these nodes; all when empty.
-    pub node_ids: Vec<NodeKey>,
-}
+/// How many slots all lists together may have that are remembered until the next change: 16 MiB.
+const LISTS_MAX: usize = 4 << 20;
 
 /// All nodes.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone)]
 pub struct Nodes {
-    by_key: BTreeMap<String, Node>,
-    by_publisher: BTreeMap<PublisherId, BTreeSet<String>>,
+    links: Links,
+    /// By slot; those of deleted nodes stay.
+    entries: Vec<Arc<Entry>>,
+    /// By slot: the id without its case.
+    keys: Vec<Arc<str>>,
+    by_key: HashMap<Arc<str>, Slot>,
+    by_version: HashMap<VersionId, Slot>,
+    owners: Owners,
+    /// Counts the changes that a list can show.
+    generation: u64,
+    indexes: OnceLock<Box<Indexes>>,
+    lists: Cache<Selection, Arc<[Slot]>>,
 }
 
 impl Nodes {
+    /// No nodes; what is handed out of them later is found by these links.
+    #[must_use]
+    pub fn new(links: Links) -> Self {
+        Self {
+            links,
+            entries: Vec::new(),
+            keys: Vec::new(),
+            by_key: HashMap::new(),
+            by_version: HashMap::new(),
+            owners: Owners::default(),
+            generation: 0,
+            indexes: OnceLock::new(),
+            lists: Cache::new(LISTS_MAX),
+        }
+    }
+
     /// Folds an event of the node whose key is `key`.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp) {
-        if let NodeEvent::NodeCreated { publisher, .. } = event {
-            self.by_publisher.entry(publisher.clone()).or_default().insert(key.to_owned());
-            self.by_key.entry(key.to_owned()).or_default();
+        let slot = match (self.by_key.get(key), event) {
+            (Some(slot), _) => *slot,
+            (None, NodeEvent::NodeCreated { publisher, .. }) => self.claim(key, publisher),
+            (None, _) => return,
+        };
+        self.generation += 1;
+        let index = slot as usize;
+        let before = (self.indexes.get().is_some() && describes(event)).then(|| Described::of(&self.entries[index]));
+        let entry = Arc::make_mut(&mut self.entries[index]);
+        entry.evolve(event, at);
+        if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event {
+            self.by_version.insert(version.id, slot);
         }
-        if let Some(node) = self.by_key.get_mut(key) {
-            Node::evolve(node, event, at);
-        }
-        if *event == NodeEvent::NodeDeleted {
-            self.forget(key);
-        }
-    }
-
-    /// Nobody is shown a node that was deleted.
-    fn forget(&mut self, key: &str) {
-        if let Some(Node::Present(node)) = self.by_key.remove(key)
-            && let Some(keys) = self.by_publisher.get_mut(&node.publisher)
+        if entry.profile().is_none()
+            && let Some(owner) = self.owners.at_mut(entry.owner())
         {
-            keys.remove(key);
+            owner.remove(slot);
+        }
+        if let Some(indexes) = self.indexes.get_mut() {
+            indexes.place(slot, entry, &self.keys[index], &self.owners);
+            if let Some(before) = before {
+                indexes.describe(slot, &before, entry);
+            }
         }
     }
 
-    /// The node with this key.
+    /// A new slot for a node of this publisher.
+    fn claim(&mut self, key: &str, publisher: &PublisherId) -> Slot {
+        let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
+        let number = self.owner_number(publisher.as_str());
+        let mut entry = Entry::new(number);
+        let (key, keys): (Arc<str>, _) = (key.into(), &self.keys);
+        if let Some(owner) = self.owners.at_mut(number) {
+            entry.show_owner(&owner.name, owner.hidden);
+            owner.add(slot, |other| keys[other as usize] < key);
+        }
+        self.entries.push(Arc::new(entry));
+        self.keys.push(key.clone());
+        self.by_key.insert(key, slot);
+        slot
+    }
+
+    fn owner_number(&mut self, id: &str) -> u32 {
+        let is_new = self.owners.get(id).is_none();
+        let number = self.owners.number(id);
+        if let Some(indexes) = self.indexes.get_mut().filter(|_| is_new) {
+            indexes.search.rename_owner(number, id, None, id);
+        }
+        number
+    }
+
+    /// Takes over what nodes show of a publisher; `None` when it was deleted.
+    pub fn show_publisher(&mut self, id: &str, profile: Option<&PublisherProfile>) {
+        let name = profile.map_or(id, publisher_name);
+        let hidden = profile.is_none_or(|profile| profile.status == PublisherStatus::Banned);
+        let number = self.owner_number(id);
+        let Some(owner) = self.owners.at_mut(number) else { return };
+        if *owner.name == *name && owner.hidden == hidden {
+            return;
+        }
+        self.generation += 1;
+        let before = std::mem::replace(&mut owner.name, name.into());
+        owner.hidden = hidden;
+        for slot in owner.slots() {
+            Arc::make_mut(&mut self.entries[*slot as usize]).show_owner(&owner.name, hidden);
+        }
+        if let Some(indexes) = self.indexes.get_mut() {
+            indexes.search.rename_owner(number, id, Some(&before), name);
+            indexes.show(owner.slots(), &self.entries);
+        }
+    }
+
+    /// Makes what lists are made from, so that the first reader does not have to wait for it.
+    pub fn warm_up(&self) {
+        self.indexes();
+    }
+
+    fn indexes(&self) -> &Indexes {
+        self.indexes.get_or_init(|| Box::new(Indexes::build(&self.entries, &self.keys, &self.owners)))
+    }
+
+    /// Changes whenever a list, or a node in it, can have changed.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where what is handed out of nodes is found.
+    #[must_use]
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The node with this key, to be read after the read models were let go; `None` when it was deleted.
+    #[must_use]
+    pub fn entry(&self, key: &NodeKey) -> Option<Arc<Entry>> {
+        let slot = self.by_key.get(key.as_str())?;
+        Some(&self.entries[*slot as usize]).filter(|entry| entry.profile().is_some()).cloned()
+    }
+
+    /// The node with this key; `None` when it was deleted.
     #[must_use]
     pub fn get(&self, key: &NodeKey) -> Option<&NodeProfile> {
-        self.by_key.get(key.as_str()).and_then(active)
+        self.at(*self.by_key.get(key.as_str())?).profile()
     }
 
-    /// One page of the nodes that `query` asks for.
+    /// The version with this id and its node, unless that was deleted.
     #[must_use]
-    pub fn list(&self, query: &NodeQuery) -> Page<&NodeProfile> {
-        if query.node_ids.is_empty() && query.sort.is_empty() {
-            // Every entry of the map has been created, so none is left out here and the total stays right.
-            let Page { entries, total, request } = query.page.cut(self.by_key.values());
-            return Page { entries: entries.into_iter().filter_map(active).collect(), total, request };
-        }
-        let mut nodes: Vec<&NodeProfile> = if query.node_ids.is_empty() {
-            self.by_key.values().filter_map(active).collect()
-        } else {
-            let wanted: BTreeSet<&NodeKey> = query.node_ids.iter().collect();
-            wanted.into_iter().filter_map(|key| self.get(key)).collect()
-        };
-        nodes.sort_by(|a, b| in_order(&query.sort, a, b));
-        query.page.cut(nodes.into_iter())
+    pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
+        let node = self.at(*self.by_version.get(&id)?).profile()?;
+        Some((node, node.versions.iter().find(|version| version.id == id)?))
+    }
+
+    fn at(&self, slot: Slot) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// Whether lists show the node to everybody: neither it nor its publisher is banned.
+    #[must_use]
+    pub fn visible(&self, key: &NodeKey) -> bool {
+        self.by_key.get(key.as_str()).is_some_and(|slot| self.at(*slot).is_visible())
+    }
+
+    /// The status of a node and what is said of it, as its publisher lets it be.
+    #[must_use]
+    pub fn status_of<'n>(&self, node: &'n NodeProfile) -> (NodeStatus, Option<&'n str>) {
+        effective_status(node, self.owners.get(node.publisher.as_str()).is_some_and(|owner| owner.hidden))
+    }
+
+    /// The node with this key as JSON.
+    #[must_use]
+    pub fn fragment(&self, key: &NodeKey) -> Option<Fragment> {
+        self.at(*self.by_key.get(key.as_str())?).fragment(&self.links).cloned()
     }
 
     /// One page of a publisher's nodes, by id.
     #[must_use]
-    pub fn of_publisher(&self, publisher: &PublisherId, page: PageRequest) -> Page<&NodeProfile> {
-        let keys = self.by_publisher.get(publisher);
-        let nodes: Vec<_> = keys.into_iter().flatten().filter_map(|key| active(self.by_key.get(key)?)).collect();
-        page.cut(nodes.into_iter())
-    }
-}
-
-fn active(node: &Node) -> Option<&NodeProfile> {
-    match node {
-        Node::Present(profile) => Some(profile),
-        Node::Unclaimed => None,
-    }
-}
-
-fn in_order(sort: &[Sort], a: &NodeProfile, b: &NodeProfile) -> Ordering {
-    let mut by_columns = sort.iter().map(|Sort { column, descending }| {
-        let ascending = compare(*column, a, b);
-        if *descending { ascending.reverse() } else { ascending }
-    });
-    by_columns.find(|order| order.is_ne()).unwrap_or_else(|| compare(SortColumn::Id, a, b))
-}
-
-/// Columns of counts that nothing counts yet (downloads, stars, rating, ranking) are equal for all nodes.
-fn compare(column: SortColumn, a: &NodeProfile, b: &NodeProfile) -> Ordering {
-    fn lower(text: &str) -> impl Iterator<Item = char> {
-        text.chars().flat_map(char::to_lowercase)
-    }
-    fn author(node: &NodeProfile) -> &str {
-        node.fields.author.as_ref().map_or("", Text::as_str)
-    }
-    match column {
-        SortColumn::Id => lower(a.id.as_str()).cmp(lower(b.id.as_str())),
-        SortColumn::Name => lower(a.display_name()).cmp(lower(b.display_name())),
-        SortColumn::Author => lower(author(a)).cmp(lower(author(b))),
-        SortColumn::Publisher => a.publisher.cmp(&b.publisher),
-        SortColumn::CreatedAt => a.created_at.cmp(&b.created_at),
-        SortColumn::UpdatedAt => a.updated_at.cmp(&b.updated_at),
-        SortColumn::Downloads | SortColumn::GithubStars | SortColumn::Rating | SortColumn::SearchRanking => {
-            Ordering::Equal
+    pub fn of_publisher(&self, publisher: &PublisherId, page: PageRequest, include_banned: bool) -> Page<Arc<Entry>> {
+        let slots = self.owners.get(publisher.as_str()).map_or(&[][..], |owner| owner.slots());
+        let entry = |slot: Slot| self.entries[slot as usize].clone();
+        if include_banned {
+            return page.cut(slots.iter().copied()).map(entry);
         }
+        let visible = &self.indexes().visible;
+        let slots: Vec<Slot> = slots.iter().copied().filter(|slot| visible.contains(*slot)).collect();
+        page.cut(slots.into_iter()).map(entry)
+    }
+
+    /// How many nodes a publisher has that are not deleted.
+    #[must_use]
+    pub fn count_of_publisher(&self, publisher: &PublisherId) -> usize {
+        self.owners.get(publisher.as_str()).map_or(0, |owner| owner.slots().len())
     }
 }
+
+/// Whether the event can change what a node is looked up by, besides its id.
+fn describes(event: &NodeEvent) -> bool {
+    !matches!(
+        event,
+        NodeEvent::DownloadsCounted { .. }
+            | NodeEvent::NodeReviewed { .. }
+            | NodeEvent::NodeTranslated { .. }
+            | NodeEvent::NodeAdministered { .. }
+            | NodeEvent::NodeBanned { .. }
+            | NodeEvent::NodeUnbanned { .. }
+    )
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self::new(Links::default())
+    }
+}
+
+impl std::fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Nodes").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+/// Equal when every list and every node is: the indexes, however they came about, too.
+impl PartialEq for Nodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+            && self.keys == other.keys
+            && self.by_version == other.by_version
+            && self.owners == other.owners
+            && self.generation == other.generation
+            && self.indexes() == other.indexes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

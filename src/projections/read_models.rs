@@ -8,16 +8,19 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
+use super::claim::Claims;
 use super::delivery::Deliveries;
 use super::node::Nodes;
+use super::node::view::Links;
 use super::publisher::Publishers;
 use super::task::Tasks;
 use super::token::Tokens;
 use super::user::Users;
+use super::version::Versions;
 use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
-use crate::domain::ids::{TaskId, TokenId, UserId};
+use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
 use crate::domain::task::{Task, TaskEvent, TaskRecord};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
@@ -41,13 +44,21 @@ pub struct Models {
     pub publishers: Publishers,
     pub tokens: Tokens,
     pub nodes: Nodes,
+    pub versions: Versions,
     pub tasks: Tasks,
     pub deliveries: Deliveries,
+    pub claims: Claims,
     /// The last event that was folded.
     pub position: Position,
 }
 
 impl Models {
+    /// Nothing; what is handed out later of what is folded is found by these links.
+    #[must_use]
+    pub fn new(links: Links) -> Self {
+        Self { nodes: Nodes::new(links), ..Self::default() }
+    }
+
     /// Folds one event; it must be the one after [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);
@@ -57,14 +68,23 @@ impl Models {
                     self.users.apply(user, event, at);
                 }
             }
-            Event::Publisher(event) => self.publishers.apply(name, event, at),
+            Event::Publisher(event) => {
+                self.publishers.apply(name, event, at);
+                if let Ok(publisher) = PublisherId::parse(name) {
+                    self.nodes.show_publisher(name, self.publishers.get(&publisher));
+                }
+            }
             Event::Token(event) => {
                 if let Ok(token) = TokenId::parse(name) {
                     self.tokens.apply(token, event, at);
                 }
             }
-            Event::Node(event) => self.nodes.apply(name, event, at),
+            Event::Node(event) => {
+                self.versions.apply(name, event, at, &self.nodes);
+                self.nodes.apply(name, event, at);
+            }
             Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
                     self.tasks.apply(task, event, recorded);
@@ -94,6 +114,7 @@ impl ReadModels {
     /// Read models that were folded from `log` so far.
     #[must_use]
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
+        models.nodes.warm_up();
         let changes =
             Changes { tasks: watch::Sender::new(models.position), deliveries: watch::Sender::new(models.position) };
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }

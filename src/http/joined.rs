@@ -1,0 +1,118 @@
+//! Lists written by joining JSON that is ready: nothing is serialised, and the entity tag costs a hash of hashes.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+
+use super::conditional;
+use crate::projections::node::view::Fragment;
+use crate::projections::page::Page;
+
+/// A body, before it is put together.
+pub struct Joined {
+    head: String,
+    parts: Vec<Fragment>,
+    tail: String,
+}
+
+impl Joined {
+    /// A bare array.
+    #[must_use]
+    pub fn array(parts: Vec<Fragment>) -> Self {
+        Self { head: "[".to_owned(), parts, tail: "]".to_owned() }
+    }
+
+    /// The seed's `NodePage`.
+    #[must_use]
+    pub fn node_page(page: Page<Fragment>) -> Self {
+        let pages = page.total_pages();
+        let Page { entries, total, request } = page;
+        let head = format!("{{\"limit\":{},\"nodes\":[", request.limit);
+        let tail = format!("],\"page\":{},\"total\":{total},\"totalPages\":{pages}}}", request.page);
+        Self { head, parts: entries, tail }
+    }
+
+    /// A strong tag: another one for another body.
+    #[must_use]
+    pub fn tag(&self) -> String {
+        let mut seed = Vec::with_capacity(self.parts.len() * 16 + self.head.len() + self.tail.len());
+        seed.extend_from_slice(self.head.as_bytes());
+        self.parts.iter().for_each(|part| seed.extend_from_slice(&part.hash));
+        seed.extend_from_slice(self.tail.as_bytes());
+        conditional::tag_of(&seed)
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let parts: usize = self.parts.iter().map(|part| part.json.len() + 1).sum();
+        let mut body = Vec::with_capacity(self.head.len() + parts + self.tail.len());
+        body.extend_from_slice(self.head.as_bytes());
+        for (at, part) in self.parts.iter().enumerate() {
+            if at > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(&part.json);
+        }
+        body.extend_from_slice(self.tail.as_bytes());
+        body.into()
+    }
+}
+
+/// The tag of a body that is one fragment: the same as that of its bytes.
+#[must_use]
+pub fn tag_of_fragment(fragment: &Fragment) -> String {
+    let mut tag = String::with_capacity(34);
+    tag.push('"');
+    for byte in fragment.hash {
+        // Writing to a string cannot fail.
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag.push('"');
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::projections::page::PageRequest;
+    use serde_json::{Value, json};
+
+    fn fragment(n: u8) -> Fragment {
+        Fragment { json: format!("{{\"n\":{n}}}").into(), hash: [n; 16] }
+    }
+
+    fn page(entries: &[u8], total: u64) -> Joined {
+        let request = PageRequest { page: 2, limit: 3 };
+        Joined::node_page(Page { entries: entries.iter().map(|n| fragment(*n)).collect(), total, request })
+    }
+
+    #[test]
+    fn what_is_joined_is_json() {
+        let read = |joined: &Joined| serde_json::from_slice::<Value>(&joined.body()).unwrap();
+        let nodes = json!([{"n": 1}, {"n": 2}]);
+        assert_eq!(
+            read(&page(&[1, 2], 5)),
+            json!({"limit": 3, "nodes": nodes, "page": 2, "total": 5, "totalPages": 2})
+        );
+        assert_eq!(read(&page(&[], 0))["nodes"], json!([]));
+        assert_eq!(read(&Joined::array(vec![fragment(1), fragment(2)])), nodes);
+    }
+
+    #[test]
+    fn other_bodies_have_other_tags() {
+        let tags = [page(&[1, 2], 5), page(&[2, 1], 5), page(&[1], 5), page(&[1, 2], 6)].map(|joined| joined.tag());
+        assert!((0..tags.len()).all(|at| !tags[at + 1..].contains(&tags[at])), "{tags:?}");
+        assert_eq!(page(&[1, 2], 5).tag(), tags[0]);
+    }
+
+    #[test]
+    fn the_tag_of_a_fragment_is_that_of_its_bytes() {
+        use sha2::{Digest, Sha256};
+        let json = b"{}";
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&Sha256::digest(json)[..16]);
+        let fragment = Fragment { json: Bytes::from_static(json), hash };
+        assert_eq!(tag_of_fragment(&fragment), conditional::tag_of(json));
+    }
+}

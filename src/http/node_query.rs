@@ -1,0 +1,149 @@
+//! What a list of nodes is asked for: the parameters of `GET /nodes` and `GET /nodes/search` (contract 4).
+
+use super::query::Query;
+use crate::domain::ids::{NodeId, NodeKey};
+use crate::domain::value::{Invalid, Timestamp};
+use crate::projections::node::facets::{FormFactor, fold};
+use crate::projections::node::host::HostVersion;
+use crate::projections::node::list::{Filter, NodeQuery, Selection};
+use crate::projections::node::search::SearchText;
+use crate::projections::node::{Sort, SortColumn};
+
+/// Nodes of a page, when the caller does not say.
+const LIMIT_DEFAULT: u64 = 10;
+
+/// A list that is asked for.
+pub struct Asked {
+    pub query: NodeQuery,
+    /// The answer must come from the read model and from nowhere else.
+    pub latest: bool,
+}
+
+/// Reads the parameters that all lists of nodes have; faults are noted in `query`. Banned nodes are for administrators.
+pub fn read(query: &mut Query, is_admin: bool) -> Asked {
+    let page = query.page(LIMIT_DEFAULT);
+    let sort = query.many_checked("sort", read_sort);
+    let filter = read_filter(query);
+    let include_banned = query.flag("include_banned").unwrap_or(false) && is_admin;
+    let latest = query.flag("latest").unwrap_or(false);
+    Asked { query: NodeQuery { page, selection: Selection { sort, filter, search: None, include_banned } }, latest }
+}
+
+/// Reads what is searched for as well.
+pub fn read_search(query: &mut Query, is_admin: bool) -> Asked {
+    let mut asked = read(query, is_admin);
+    let search = query.checked("search", SearchText::parse);
+    asked.query.selection.search = Some(search.unwrap_or_default());
+    asked
+}
+
+fn read_filter(query: &mut Query) -> Filter {
+    let named = query.many("node_id");
+    // An id that cannot exist names no node; it must not widen the list to all of them.
+    let keys: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
+    let node_ids = (!named.is_empty()).then(|| sorted(keys));
+    let folded = |query: &Query, name| sorted(query.many(name).into_iter().map(fold).collect());
+    Filter {
+        systems: folded(query, "supported_os"),
+        accelerators: folded(query, "supported_accelerator"),
+        after: query.checked("timestamp", read_timestamp),
+        node_ids,
+        host: query.checked("host_version", HostVersion::parse),
+        form_factor: query.checked("form_factor", FormFactor::parse),
+    }
+}
+
+/// Each once, in an order of their own: the same question in other words is the same question.
+fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Reads an RFC 3339 time. A plus sign that was not encoded has become a space on its way here.
+fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
+    Timestamp::parse(&text.replace(' ', "+"))
+}
+
+/// Reads `column` or `column;desc`.
+fn read_sort(text: &str) -> Result<Sort, Invalid> {
+    let (column, direction) = text.split_once(';').unwrap_or((text, "asc"));
+    match direction.trim() {
+        "asc" | "desc" => {
+            Ok(Sort { column: SortColumn::parse(column.trim())?, descending: direction.trim() == "desc" })
+        }
+        _ => Err(Invalid::new("must be a column, or a column and ;desc")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str, is_admin: bool) -> Asked {
+        let mut query = Query::parse(text).unwrap();
+        let asked = read_search(&mut query, is_admin);
+        query.finish().unwrap();
+        asked
+    }
+
+    fn faults(text: &str) -> String {
+        let mut query = Query::parse(text).unwrap();
+        read_search(&mut query, false);
+        query.finish().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn sorting_is_by_column_and_direction() {
+        let sort = |column, descending| Ok(Sort { column, descending });
+        assert_eq!(read_sort("name"), sort(SortColumn::Name, false));
+        assert_eq!(read_sort("created_at;desc"), sort(SortColumn::CreatedAt, true));
+        let reason = read_sort("secret").unwrap_err().to_string();
+        assert!(reason.contains("search_ranking") && reason.contains("downloads"), "{reason}");
+        assert!(read_sort("name;down").is_err());
+    }
+
+    #[test]
+    fn the_same_question_in_other_words_is_the_same() {
+        let (one, other) = (
+            asked("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false),
+            asked("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false),
+        );
+        assert_eq!(one.query, other.query);
+    }
+
+    #[test]
+    fn banned_nodes_are_for_administrators() {
+        let banned = |is_admin| asked("include_banned=true", is_admin).query.selection.include_banned;
+        assert_eq!((banned(false), banned(true)), (false, true));
+    }
+
+    #[test]
+    fn empty_parameters_are_absent() {
+        let asked = asked("supported_os=&timestamp=&node_id=&host_version=&form_factor=&search=", false);
+        let nothing = Selection { search: Some(SearchText::default()), ..Selection::default() };
+        assert_eq!(asked.query.selection, nothing);
+    }
+
+    #[test]
+    fn ids_that_cannot_exist_select_nothing() {
+        assert_eq!(asked("node_id=-", false).query.selection.filter.node_ids, Some(vec![]));
+    }
+
+    #[test]
+    fn a_plus_sign_need_not_be_encoded() {
+        let after = |text: &str| asked(text, false).query.selection.filter.after;
+        assert!(after("timestamp=2026-01-01T02:00:00+02:00").is_some());
+        assert_eq!(after("timestamp=2026-01-01T02:00:00+02:00"), after("timestamp=2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn every_bad_parameter_is_named_with_what_is_allowed() {
+        assert!(faults("form_factor=phone").contains("git-windows git-mac git-linux desktop-win desktop-mac other"));
+        assert!(faults("host_version=1.2").starts_with("/host_version must be a semantic version"));
+        assert!(faults("timestamp=yesterday").starts_with("/timestamp "));
+        assert!(faults("latest=maybe").starts_with("/latest must be true or false"));
+        let many = faults("page=0&limit=x&sort=secret&timestamp=1");
+        assert!(many.starts_with("/page ") && many.ends_with("and 1 more"), "{many}");
+    }
+}

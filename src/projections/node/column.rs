@@ -1,0 +1,197 @@
+//! The columns that lists are sorted by, and the order of all listed nodes by each of them, both ways.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::order::Order;
+use super::slots::{Bits, Slot};
+use crate::domain::node::{NodeProfile, Rating};
+use crate::domain::value::{Text, Timestamp, named_values};
+
+named_values! {
+    /// The columns that a list can be sorted by (contract 4).
+    SortColumn {
+        Id = "id",
+        Name = "name",
+        Author = "author",
+        Publisher = "publisher",
+        CreatedAt = "created_at",
+        UpdatedAt = "updated_at",
+        Downloads = "downloads",
+        GithubStars = "github_stars",
+        Rating = "rating",
+        SearchRanking = "search_ranking",
+    }
+}
+
+/// One sort key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sort {
+    pub column: SortColumn,
+    pub descending: bool,
+}
+
+impl Sort {
+    /// By id, ascending: what breaks every tie.
+    pub const ID: Self = Self { column: SortColumn::Id, descending: false };
+    /// The most downloaded first.
+    pub const DOWNLOADS: Self = Self { column: SortColumn::Downloads, descending: true };
+
+    /// Where the order by this key is among [`Orders`].
+    fn place(self) -> usize {
+        let column = SortColumn::ALL.iter().position(|column| *column == self.column).unwrap_or(0);
+        2 * column + usize::from(self.descending)
+    }
+
+    /// Both directions of every column.
+    fn all() -> impl Iterator<Item = Self> {
+        SortColumn::ALL.iter().flat_map(|column| [false, true].map(|descending| Self { column: *column, descending }))
+    }
+
+    /// The order of two nodes by this key alone.
+    #[must_use]
+    pub fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let ascending = a.compare(b, self.column);
+        if self.descending { ascending.reverse() } else { ascending }
+    }
+}
+
+/// What a node is sorted by. Text is in lower case.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    id: Arc<str>,
+    name: Box<str>,
+    author: Box<str>,
+    publisher: Arc<str>,
+    /// In microseconds since the Unix epoch.
+    created_at: i64,
+    /// As above.
+    updated_at: i64,
+    downloads: u64,
+    github_stars: Option<u64>,
+    rating: Option<Rating>,
+    search_ranking: Option<i64>,
+}
+
+impl Row {
+    /// The keys of a node; `id` is its id without its case.
+    #[must_use]
+    pub fn new(node: &NodeProfile, id: &Arc<str>, publisher: &Arc<str>) -> Self {
+        let lower = |text: &str| text.to_lowercase().into_boxed_str();
+        Self {
+            id: id.clone(),
+            name: lower(node.display_name()),
+            author: lower(node.fields.author.as_ref().map_or("", Text::as_str)),
+            publisher: publisher.clone(),
+            created_at: node.created_at.micros(),
+            updated_at: node.updated_at.micros(),
+            downloads: node.downloads,
+            github_stars: node.github_stars,
+            rating: node.rating().and_then(|mean| Rating::new(mean).ok()),
+            search_ranking: node.search_ranking,
+        }
+    }
+
+    /// The last time at which the node was created or changed.
+    #[must_use]
+    pub fn touched_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.created_at.max(self.updated_at))
+    }
+
+    fn compare(&self, other: &Self, column: SortColumn) -> Ordering {
+        match column {
+            SortColumn::Id => self.id.cmp(&other.id),
+            SortColumn::Name => self.name.cmp(&other.name),
+            SortColumn::Author => self.author.cmp(&other.author),
+            SortColumn::Publisher => self.publisher.cmp(&other.publisher),
+            SortColumn::CreatedAt => self.created_at.cmp(&other.created_at),
+            SortColumn::UpdatedAt => self.updated_at.cmp(&other.updated_at),
+            SortColumn::Downloads => self.downloads.cmp(&other.downloads),
+            SortColumn::GithubStars => self.github_stars.cmp(&other.github_stars),
+            SortColumn::Rating => self.rating.cmp(&other.rating),
+            SortColumn::SearchRanking => self.search_ranking.cmp(&other.search_ranking),
+        }
+    }
+}
+
+/// The order of two nodes by some keys; ties go by id, ascending whatever the direction of the keys.
+#[must_use]
+pub fn in_order(sort: &[Sort], a: &Row, b: &Row) -> Ordering {
+    let mut by_keys = sort.iter().map(|key| key.compare(a, b));
+    by_keys.find(|order| order.is_ne()).unwrap_or_else(|| a.id.cmp(&b.id))
+}
+
+/// All listed nodes in the order of every column, ascending and descending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Orders {
+    by: Vec<Order>,
+}
+
+impl Orders {
+    /// Sorts the listed nodes.
+    #[must_use]
+    pub fn build(rows: &[Row], listed: &Bits) -> Self {
+        let by_id = by_id(rows, listed);
+        Self { by: Sort::all().map(|key| Order::from_sorted(&sorted(rows, &by_id, key))).collect() }
+    }
+
+    /// The order by one key.
+    #[must_use]
+    pub fn by(&self, key: Sort) -> &Order {
+        &self.by[key.place()]
+    }
+
+    /// A node is listed from now on.
+    pub fn insert(&mut self, slot: Slot, rows: &[Row]) {
+        for key in Sort::all() {
+            self.by[key.place()].insert(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
+        }
+    }
+
+    /// A node is listed no more; its row is still the one with which it was listed.
+    pub fn remove(&mut self, slot: Slot, rows: &[Row]) {
+        for key in Sort::all() {
+            self.by[key.place()].remove(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
+        }
+    }
+
+    /// The row of a listed node changes; only in the orders of the columns that differ does it move.
+    pub fn replace(&mut self, slot: Slot, rows: &mut [Row], row: Row) {
+        let at = slot as usize;
+        let moved: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[at], &row).is_ne()).collect();
+        for key in &moved {
+            self.by[key.place()].remove(slot, |other| in_order(&[*key], &rows[other as usize], &rows[at]));
+        }
+        rows[at] = row;
+        for key in &moved {
+            self.by[key.place()].insert(slot, |other| in_order(&[*key], &rows[other as usize], &rows[at]));
+        }
+    }
+
+    /// Many nodes are listed from now on.
+    pub fn insert_all(&mut self, slots: &Bits, rows: &[Row]) {
+        let by_id = by_id(rows, slots);
+        for key in Sort::all() {
+            let compare = |a: Slot, b: Slot| in_order(&[key], &rows[a as usize], &rows[b as usize]);
+            self.by[key.place()].insert_all(&sorted(rows, &by_id, key), compare);
+        }
+    }
+
+    /// Many nodes are listed no more.
+    pub fn remove_all(&mut self, slots: &Bits) {
+        self.by.iter_mut().for_each(|order| order.remove_all(slots));
+    }
+}
+
+fn by_id(rows: &[Row], slots: &Bits) -> Vec<Slot> {
+    let mut by_id: Vec<Slot> = slots.iter().collect();
+    by_id.sort_unstable_by(|a, b| rows[*a as usize].id.cmp(&rows[*b as usize].id));
+    by_id
+}
+
+/// Sorts what is in the order of ids by a key; stable, so that ties stay in that order.
+fn sorted(rows: &[Row], by_id: &[Slot], key: Sort) -> Vec<Slot> {
+    let mut slots = by_id.to_vec();
+    slots.sort_by(|a, b| key.compare(&rows[*a as usize], &rows[*b as usize]));
+    slots
+}

@@ -1,0 +1,93 @@
+//! One node as readers are given it: shared, so that they can write its JSON after they have let the read models go.
+
+use std::sync::{Arc, OnceLock};
+
+use super::view::{Fragment, Links, NodeView, effective_status};
+use crate::domain::decider::Decider;
+use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
+use crate::domain::value::Timestamp;
+
+/// A node, what it shows of its publisher, and its JSON once somebody has asked for it.
+#[derive(Debug, Default)]
+pub struct Entry {
+    node: Node,
+    owner: u32,
+    owner_name: Arc<str>,
+    owner_hidden: bool,
+    fragment: OnceLock<Fragment>,
+}
+
+impl Entry {
+    /// A node of which nothing is known but its publisher.
+    #[must_use]
+    pub fn new(owner: u32) -> Self {
+        Self { owner, ..Self::default() }
+    }
+
+    /// Folds an event.
+    pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
+        self.fragment.take();
+        Node::evolve(&mut self.node, event, at);
+    }
+
+    /// Takes over what is shown of the publisher.
+    pub fn show_owner(&mut self, name: &Arc<str>, hidden: bool) {
+        self.fragment.take();
+        (self.owner_name, self.owner_hidden) = (name.clone(), hidden);
+    }
+
+    /// The number of the publisher.
+    #[must_use]
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// The node, unless it was deleted.
+    #[must_use]
+    pub fn profile(&self) -> Option<&NodeProfile> {
+        match &self.node {
+            Node::Present(profile) if profile.status != NodeStatus::Deleted => Some(profile),
+            Node::Present(_) | Node::Unclaimed => None,
+        }
+    }
+
+    /// Whether lists show it to everybody.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        !self.owner_hidden && self.profile().is_some_and(|profile| profile.status == NodeStatus::Active)
+    }
+
+    /// The status and what is said of it.
+    #[must_use]
+    pub fn status(&self) -> Option<(NodeStatus, Option<&str>)> {
+        self.profile().map(|profile| effective_status(profile, self.owner_hidden))
+    }
+
+    /// The node as JSON, written when it is first asked for; `None` when it was deleted.
+    pub fn fragment(&self, links: &Links) -> Option<&Fragment> {
+        let profile = self.profile()?;
+        let write = || Fragment::write(&NodeView::of(profile, &self.owner_name, self.owner_hidden, links));
+        Some(self.fragment.get_or_init(write))
+    }
+}
+
+/// The JSON is left behind: whoever clones an entry does so to change it.
+impl Clone for Entry {
+    fn clone(&self) -> Self {
+        Self {
+            node: self.node.clone(),
+            owner: self.owner,
+            owner_name: self.owner_name.clone(),
+            owner_hidden: self.owner_hidden,
+            fragment: OnceLock::new(),
+        }
+    }
+}
+
+/// Equal when they show the same, whether anybody has looked or not.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.owner, &self.owner_name, self.owner_hidden) == (other.owner, &other.owner_name, other.owner_hidden)
+            && self.node == other.node
+    }
+}

@@ -1,0 +1,250 @@
+//! What nodes say they run on: systems, accelerators, versions of the host.
+
+use std::collections::HashMap;
+
+use super::host::{HostRange, HostVersion};
+use super::slots::{Bits, Slot, insert_sorted, remove_sorted};
+use crate::domain::node::NodeProfile;
+use crate::domain::value::{Label, Labels, named_values};
+use crate::domain::version::{VersionFields, latest};
+
+named_values! {
+    /// The platforms from which lists are asked for (contract 4).
+    FormFactor {
+        GitWindows = "git-windows",
+        GitMac = "git-mac",
+        GitLinux = "git-linux",
+        DesktopWindows = "desktop-win",
+        DesktopMac = "desktop-mac",
+        /// Of which nothing is known, so that no node excludes it.
+        Other = "other",
+    }
+}
+
+/// The systems of which the form factors tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Platform {
+    Windows,
+    Mac,
+    Linux,
+}
+
+impl Platform {
+    const ALL: [Self; 3] = [Self::Windows, Self::Mac, Self::Linux];
+
+    fn of(form_factor: FormFactor) -> Option<Self> {
+        match form_factor {
+            FormFactor::GitWindows | FormFactor::DesktopWindows => Some(Self::Windows),
+            FormFactor::GitMac | FormFactor::DesktopMac => Some(Self::Mac),
+            FormFactor::GitLinux => Some(Self::Linux),
+            FormFactor::Other => None,
+        }
+    }
+
+    /// Whether the name of a system, in lower case, means this one or any.
+    fn is_meant_by(self, name: &str) -> bool {
+        let squeezed: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+        let words = || name.split(|c: char| !c.is_alphanumeric());
+        let begins = |with: &str| words().any(|word| word.starts_with(with));
+        let is = |word: &str| words().any(|other| other == word);
+        let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
+        let own = match self {
+            Self::Windows => begins("win") || is("microsoft"),
+            Self::Mac => begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix(),
+            Self::Linux => squeezed.contains("linux") || is("ubuntu") || is("debian") || is("fedora") || posix(),
+        };
+        own || is("any") || is("all") || is("independent") || is("cross")
+    }
+}
+
+/// What one node says it runs on, itself and by its latest version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// In lower case, each once; as are the accelerators.
+    systems: Vec<String>,
+    accelerators: Vec<String>,
+    /// The node's own range, else its latest version's.
+    host: Option<String>,
+}
+
+impl Declared {
+    /// Collects what a node says.
+    #[must_use]
+    pub fn of(node: &NodeProfile) -> Self {
+        let latest: Option<&VersionFields> = latest(&node.versions).map(|version| &version.fields);
+        let both = |own: &Option<Labels>, by_version: fn(&VersionFields) -> &Option<Labels>| {
+            let by_version = latest.and_then(|fields| by_version(fields).as_ref());
+            let mut values: Vec<String> = own.iter().chain(by_version).flat_map(Labels::iter).map(fold).collect();
+            values.retain(|value| !value.is_empty());
+            values.sort_unstable();
+            values.dedup();
+            values
+        };
+        let range = |range: &Option<Label>| range.as_ref().map(|range| range.as_str().trim().to_owned());
+        let own = range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
+        Self {
+            systems: both(&node.fields.supported_os, |fields| &fields.supported_os),
+            accelerators: both(&node.fields.supported_accelerators, |fields| &fields.supported_accelerators),
+            host: own.or_else(|| latest.and_then(|fields| range(&fields.supported_host_version))),
+        }
+    }
+
+    /// Whether it names systems, and not this one.
+    fn excludes(&self, platform: Platform) -> bool {
+        !self.systems.is_empty() && !self.systems.iter().any(|system| platform.is_meant_by(system))
+    }
+}
+
+/// A value without its case and the space around it.
+#[must_use]
+pub fn fold(value: &str) -> String {
+    value.trim().to_lowercase()
+}
+
+/// Which nodes say what.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facets {
+    systems: Values,
+    accelerators: Values,
+    /// For each platform the nodes that exclude it.
+    excluding: [Bits; 3],
+    /// Ranges that are understood, with the nodes that have them; all other nodes admit every host.
+    hosts: HashMap<Box<str>, (HostRange, Vec<Slot>)>,
+}
+
+/// By value the nodes that have it, ascending.
+type Values = HashMap<Box<str>, Vec<Slot>>;
+
+impl Facets {
+    /// What a node said `before` is now what it says `after`.
+    pub fn change(&mut self, slot: Slot, before: &Declared, after: &Declared) {
+        if before == after {
+            return;
+        }
+        for (values, before, after) in [
+            (&mut self.systems, &before.systems, &after.systems),
+            (&mut self.accelerators, &before.accelerators, &after.accelerators),
+        ] {
+            before.iter().for_each(|value| take_out(values, value, slot));
+            after.iter().for_each(|value| insert_sorted(values.entry(value.as_str().into()).or_default(), slot));
+        }
+        for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
+            excluding.set(slot, after.excludes(platform));
+        }
+        self.change_host(slot, before.host.as_deref(), after.host.as_deref());
+    }
+
+    fn change_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
+        if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
+            remove_sorted(slots, slot);
+            if slots.is_empty() {
+                self.hosts.remove(range);
+            }
+        }
+        let Some(text) = after else { return };
+        if let Some((_, slots)) = self.hosts.get_mut(text) {
+            insert_sorted(slots, slot);
+        } else if let Some(range) = HostRange::parse(text) {
+            self.hosts.insert(text.into(), (range, vec![slot]));
+        }
+    }
+
+    /// The nodes that name one of these systems.
+    #[must_use]
+    pub fn systems(&self, wanted: &[String]) -> Bits {
+        any_of(&self.systems, wanted)
+    }
+
+    /// The nodes that name one of these accelerators.
+    #[must_use]
+    pub fn accelerators(&self, wanted: &[String]) -> Bits {
+        any_of(&self.accelerators, wanted)
+    }
+
+    /// The nodes that exclude a platform.
+    #[must_use]
+    pub fn excluding(&self, form_factor: FormFactor) -> Option<&Bits> {
+        let platform = Platform::of(form_factor)?;
+        Platform::ALL.iter().position(|other| *other == platform).map(|at| &self.excluding[at])
+    }
+
+    /// The nodes whose range keeps this host out.
+    #[must_use]
+    pub fn refusing(&self, host: &HostVersion) -> Bits {
+        let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));
+        refusing.flat_map(|(_, slots)| slots.iter().copied()).collect()
+    }
+}
+
+fn take_out(values: &mut Values, value: &str, slot: Slot) {
+    if let Some(slots) = values.get_mut(value) {
+        remove_sorted(slots, slot);
+        if slots.is_empty() {
+            values.remove(value);
+        }
+    }
+}
+
+fn any_of(values: &Values, wanted: &[String]) -> Bits {
+    wanted.iter().filter_map(|value| values.get(value.as_str())).flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_recognised_as_they_are_usually_written() {
+        let meant = |name: &str| Platform::ALL.map(|platform| platform.is_meant_by(&fold(name)));
+        for windows in ["Windows", "win32", "WIN", "Windows 11", "win-64", "Operating System :: Microsoft :: Windows"] {
+            assert_eq!(meant(windows), [true, false, false], "{windows}");
+        }
+        for mac in ["macOS", "darwin", "Mac OS X", "osx-arm64", "OS X", "Operating System :: MacOS"] {
+            assert_eq!(meant(mac), [false, true, false], "{mac}");
+        }
+        for linux in ["Linux", "linux_x86_64", "GNU/Linux", "Ubuntu", "Operating System :: POSIX :: Linux"] {
+            assert_eq!(meant(linux), [false, false, true], "{linux}");
+        }
+        for any in ["OS Independent", "any", "All", "cross-platform", "Operating System :: OS Independent"] {
+            assert_eq!(meant(any), [true; 3], "{any}");
+        }
+        assert_eq!(meant("Operating System :: POSIX"), [false, true, true]);
+        assert_eq!(meant("Plan 9"), [false; 3]);
+    }
+
+    #[test]
+    fn a_platform_is_excluded_by_those_who_name_others() {
+        let declared = |systems: &[&str]| Declared {
+            systems: systems.iter().map(|name| fold(name)).collect(),
+            ..Declared::default()
+        };
+        let mut facets = Facets::default();
+        for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate() {
+            facets.change(u32::try_from(slot).unwrap(), &Declared::default(), &declared(systems));
+        }
+        let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());
+        assert_eq!(excluding(FormFactor::GitWindows), Some(vec![1]));
+        assert_eq!(excluding(FormFactor::DesktopMac), Some(vec![0]));
+        assert_eq!(excluding(FormFactor::GitLinux), Some(vec![0]));
+        assert_eq!(excluding(FormFactor::Other), None);
+    }
+
+    #[test]
+    fn what_is_gone_leaves_nothing_behind() {
+        let declared = Declared {
+            systems: vec!["linux".to_owned(), "windows".to_owned()],
+            accelerators: vec!["cuda".to_owned()],
+            host: Some("<2".to_owned()),
+        };
+        let host = HostVersion::parse("2.1.0").unwrap();
+        let mut facets = Facets::default();
+        facets.change(7, &Declared::default(), &declared);
+        assert_eq!(facets.systems(&["linux".to_owned(), "none".to_owned()]), Bits::from_iter([7]));
+        assert_eq!(facets.accelerators(&["cuda".to_owned()]), Bits::from_iter([7]));
+        assert_eq!(facets.refusing(&host), Bits::from_iter([7]));
+        facets.change(7, &declared, &Declared::default());
+        assert_eq!(facets, Facets::default());
+        facets.change(7, &Declared::default(), &Declared { host: Some("newest".to_owned()), ..Declared::default() });
+        assert_eq!(facets.refusing(&host), Bits::default());
+    }
+}

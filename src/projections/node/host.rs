@@ -1,0 +1,263 @@
+//! Versions of the host application: which ones a range such as `>=1.2, <2` admits.
+//!
+//! Publishers write ranges as the package managers they know do, so the usual ways of writing are all understood: comparators
+//! separated by commas or spaces, alternatives by `||`, `^`, `~`, `~=`, wildcards, `a - b`, and partial versions.
+
+use std::cmp::Ordering;
+
+use semver::{BuildMetadata, Prerelease, Version};
+
+use crate::domain::value::Invalid;
+use crate::domain::version::SemVer;
+
+/// The version of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostVersion(Version);
+
+impl HostVersion {
+    /// Reads a semantic version.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let checked = SemVer::parse(text)?;
+        Version::parse(&checked.to_string()).map(Self).map_err(|_| Invalid::new("must be a semantic version"))
+    }
+}
+
+/// A range of versions, as alternatives of bounds that must all hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRange(Vec<Vec<Bound>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Bound {
+    AtLeast(Version),
+    Below(Version),
+    /// For an upper bound that names a version in full.
+    AtMost(Version),
+    Above(Version),
+    /// Not from the first up to below the second.
+    Outside(Version, Version),
+}
+
+impl HostRange {
+    /// Reads a range; `None` for what cannot be understood.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split("||").map(bounds).collect::<Option<_>>().map(Self)
+    }
+
+    /// Whether a host of this version is within the range. Versions are compared by precedence alone, so that a
+    /// pre-release of a host is above the releases before it; a bound such as `<2` keeps the pre-releases of 2 out.
+    #[must_use]
+    pub fn admits(&self, HostVersion(host): &HostVersion) -> bool {
+        let compare = |version: &Version| host.cmp_precedence(version);
+        self.0.iter().any(|bounds| {
+            bounds.iter().all(|bound| match bound {
+                Bound::AtLeast(version) => compare(version).is_ge(),
+                Bound::Below(version) => compare(version).is_lt(),
+                Bound::AtMost(version) => compare(version).is_le(),
+                Bound::Above(version) => compare(version).is_gt(),
+                Bound::Outside(from, to) => compare(from).is_lt() || compare(to) != Ordering::Less,
+            })
+        })
+    }
+}
+
+/// The bounds of one alternative.
+fn bounds(text: &str) -> Option<Vec<Bound>> {
+    let mut words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()).peekable();
+    let mut bounds = Vec::new();
+    while let Some(word) = words.next() {
+        let version_at = word.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(word.len());
+        let (operator, version) = word.split_at(version_at);
+        let version = Partial::parse(if version.is_empty() { words.next()? } else { version })?;
+        if operator.is_empty() && words.next_if_eq(&"-").is_some() {
+            bounds.extend(comparator(">=", &version)?);
+            bounds.extend(comparator("<=", &Partial::parse(words.next()?)?)?);
+        } else {
+            bounds.extend(comparator(operator, &version)?);
+        }
+    }
+    Some(bounds)
+}
+
+/// The bounds that one comparator stands for; `None` for an unknown operator.
+fn comparator(operator: &str, version: &Partial) -> Option<Vec<Bound>> {
+    use Bound::{Above, AtLeast, AtMost, Below, Outside};
+    let first = version.first();
+    let bounds = match (operator, version.after()) {
+        // No part is given: any version is as good.
+        ("" | "=" | "==" | "===" | ">=" | "<=" | "~" | "~=" | "~>" | "^", None) => vec![],
+        ("" | "=" | "==" | "===", Some(_)) if version.is_full() => vec![AtLeast(first.clone()), AtMost(first)],
+        ("" | "=" | "==" | "===", Some(after)) => vec![AtLeast(first), Below(after)],
+        (">=", Some(_)) => vec![AtLeast(first)],
+        (">", Some(_)) if version.is_full() => vec![Above(first)],
+        (">", Some(after)) => vec![AtLeast(after)],
+        ("<=", Some(_)) if version.is_full() => vec![AtMost(first)],
+        ("<=", Some(after)) => vec![Below(after)],
+        ("<", Some(_)) => vec![Below(version.floor())],
+        ("!=", Some(_)) if version.is_full() => vec![Outside(first.clone(), next_patch(&first))],
+        ("!=", Some(after)) => vec![Outside(first, after)],
+        ("~" | "~>", Some(_)) => vec![AtLeast(first), Below(version.next_of(version.minor.map_or(0, |_| 1)))],
+        ("~=", Some(_)) => vec![AtLeast(first), Below(version.next_of(version.patch.map_or(0, |_| 1)))],
+        ("^", Some(_)) => vec![AtLeast(first), Below(version.next_of(version.leftmost()))],
+        _ => return None,
+    };
+    Some(bounds)
+}
+
+/// The lowest version above `version` in the order of precedence: what equals it lies below this.
+fn next_patch(version: &Version) -> Version {
+    if version.pre.is_empty() {
+        return floor(version.major, version.minor, version.patch.saturating_add(1));
+    }
+    let longer = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or_else(|_| version.pre.clone());
+    Version { pre: longer, ..version.clone() }
+}
+
+/// A version of which the last parts may be missing.
+struct Partial {
+    major: Option<u64>,
+    minor: Option<u64>,
+    patch: Option<u64>,
+    pre: Prerelease,
+}
+
+impl Partial {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+        let text = text.split('+').next().unwrap_or(text);
+        let (numbers, pre) = text.split_once('-').unwrap_or((text, ""));
+        let mut parts = numbers.split('.');
+        let mut part = || match parts.next() {
+            None | Some("*" | "x" | "X") => Some(None),
+            Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
+            Some(_) => None,
+        };
+        let (major, minor, patch) = (part()?, part()?, part()?);
+        let orderly = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
+        let pre = Prerelease::new(pre).ok().filter(|pre| pre.is_empty() || patch.is_some())?;
+        (orderly && parts.next().is_none()).then_some(Self { major, minor, patch, pre })
+    }
+
+    fn is_full(&self) -> bool {
+        self.patch.is_some()
+    }
+
+    /// The lowest version, missing parts being zero.
+    fn first(&self) -> Version {
+        let [major, minor, patch] = [self.major, self.minor, self.patch].map(|part| part.unwrap_or(0));
+        Version { major, minor, patch, pre: self.pre.clone(), build: BuildMetadata::EMPTY }
+    }
+
+    /// The same, below its pre-releases, unless it is one itself.
+    fn floor(&self) -> Version {
+        let first = self.first();
+        if first.pre.is_empty() { floor(first.major, first.minor, first.patch) } else { first }
+    }
+
+    /// Below which all versions are that begin with the given parts; `None` when no part is given.
+    fn after(&self) -> Option<Version> {
+        let last = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
+        Some(self.next_of(last))
+    }
+
+    /// The next version in which only the parts up to this one count: 0 the major, 1 the minor, 2 the patch.
+    fn next_of(&self, part: usize) -> Version {
+        let Version { major, minor, patch, .. } = self.first();
+        match part {
+            0 => floor(major.saturating_add(1), 0, 0),
+            1 => floor(major, minor.saturating_add(1), 0),
+            _ => floor(major, minor, patch.saturating_add(1)),
+        }
+    }
+
+    /// The first part that is not zero: what `^` keeps. Missing parts give way to those before them.
+    fn leftmost(&self) -> usize {
+        match (self.major, self.minor, self.patch) {
+            (Some(0), Some(0), Some(_)) => 2,
+            (Some(0), Some(_), _) => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// The lowest of all versions and pre-releases of these numbers.
+fn floor(major: u64, minor: u64, patch: u64) -> Version {
+    let pre = Prerelease::new("0").unwrap_or(Prerelease::EMPTY);
+    Version { major, minor, patch, pre, build: BuildMetadata::EMPTY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(range: &str, host: &str) -> Option<bool> {
+        HostRange::parse(range).map(|range| range.admits(&HostVersion::parse(host).unwrap()))
+    }
+
+    #[test]
+    fn ranges_are_understood_as_package_managers_write_them() {
+        for (range, inside, outside) in [
+            (">=1.2, <2", &["1.2.0", "1.9.9", "1.3.0-rc.1"][..], &["1.1.9", "2.0.0", "2.0.0-rc.1", "1.2.0-rc.1"][..]),
+            (">= 1.2 <2", &["1.2.0"], &["2.0.0"]),
+            (">=1.2,<2", &["1.2.0"], &["2.0.0"]),
+            ("1.2.3", &["1.2.3", "1.2.3+build"], &["1.2.4", "1.2.3-rc"]),
+            ("=1.2", &["1.2.0", "1.2.9"], &["1.3.0", "1.1.0"]),
+            ("==1.2.*", &["1.2.5"], &["1.3.0"]),
+            ("1.x", &["1.0.0", "1.9.0"], &["2.0.0", "0.9.0"]),
+            ("*", &["0.0.1", "9.0.0-alpha"], &[]),
+            ("", &["1.0.0"], &[]),
+            ("^1", &["1.0.0", "1.99.0"], &["2.0.0", "0.9.9"]),
+            ("^1.2.3", &["1.2.3", "1.9.0"], &["1.2.2", "2.0.0"]),
+            ("^0.2.3", &["0.2.3", "0.2.9"], &["0.3.0"]),
+            ("^0.0.3", &["0.0.3"], &["0.0.4"]),
+            ("^0", &["0.9.0"], &["1.0.0"]),
+            ("~1", &["1.9.0"], &["2.0.0"]),
+            ("~1.2.3", &["1.2.3", "1.2.9"], &["1.3.0"]),
+            ("~=1.2", &["1.2.0", "1.9.0"], &["2.0.0"]),
+            ("~=1.2.3", &["1.2.9"], &["1.3.0"]),
+            (">1.2", &["1.3.0"], &["1.2.0", "1.2.9"]),
+            (">1.2.3", &["1.2.4"], &["1.2.3"]),
+            ("<=1.2", &["1.2.9", "0.1.0"], &["1.3.0"]),
+            ("<=1.2.3", &["1.2.3"], &["1.2.4"]),
+            ("<2.0.0-beta", &["2.0.0-alpha"], &["2.0.0-beta", "2.0.0"]),
+            (">=1, !=1.5.0", &["1.4.9", "1.5.1"], &["1.5.0"]),
+            ("!=1.5", &["1.4.0", "1.6.0"], &["1.5.0", "1.5.9"]),
+            ("1.2 - 1.4", &["1.2.0", "1.4.9"], &["1.5.0", "1.1.0"]),
+            ("<1 || >=3", &["0.9.0", "3.0.0"], &["1.0.0", "2.9.9"]),
+            ("v1.2.3", &["1.2.3"], &["1.2.4"]),
+        ] {
+            for host in inside {
+                assert_eq!(admits(range, host), Some(true), "{range} admits {host}");
+            }
+            for host in outside {
+                assert_eq!(admits(range, host), Some(false), "{range} keeps {host} out");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        for unknown in ["latest", ">>1", "1.2.3.4", ">=", "1.x.2", "<>1", "abc || 1", "1..2", "!=*", "1.-2", "99999999999999999999"] {
+            assert_eq!(HostRange::parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_version_of_a_host_is_semantic() {
+        assert!(HostVersion::parse("1.2.3-rc.1+x").is_ok());
+        for bad in ["", "1", "1.2", "v1.2.3", "latest"] {
+            assert!(HostVersion::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9a-z.,<>=!~^|*x v+-]{0,30}") {
+            let host = HostVersion::parse("1.2.3").unwrap();
+            let _ = HostRange::parse(&text).map(|range| range.admits(&host));
+        }
+    }
+}

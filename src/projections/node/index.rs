@@ -1,0 +1,125 @@
+//! Everything that lists are made from, derived from the nodes: made when it is first asked for, and kept up from then on.
+//!
+//! A replay of the log makes none of it, so that a start sorts once and not at every event.
+
+use std::sync::Arc;
+
+use super::column::{Orders, Row};
+use super::entry::Entry;
+use super::facets::{Declared, Facets};
+use super::owners::Owners;
+use super::search::{NodeWords, SearchIndex, words_of_node};
+use super::slots::{Bits, Slot};
+
+/// From this many nodes on it is cheaper to make the orders anew than to move each node in them.
+const MANY: usize = 500;
+
+/// The indexes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Indexes {
+    /// By slot; empty for deleted nodes.
+    pub rows: Vec<Row>,
+    /// Nodes that are not deleted.
+    pub present: Bits,
+    /// Nodes that lists show to everybody.
+    pub visible: Bits,
+    /// The order of the visible ones.
+    pub orders: Orders,
+    pub facets: Facets,
+    pub search: SearchIndex,
+}
+
+/// What is looked up by value and by word: costs more to collect than a row, and changes seldom.
+#[derive(Debug, Default)]
+pub struct Described {
+    declared: Declared,
+    words: NodeWords,
+}
+
+impl Described {
+    /// Collects it; nothing is said of a deleted node.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        let described = entry.profile().map(|node| Self { declared: Declared::of(node), words: words_of_node(node) });
+        described.unwrap_or_default()
+    }
+}
+
+impl Indexes {
+    /// Indexes all nodes; `keys` are their ids without their case.
+    #[must_use]
+    pub fn build(entries: &[Arc<Entry>], keys: &[Arc<str>], owners: &Owners) -> Self {
+        let (mut present, mut visible) = (Bits::default(), Bits::default());
+        let (mut facets, mut search) = (Facets::default(), SearchIndex::default());
+        for (slot, entry) in (0..).zip(entries) {
+            present.set(slot, entry.profile().is_some());
+            visible.set(slot, entry.is_visible());
+            let described = Described::of(entry);
+            facets.change(slot, &Declared::default(), &described.declared);
+            search.change(slot, &NodeWords::default(), &described.words);
+        }
+        for (number, id, owner) in owners.iter() {
+            search.rename_owner(number, id, None, &owner.name);
+        }
+        let rows: Vec<Row> = entries.iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
+        let orders = Orders::build(&rows, &visible);
+        Self { rows, present, visible, orders, facets, search }
+    }
+
+    /// A node changed: its row, and whether it is there and visible.
+    pub fn place(&mut self, slot: Slot, entry: &Entry, key: &Arc<str>, owners: &Owners) {
+        let (was_visible, is_visible) = (self.visible.contains(slot), entry.is_visible());
+        if slot as usize >= self.rows.len() {
+            self.rows.resize_with(slot as usize + 1, Row::default);
+        }
+        self.present.set(slot, entry.profile().is_some());
+        self.visible.set(slot, is_visible);
+        let row = row(entry, key, owners);
+        match (was_visible, is_visible) {
+            (true, true) => self.orders.replace(slot, &mut self.rows, row),
+            (true, false) => {
+                self.orders.remove(slot, &self.rows);
+                self.rows[slot as usize] = row;
+            }
+            (false, _) => {
+                self.rows[slot as usize] = row;
+                if is_visible {
+                    self.orders.insert(slot, &self.rows);
+                }
+            }
+        }
+    }
+
+    /// What a node said `before` is not what it says now.
+    pub fn describe(&mut self, slot: Slot, before: &Described, entry: &Entry) {
+        let after = Described::of(entry);
+        self.facets.change(slot, &before.declared, &after.declared);
+        self.search.change(slot, &before.words, &after.words);
+    }
+
+    /// Nodes came into the lists or left them, all for one reason.
+    pub fn show(&mut self, slots: &[Slot], entries: &[Arc<Entry>]) {
+        let turned = |on: bool| -> Bits {
+            let turned = slots.iter().copied().filter(|slot| {
+                let is_visible = entries[*slot as usize].is_visible();
+                is_visible == on && self.visible.contains(*slot) != on
+            });
+            turned.collect()
+        };
+        let (shown, hidden) = (turned(true), turned(false));
+        if slots.len() >= MANY {
+            self.orders.remove_all(&hidden);
+            self.orders.insert_all(&shown, &self.rows);
+        } else {
+            hidden.iter().for_each(|slot| self.orders.remove(slot, &self.rows));
+            shown.iter().for_each(|slot| self.orders.insert(slot, &self.rows));
+        }
+        hidden.iter().for_each(|slot| self.visible.set(slot, false));
+        shown.iter().for_each(|slot| self.visible.set(slot, true));
+    }
+}
+
+fn row(entry: &Entry, key: &Arc<str>, owners: &Owners) -> Row {
+    let owner = owners.at(entry.owner()).map(|(id, _)| id);
+    entry.profile().zip(owner).map(|(node, owner)| Row::new(node, key, owner)).unwrap_or_default()
+}

@@ -1,0 +1,244 @@
+//! Lists of nodes: which nodes a query selects, and in which order.
+//!
+//! ```text
+//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ kept orders, walked ─▶ slots ─▶ page
+//! ```
+
+use std::sync::Arc;
+
+use super::Nodes;
+use super::column::{Sort, SortColumn, in_order};
+use super::entry::Entry;
+use super::facets::FormFactor;
+use super::host::HostVersion;
+use super::index::Indexes;
+use super::order::Order;
+use super::search::SearchText;
+use super::slots::{Bits, Slot};
+use crate::domain::ids::NodeKey;
+use crate::domain::value::Timestamp;
+use crate::projections::page::{Page, PageRequest};
+
+/// Comparing two nodes costs about as much as taking this many steps in a kept order.
+const COMPARISON_STEPS: usize = 32;
+
+/// What a list of nodes is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeQuery {
+    pub page: PageRequest,
+    pub selection: Selection,
+}
+
+/// Which nodes, in which order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Selection {
+    /// The first key counts most; ties are broken by id, so that the order is total. None: by relevance when something is
+    /// searched for, else by id.
+    pub sort: Vec<Sort>,
+    pub filter: Filter,
+    /// An empty one means all nodes, the most downloaded first.
+    pub search: Option<SearchText>,
+    /// Banned nodes, and those of banned publishers, too.
+    pub include_banned: bool,
+}
+
+/// What nodes must be to be in a list; nothing is asked by default.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Filter {
+    /// Any of these, folded ([`super::facets::fold`]); all when empty.
+    pub systems: Vec<String>,
+    /// As the systems.
+    pub accelerators: Vec<String>,
+    /// Created or changed after this.
+    pub after: Option<Timestamp>,
+    /// Only these nodes.
+    pub node_ids: Option<Vec<NodeKey>>,
+    /// Nodes whose range admits it.
+    pub host: Option<HostVersion>,
+    /// Nodes that do not exclude it.
+    pub form_factor: Option<FormFactor>,
+}
+
+impl Selection {
+    /// The keys that make a difference: each column once, and none after the id.
+    fn keys(&self) -> Vec<Sort> {
+        let searches = self.search.as_ref().is_some_and(|search| !search.is_empty());
+        if self.sort.is_empty() {
+            let by_default = if self.search.is_some() && !searches { Sort::DOWNLOADS } else { Sort::ID };
+            return vec![by_default];
+        }
+        let mut keys: Vec<Sort> = Vec::new();
+        for key in &self.sort {
+            if keys.iter().all(|earlier| earlier.column != key.column) {
+                keys.push(*key);
+            }
+            if key.column == SortColumn::Id {
+                break;
+            }
+        }
+        keys
+    }
+
+    /// What is searched for, if anything is.
+    fn searched(&self) -> Option<&SearchText> {
+        self.search.as_ref().filter(|search| !search.is_empty())
+    }
+}
+
+impl Nodes {
+    /// One page of what a query selects. `fresh` leaves aside what was found for the same selection before; the answer is
+    /// the same.
+    #[must_use]
+    pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Arc<Entry>> {
+        let NodeQuery { page, selection } = query;
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        let entry = |slot: Slot| self.entries[slot as usize].clone();
+        if let Some(order) = self.indexes().whole(selection) {
+            let entries = order.from(page.offset()).take(limit).map(entry).collect();
+            return Page { entries, total: order.len() as u64, request: *page };
+        }
+        let slots = self.select(selection, fresh);
+        page.cut(slots.iter().copied()).map(entry)
+    }
+
+    /// Every slot that is selected, in order.
+    fn select(&self, selection: &Selection, fresh: bool) -> Arc<[Slot]> {
+        let known = if fresh { None } else { self.lists.get(selection, self.generation) };
+        known.unwrap_or_else(|| {
+            let slots: Arc<[Slot]> = self.select_anew(selection).into();
+            if !fresh {
+                self.lists.put(selection, self.generation, slots.clone(), slots.len() + 64);
+            }
+            slots
+        })
+    }
+
+    fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
+        let indexes = self.indexes();
+        let mut candidates = self.candidates(selection);
+        let Some(search) = selection.searched() else { return indexes.arrange(&candidates, &selection.keys()) };
+        let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
+        if !selection.sort.is_empty() {
+            return indexes.arrange(&candidates, &selection.keys());
+        }
+        let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
+        if let Some(exact) = exact {
+            scores[*exact as usize] = search.best();
+        }
+        let slots = indexes.arrange(&candidates, &[Sort::DOWNLOADS]);
+        bucketed(&slots, usize::from(search.best()) + 1, |slot| usize::from(search.best() - scores[slot as usize]))
+    }
+
+    /// The slots that pass the filter.
+    fn candidates(&self, Selection { filter, include_banned, .. }: &Selection) -> Bits {
+        let indexes = self.indexes();
+        let all = if *include_banned { &indexes.present } else { &indexes.visible };
+        let mut candidates = match &filter.node_ids {
+            Some(ids) => {
+                let slots = ids.iter().filter_map(|id| self.by_key.get(id.as_str()).copied());
+                slots.filter(|slot| all.contains(*slot)).collect()
+            }
+            None => all.clone(),
+        };
+        if !filter.systems.is_empty() {
+            candidates.intersect(&indexes.facets.systems(&filter.systems));
+        }
+        if !filter.accelerators.is_empty() {
+            candidates.intersect(&indexes.facets.accelerators(&filter.accelerators));
+        }
+        if let Some(excluding) = filter.form_factor.and_then(|factor| indexes.facets.excluding(factor)) {
+            candidates.subtract(excluding);
+        }
+        if let Some(host) = &filter.host {
+            candidates.subtract(&indexes.facets.refusing(host));
+        }
+        if let Some(after) = filter.after {
+            candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
+        }
+        candidates
+    }
+}
+
+impl Indexes {
+    /// The kept order that is the answer as it is, if there is one.
+    fn whole(&self, selection: &Selection) -> Option<&Order> {
+        let all_visible = !selection.include_banned || self.visible == self.present;
+        let unfiltered = selection.filter == Filter::default() && selection.searched().is_none();
+        let keys = selection.keys();
+        (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.by(keys[0]))
+    }
+
+    /// Puts a set in order, by sorting it when it is small and by walking the kept orders when it is not.
+    fn arrange(&self, candidates: &Bits, keys: &[Sort]) -> Vec<Slot> {
+        let count = candidates.count();
+        let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
+        if comparisons * COMPARISON_STEPS < self.rows.len() * keys.len() {
+            return self.sorted(candidates, keys);
+        }
+        let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));
+        let mut slots: Vec<Slot> = Vec::with_capacity(count);
+        slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
+        for key in before.iter().rev() {
+            slots = self.regrouped(&slots, *key);
+        }
+        let mut hidden = candidates.clone();
+        hidden.subtract(&self.visible);
+        self.merged(slots, &self.sorted(&hidden, keys), keys)
+    }
+
+    fn sorted(&self, slots: &Bits, keys: &[Sort]) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = slots.iter().collect();
+        slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        slots
+    }
+
+    /// Sorts by a key what is in order by further keys: ties stay as they are. The kept order tells which nodes are equal.
+    fn regrouped(&self, slots: &[Slot], key: Sort) -> Vec<Slot> {
+        let mut groups = vec![0_usize; self.rows.len()];
+        let (mut group, mut before) = (0, None);
+        for slot in self.orders.by(key).iter() {
+            let row = &self.rows[slot as usize];
+            if before.is_some_and(|before| key.compare(before, row).is_ne()) {
+                group += 1;
+            }
+            groups[slot as usize] = group;
+            before = Some(row);
+        }
+        bucketed(slots, group + 1, |slot| groups[slot as usize])
+    }
+
+    /// Two lists in order as one.
+    fn merged(&self, slots: Vec<Slot>, few: &[Slot], keys: &[Sort]) -> Vec<Slot> {
+        if few.is_empty() {
+            return slots;
+        }
+        let (mut merged, mut from) = (Vec::with_capacity(slots.len() + few.len()), 0);
+        for slot in few {
+            let row = &self.rows[*slot as usize];
+            let to = from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
+            merged.extend_from_slice(&slots[from..to]);
+            merged.push(*slot);
+            from = to;
+        }
+        merged.extend_from_slice(&slots[from..]);
+        merged
+    }
+}
+
+/// Sorts by a small number, keeping the order of those that have the same.
+fn bucketed(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
+    let mut ends = vec![0_usize; buckets];
+    slots.iter().for_each(|slot| ends[bucket(*slot)] += 1);
+    let mut end = 0;
+    for place in &mut ends {
+        let count = std::mem::replace(place, end);
+        end += count;
+    }
+    let mut sorted = vec![0; slots.len()];
+    for slot in slots {
+        let at = &mut ends[bucket(*slot)];
+        sorted[*at] = *slot;
+        *at += 1;
+    }
+    sorted
+}

@@ -1,0 +1,89 @@
+//! The words of a text, as search compares them: in lower case, cut at everything that is no letter or digit.
+
+/// The words of a text.
+///
+/// Scripts that are written without spaces have no words that could be told apart here: each of their characters is one.
+pub fn words(text: &str) -> impl Iterator<Item = String> {
+    let pieces = text.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty());
+    pieces.flat_map(|piece| characters_apart(&piece.to_lowercase()))
+}
+
+/// The words of a name: also those that only capitals tell apart, and all of it as one word, so that `face tools`,
+/// `facetools` and `face-tools` each find `FaceTools`.
+#[must_use]
+pub fn words_of_name(name: &str) -> Vec<String> {
+    let mut found: Vec<String> = words(name).chain(words(&humps_apart(name))).collect();
+    found.push(joined(name));
+    found.retain(|word| !word.is_empty());
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The text as one word.
+#[must_use]
+pub fn joined(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// `faceTools` as `face Tools`, `VAELoader` as `VAE Loader`.
+fn humps_apart(name: &str) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    let mut apart = String::with_capacity(name.len() + 8);
+    for (at, c) in characters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| characters[at]);
+        let after_lower = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
+        let last_capital = before.is_some_and(char::is_uppercase) && characters.get(at + 1).is_some_and(|c| c.is_lowercase());
+        if c.is_uppercase() && (after_lower || last_capital) {
+            apart.push(' ');
+        }
+        apart.push(*c);
+    }
+    apart
+}
+
+/// Cuts a word so that each character of a script without spaces stands alone.
+fn characters_apart(word: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut alone = true;
+    for c in word.chars() {
+        let stands_alone = is_unspaced(c);
+        match parts.last_mut().filter(|_| !alone && !stands_alone) {
+            Some(last) => last.push(c),
+            None => parts.push(c.to_string()),
+        }
+        alone = stands_alone;
+    }
+    parts
+}
+
+/// Kana and Han, of which texts have no spaces between words.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        words(text).collect()
+    }
+
+    #[test]
+    fn words_are_cut_at_separators_and_have_no_case() {
+        assert_eq!(of("Face-Tools, v2.1 (ÄRGER_x)"), ["face", "tools", "v2", "1", "ärger", "x"]);
+        assert_eq!(of(" -- "), [""; 0]);
+        assert_eq!(of("Upscale 顔を x"), ["upscale", "顔", "を", "x"]);
+        assert_eq!(of("顔abc顔"), ["顔", "abc", "顔"]);
+    }
+
+    #[test]
+    fn names_are_found_however_their_words_are_joined() {
+        assert_eq!(words_of_name("Face-Tools"), ["face", "facetools", "tools"]);
+        assert_eq!(words_of_name("FaceTools"), ["face", "facetools", "tools"]);
+        assert_eq!(words_of_name("my.VAELoader2X"), ["loader2", "my", "myvaeloader2x", "vae", "vaeloader2x", "x"]);
+        assert_eq!(words_of_name("日本"), ["日", "日本", "本"]);
+        assert_eq!(words_of_name("--"), [""; 0]);
+    }
+}
