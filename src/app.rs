@@ -19,7 +19,7 @@ use crate::domain::secret;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -106,6 +106,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
@@ -131,6 +132,7 @@ impl App {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
+            keys,
             archives,
             upload_key,
             tally,

@@ -11,10 +11,10 @@ use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
 
+use super::Circumstances;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use super::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeKey, TokenId};
 use crate::domain::node::NodeCommand;
@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     fn why(&self) -> Circumstances {
-        Circumstances { actor: Actor::System, request: None, causation: None, at: self.surroundings.now() }
+        Circumstances::of_system(None, self.surroundings.now())
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_use_is_noted_once_a_minute_with_its_first_time() {
         let tally = Tally::default();
-        tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY - Duration::from_micros(1)));
+        tally.used(&token(Some(AT)), AT.after(Duration::from_secs(59)));
         assert!(tally.is_empty());
         tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY));
         tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY * 2));

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::StartError;
+use crate::actors::Circumstances;
 use crate::actors::system::Dispatch;
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::config::Secret;
 use crate::data_dir::{DataDir, read_private, write_private};
@@ -63,7 +63,7 @@ pub(super) async fn create_bootstrap_admin(
         is_admin: true,
         is_approved: true,
     };
-    let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
+    let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }

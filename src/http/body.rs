@@ -50,6 +50,16 @@ impl BodyLimit {
             Self::Archive => 100 << 20,
         }
     }
+
+    /// Whether the body is in memory as a whole before it is worked on. Requests whose body streams past take no
+    /// idempotency keys: there is nothing of them to compare.
+    #[must_use]
+    pub const fn received_whole(self) -> bool {
+        match self {
+            Self::None | Self::Json | Self::Images => true,
+            Self::Archive => false,
+        }
+    }
 }
 
 /// The memory that bodies may take together; when it is used up, requests are answered 503. Bodies with images have their
@@ -120,6 +130,12 @@ impl Deref for Json {
 }
 
 impl Body {
+    /// The body as it came.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The body as JSON; a large one is parsed on a thread of its own.
     ///
     /// # Errors

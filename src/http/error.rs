@@ -63,9 +63,11 @@ codes! {
     RequestTimeout      = "request_timeout",        408, "The request took too long to arrive";
     AlreadyExists       = "already_exists",         409, "It exists already";
     Conflict            = "conflict",               409, "The state does not allow it";
+    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "A request with this key is being carried out";
     PayloadTooLarge     = "payload_too_large",      413, "The body is too large";
     UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
     RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
     TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
     HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
     Internal            = "internal_error",         500, "The service failed";

@@ -68,7 +68,10 @@ fn check(request: &ServiceRequest) -> Result<(), Problem> {
         return Err(Problem::new(Code::HeadersTooLarge, detail));
     }
     if !decodes(request.uri().path()) {
-        return Err(Problem::new(Code::MalformedRequest, "the path does not decode to UTF-8"));
+        return Err(Problem::new(
+            Code::MalformedRequest,
+            "the path does not decode to UTF-8 without control characters",
+        ));
     }
     Ok(())
 }

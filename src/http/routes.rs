@@ -14,8 +14,8 @@ use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, install, media, member, moderation, node, node_change, publisher, review, token, translation,
-    upload, upscaler, user, version, version_list,
+    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
+    translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -27,6 +27,8 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
         Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
+        Route::new(get(), "/openapi.json", NoBody, openapi::show),
+        Route::new(get(), "/openapi", NoBody, openapi::show),
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),

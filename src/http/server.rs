@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
+use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
@@ -32,6 +33,8 @@ use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::projections::ReadModels;
 
+pub use super::idempotency::Keys;
+
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long an idle connection is kept.
@@ -45,6 +48,7 @@ pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
     pub store: Store,
+    pub keys: Keys,
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
@@ -114,14 +118,8 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        Self {
-            services,
-            submissions: Submissions::default(),
-            bodies: BodyRoom::default(),
-            decoders,
-            ready_pages: ready_pages(),
-            uploads: Uploads::default(),
-        }
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Uploads::default());
+        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
     }
 }
 
@@ -132,6 +130,7 @@ impl Shared {
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.max(1);
+    services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = options.cors_origins;
     let server = HttpServer::new(move || {
@@ -172,6 +171,7 @@ fn cors(origins: &CorsOrigins) -> Cors {
         CONTENT_DISPOSITION,
         X_REQUEST_ID,
         X_TOTAL_COUNT,
+        IDEMPOTENT_REPLAYED,
     ];
     let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
     match origins {

@@ -29,11 +29,13 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let body = call.json().await?;
     let (is_admin, surroundings) = (call.identity().is_admin(), &call.services().surroundings);
     let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
-    let (node, version) = (new.id.key(), VersionRef::Id(new.version.draft.id));
-    let signed_url = signed_url(&call, new.version.draft.id)?;
+    let (node, id) = (new.id.key(), new.version.draft.id);
+    let signed_url = signed_url(&call, id)?;
     let command = new.into_command(call.publisher()?.id.clone());
     call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, &version, is_admin, |node_version| Answer::created(&Published { signed_url, node_version }))
+    with_view(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
+        Answer::created(&Published { signed_url, node_version })
+    })
 }
 
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changelog and deprecation; from administrators

@@ -50,7 +50,9 @@ impl Platform {
         let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
         let own = match self {
             Self::Windows => begins("win") || is("microsoft"),
-            Self::Mac => begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix(),
+            Self::Mac => {
+                begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix()
+            }
             Self::Linux => squeezed.contains("linux") || is("ubuntu") || is("debian") || is("fedora") || posix(),
         };
         own || is("any") || is("all") || is("independent") || is("cross")
@@ -219,7 +221,8 @@ mod tests {
             ..Declared::default()
         };
         let mut facets = Facets::default();
-        for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate() {
+        for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate()
+        {
             facets.change(u32::try_from(slot).unwrap(), &Declared::default(), &declared(systems));
         }
         let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());

@@ -215,7 +215,8 @@ impl Indexes {
         let (mut merged, mut from) = (Vec::with_capacity(slots.len() + few.len()), 0);
         for slot in few {
             let row = &self.rows[*slot as usize];
-            let to = from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
+            let to =
+                from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
             merged.extend_from_slice(&slots[from..to]);
             merged.push(*slot);
             from = to;

@@ -60,7 +60,9 @@ impl Order {
     /// was there.
     pub fn remove(&mut self, slot: Slot, compare: impl Fn(Slot) -> Ordering) -> bool {
         let (at, within) = self.place(compare);
-        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&slot)) else { return false };
+        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&slot)) else {
+            return false;
+        };
         chunk.remove(within);
         if chunk.is_empty() {
             self.chunks.remove(at);

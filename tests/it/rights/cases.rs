@@ -93,7 +93,7 @@ fn delete(action: Action, path: &'static str) -> Case {
 
 /// Every route.
 pub fn cases() -> Vec<Case> {
-    [service(), accounts(), publishers(), nodes(), media()].into_iter().flatten().collect()
+    [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }
 
 fn service() -> Vec<Case> {
@@ -145,31 +145,37 @@ fn publishers() -> Vec<Case> {
 
 #[rustfmt::skip]
 fn nodes() -> Vec<Case> {
-    let draft = || json!({"node_version": {"version": "2.0.0"}});
     vec![
         get(ReadRegistry, "/nodes"),
-        get(ReadRegistry, "/nodes/search"),
+        get(ReadRegistry, "/nodes/search").asking("?search=anything"),
         get(ReadRegistry, "/nodes/{node_id}"),
-        get(ReadRegistry, "/nodes/{node_id}/versions"),
-        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
-        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").after_upload().withheld(),
-        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
-        get(ReadRegistry, "/versions"),
-        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=5"),
-        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
-        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 1})),
-        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
-        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
         delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
         get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
+        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
+    ]
+}
+
+#[rustfmt::skip]
+fn versions() -> Vec<Case> {
+    let draft = || json!({"node_version": {"version": "2.0.0"}});
+    vec![
+        get(ReadRegistry, "/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").after_upload().withheld(),
+        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
+        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
         case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(zip::good())).withheld(),
         delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
+        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]
 }
 
