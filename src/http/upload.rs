@@ -205,7 +205,7 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Resu
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;
         check::check(BufReader::new(reader))?;
-        archives.keep(upload).map_err(Refusal::Io)
+        archives.keep(&upload).map_err(Refusal::Io)
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => disk_problem(&error),

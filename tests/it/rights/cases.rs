@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::picture::base64_png;
+use crate::support::zip;
 
 /// A route, and how it is asked.
 pub struct Case {
@@ -35,7 +36,7 @@ pub enum Body {
 pub struct Step {
     pub method: Method,
     pub path: &'static str,
-    pub body: Value,
+    pub body: Body,
 }
 
 impl Case {
@@ -51,8 +52,18 @@ impl Case {
 
     /// After an administrator has done this.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(Step { method, path, body });
+        self.before.push(Step { method, path, body: Body::Json(body) });
         self
+    }
+
+    /// After the archive of the version was uploaded.
+    fn after_upload(mut self) -> Self {
+        self.before.push(Step { method: Method::PUT, path: "/uploads/{ticket}", body: Body::Bytes(zip::good()) });
+        self
+    }
+
+    fn withheld(self) -> Self {
+        Self { withheld: true, ..self }
     }
 
     fn of_the_owner(self) -> Self {
@@ -138,6 +149,7 @@ fn nodes() -> Vec<Case> {
         get(ReadRegistry, "/nodes"),
         get(ReadRegistry, "/nodes/search").asking("?search=anything"),
         get(ReadRegistry, "/nodes/{node_id}"),
+        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
@@ -156,9 +168,12 @@ fn versions() -> Vec<Case> {
         get(ReadRegistry, "/versions"),
         get(ReadRegistry, "/nodes/{node_id}/versions"),
         get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").after_upload().withheld(),
         post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
+        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(zip::good())).withheld(),
         delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
         put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::Caller;
@@ -37,6 +37,8 @@ pub struct Ground {
     node: String,
     publisher: String,
     version: String,
+    /// Of a link by which the version gets its archive.
+    ticket: String,
     /// A member who does not ask.
     user: String,
     user_token: String,
@@ -107,6 +109,8 @@ impl World {
         let node = json!({"id": self.fresh(), "latest_version": {"version": "1.0.0"}});
         let nodes = format!("/publishers/{publisher}/nodes");
         let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
+        let upload = format!("{nodes}/{}/versions/1.0.0/upload", text(&node["id"]));
+        let link = app.post_as(&owner.token, &upload, json!({})).await.expect(200).json();
         let secret = app.access_token(&publisher, owner).await;
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
         let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
@@ -114,6 +118,7 @@ impl World {
             node: text(&node["id"]),
             publisher,
             version: text(&node["latest_version"]["id"]),
+            ticket: text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned(),
             user: user.id,
             user_token: text(&user_tokens[0]["id"]),
             token: text(&tokens[0]["id"]),
@@ -142,7 +147,7 @@ impl World {
     /// What must have happened before a case is tried.
     pub async fn prepare(&self, ground: &Ground, step: &Step) {
         let request = self.app.request(step.method.clone(), &ground.fill(step.path));
-        let answer = self.app.send(request.bearer_auth(self.app.admin_token()).json(&step.body)).await;
+        let answer = self.send(request.bearer_auth(self.app.admin_token()), &step.body).await;
         assert!(answer.status < 300, "{} {}: {}", step.method, step.path, answer.text());
     }
 
@@ -165,17 +170,20 @@ impl World {
     pub async fn ask_with(&self, ground: &Ground, case: &Case, token: Option<&str>) -> Answer {
         let path = format!("{}{}", ground.fill(case.path), case.query);
         let request = self.app.request(case.method.clone(), &path);
-        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        self.app
-            .send(match &case.body {
-                Body::Nothing => request,
-                Body::Bytes(bytes) => request.body(bytes.clone()),
-                Body::Json(body) => {
-                    let body = body.to_string().replace("{fresh}", &self.fresh());
-                    request.header("content-type", "application/json").body(body)
-                }
-            })
-            .await
+        let request = token.into_iter().fold(request, RequestBuilder::bearer_auth);
+        self.send(request, &case.body).await
+    }
+
+    async fn send(&self, request: RequestBuilder, body: &Body) -> Answer {
+        let request = match body {
+            Body::Nothing => request,
+            Body::Bytes(bytes) => request.body(bytes.clone()),
+            Body::Json(body) => {
+                let body = body.to_string().replace("{fresh}", &self.fresh());
+                request.header("content-type", "application/json").body(body)
+            }
+        };
+        self.app.send(request).await
     }
 }
 
@@ -185,7 +193,8 @@ impl Ground {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
         let (file, secret) = (format!("{}.png", "0".repeat(64)), String::new());
-        Self { node, publisher, version, user, user_token, token, task, file, secret }
+        let ticket = "nowhere".to_owned();
+        Self { node, publisher, version, ticket, user, user_token, token, task, file, secret }
     }
 
     /// The same with another node.
@@ -205,6 +214,7 @@ impl Ground {
             ("{node_id}", &self.node),
             ("{version_id}", &self.version),
             ("{version}", "1.0.0"),
+            ("{ticket}", &self.ticket),
             ("{user_id}", &self.user),
             ("{token_id}", token),
             ("{task_id}", &self.task),
