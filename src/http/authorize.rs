@@ -4,16 +4,15 @@ use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
 use super::error::{Code, Problem};
-use super::server::AdminCredential;
+use super::server::Services;
 use crate::actors::Actor;
 use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::policy::{Action, Standing};
 use crate::domain::publisher::{MemberRole, PublisherProfile};
 use crate::domain::secret;
-use crate::domain::token::TokenSubject;
+use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::UserProfile;
 use crate::domain::value::Reason;
-use crate::projections::ReadModels;
 use crate::projections::read_models::Models;
 
 /// Who presented the credentials.
@@ -98,11 +97,12 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 ///
 /// # Errors
 /// When nobody knows the secret.
-pub fn identify(secret: &str, admin: &AdminCredential, models: &ReadModels) -> Result<Identity, Problem> {
+pub fn identify(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    let admin = &services.admin;
     if bool::from(secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
-        return user(admin.user, &models.read());
+        return user(admin.user, &services.models.read());
     }
-    speaks_for(secret, models)
+    speaks_for(secret, services)
 }
 
 /// The publisher's token that a secret is: all that may stand in a body, because bodies are logged and kept by more tools
@@ -110,23 +110,32 @@ pub fn identify(secret: &str, admin: &AdminCredential, models: &ReadModels) -> R
 ///
 /// # Errors
 /// When nobody knows the secret, or it speaks for a user.
-pub fn identify_publisher_token(secret: &str, models: &ReadModels) -> Result<Identity, Problem> {
-    match speaks_for(secret, models)? {
+pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    match speaks_for(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
         Identity::Anonymous | Identity::User(_) => Err(bad_credentials()),
     }
 }
 
 /// Whom a secret that we handed out speaks for.
-fn speaks_for(secret: &str, models: &ReadModels) -> Result<Identity, Problem> {
+fn speaks_for(secret: &str, services: &Services) -> Result<Identity, Problem> {
     if secret::recognise(secret).is_none() {
         return Err(bad_credentials());
     }
-    let models = models.read();
-    let record = models.tokens.by_secret(&secret::hash(secret)).ok_or_else(bad_credentials)?;
-    let grant = &record.grant;
+    let models = services.models.read();
+    let token = models.tokens.by_secret(&secret::hash(secret)).ok_or_else(bad_credentials)?;
+    services.tally.used(token, services.surroundings.now());
+    speaker(token, &models)
+}
+
+/// Whom a valid token speaks for.
+///
+/// # Errors
+/// When those are gone.
+pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
+    let grant = &token.grant;
     match &grant.subject {
-        TokenSubject::User(id) => user(*id, &models),
+        TokenSubject::User(id) => user(*id, models),
         TokenSubject::Publisher { publisher, issued_by } => {
             // The tokens of a publisher that was deleted open nothing.
             let profile = models.publishers.get(publisher).ok_or_else(bad_credentials)?;

@@ -24,7 +24,10 @@ impl Query {
     /// When its percent-encoding does not decode to UTF-8.
     pub fn parse(query: &str) -> Result<Self, Problem> {
         if !decodes(query) {
-            return Err(Problem::new(Code::MalformedRequest, "the query does not decode to UTF-8"));
+            return Err(Problem::new(
+                Code::MalformedRequest,
+                "the query does not decode to UTF-8 without control characters",
+            ));
         }
         Ok(Self { pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(), faults: Faults::default() })
     }

@@ -10,11 +10,11 @@ use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource};
 
-use super::body::BodyLimit::{Images, Json, None as NoBody};
+use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, media, member, moderation, node, node_change, publisher, review, token, translation, upscaler,
+    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token, translation, upload, upscaler,
     user, version, version_list,
 };
 use crate::domain::policy::Action;
@@ -27,6 +27,8 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
         Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
+        Route::new(get(), "/openapi.json", NoBody, openapi::show),
+        Route::new(get(), "/openapi", NoBody, openapi::show),
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),
@@ -63,6 +65,8 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/publishers/{publisher_id}/nodes/{node_id}/permissions", NoBody, node_change::permissions),
         Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
+        Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", Json, upload::renew),
+        Route::new(put(), "/uploads/{ticket}", Archive, upload::receive),
         Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", NoBody, version::delete),
 
         Route::new(get(), "/nodes", NoBody, node::list),
@@ -70,6 +74,8 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
         Route::new(get(), "/nodes/{node_id}/versions", NoBody, version_list::of_node),
         Route::new(get(), "/nodes/{node_id}/versions/{version}", NoBody, version_list::show),
+        Route::new(get(), "/nodes/{node_id}/versions/{version}/download", NoBody, install::download),
+        Route::new(get(), "/nodes/{node_id}/install", NoBody, install::install),
         Route::new(get(), "/versions", NoBody, version_list::all),
         Route::new(post(), "/nodes/{node_id}/reviews", Json, review::give),
         Route::new(post(), "/nodes/{node_id}/translations", Json, translation::merge),

@@ -145,8 +145,9 @@ pub async fn hand_out(call: &Admitted, body: &Value, subject: TokenSubject) -> R
     let secret = secret::mint(kind(&subject), services.surroundings.secret());
     let id = TokenId(services.surroundings.uuid());
     let grant = TokenGrant { id, subject, name, description, secret_hash: secret::hash(&secret) };
-    let why = call.why();
-    let at = why.at;
-    services.dispatch.token(id, TokenCommand::Issue(grant.clone()), why).await?;
+    services.dispatch.token(id, TokenCommand::Issue(grant.clone()), call.why()).await?;
+    // As it is recorded: a request that comes again may be later than its token.
+    let at = services.models.read().tokens.get(id).map(|token| token.issued_at);
+    let at = at.ok_or_else(|| Problem::not_found("token"))?;
     Ok(Issued { grant, secret, at })
 }

@@ -7,6 +7,7 @@ use super::error::Problem;
 use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::read_publication;
+use super::upload::signed_url;
 use super::version_body::{read_ruling, read_version_revision};
 use super::version_list::view;
 use crate::domain::ids::NodeKey;
@@ -17,6 +18,8 @@ use crate::projections::node::view::VersionView;
 
 #[derive(Serialize)]
 struct Published<'m> {
+    #[serde(rename = "signedUrl")]
+    signed_url: String,
     node_version: &'m VersionView<'m>,
 }
 
@@ -26,10 +29,13 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let body = call.json().await?;
     let (is_admin, surroundings) = (call.identity().is_admin(), &call.services().surroundings);
     let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
-    let (node, version) = (new.id.key(), VersionRef::Id(new.version.draft.id));
+    let (node, id) = (new.id.key(), new.version.draft.id);
+    let signed_url = signed_url(&call, id)?;
     let command = new.into_command(call.publisher()?.id.clone());
     call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, &version, is_admin, |node_version| Answer::created(&Published { node_version }))
+    with_view(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
+        Answer::created(&Published { signed_url, node_version })
+    })
 }
 
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changelog and deprecation; from administrators

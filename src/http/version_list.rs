@@ -1,5 +1,7 @@
 //! Versions as they are listed and read: those of a node, and all of them for moderation.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::answer::Answer;
@@ -9,6 +11,7 @@ use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
+use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 use crate::projections::version::{Held, VersionQuery};
 
@@ -97,16 +100,34 @@ fn look_up(
     rest: &str,
     answer: impl FnOnce(&NodeProfile, &Links) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
+    match asked(call, rest)? {
+        Asked::Here(entry, links) => answer(entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links),
+        Asked::Elsewhere(answer) => Ok(answer),
+    }
+}
+
+/// What the node id of a path leads to.
+pub enum Asked {
+    Here(Arc<Entry>, Links),
+    /// The id was written in another case than the node's own.
+    Elsewhere(Answer),
+}
+
+/// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
+///
+/// # Errors
+/// 404, when there is no such node.
+pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
     let not_found = || Problem::not_found("node");
     let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
     };
-    let node = entry.profile().ok_or_else(not_found)?;
-    if node.id == asked {
-        return answer(node, &links);
+    let own = entry.profile().ok_or_else(not_found)?.id.clone();
+    if own == asked {
+        return Ok(Asked::Here(entry, links));
     }
     let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-    Answer::found_at(call.url(&format!("/nodes/{}{rest}{query}", node.id)))
+    Answer::found_at(call.url(&format!("/nodes/{own}{rest}{query}"))).map(Asked::Elsewhere)
 }

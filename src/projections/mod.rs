@@ -1,5 +1,6 @@
 //! What can be asked: read models, folded from events in the order of the log.
 
+pub mod claim;
 pub mod delivery;
 pub mod node;
 pub mod page;

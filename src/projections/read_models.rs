@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
+use super::claim::Claims;
 use super::delivery::Deliveries;
 use super::node::Nodes;
 use super::node::view::Links;
@@ -46,6 +47,7 @@ pub struct Models {
     pub versions: Versions,
     pub tasks: Tasks,
     pub deliveries: Deliveries,
+    pub claims: Claims,
     /// The last event that was folded.
     pub position: Position,
 }
@@ -82,6 +84,7 @@ impl Models {
                 self.nodes.apply(name, event, at);
             }
             Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
                     self.tasks.apply(task, event, recorded);

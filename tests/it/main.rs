@@ -4,6 +4,8 @@
 
 mod actors;
 mod admin;
+mod archive;
+mod archive_check;
 mod ban;
 mod bulk;
 mod crash;
@@ -12,14 +14,18 @@ mod errors;
 mod golden;
 mod habits;
 mod health;
+mod idempotency;
+mod install;
 mod journal;
 mod large;
 mod log_contract;
 mod media;
 mod member;
+mod model;
 mod moderation;
 mod node;
 mod node_change;
+mod openapi;
 mod program;
 mod publisher;
 mod review;

@@ -19,7 +19,7 @@ const PLACES: u32 = 4;
 const WORD_MAX: u16 = 8;
 
 /// Most characters of a query.
-const QUERY_MAX: usize = 200;
+pub const QUERY_MAX: usize = 200;
 
 /// What is searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

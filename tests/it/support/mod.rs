@@ -4,6 +4,7 @@ pub mod picture;
 pub mod process;
 pub mod receiver;
 pub mod slow_log;
+pub mod zip;
 
 use mediary::app::{AdminToken, App};
 use mediary::clock::Surroundings;
