@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mediary::actors::Circumstances;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
-use mediary::actors::{Actor, Circumstances};
 use mediary::clock::Surroundings;
 use mediary::domain::ids::{PublisherId, UserId};
 use mediary::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields};
@@ -186,7 +186,7 @@ async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, en
 }
 
 fn why(surroundings: &Surroundings) -> Circumstances {
-    Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() }
+    Circumstances::of_system(None, surroundings.now())
 }
 
 /// Groups of the same bytes to a plain file, each followed by fdatasync; groups a second.

@@ -5,18 +5,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use actix::Arbiter;
 use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 
-use crate::actors::dispatcher::CallbackDispatcher;
-use crate::actors::poller::ImagePoller;
-use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::Circumstances;
 use crate::actors::router::RouterOptions;
 use crate::actors::system::{ActorOptions, Actors, Dispatch};
-use crate::actors::{Actor, Circumstances};
+use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Secret, Settings};
 use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
@@ -27,29 +23,24 @@ use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
+use crate::media::archive::store::Archives;
+use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
-use crate::outbound::address::AddressRules;
-use crate::outbound::callback::CallbackSender;
-use crate::outbound::client::{Client, Limits};
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
-use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+
+mod reactors;
+
+use reactors::{Outside, Reactors, callback_sender};
 
 /// The administrator that the bootstrap token speaks for.
 pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-000000000001"));
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
-/// How many tasks the poller has under way at the vendor.
-const POLLER_CONCURRENCY: usize = 256;
-/// How long the stop waits for work in progress.
-const REACTORS_GRACE: Duration = Duration::from_secs(5);
-/// How many callbacks may be under way to one receiver.
-const CALLBACKS_PER_RECEIVER: usize = 8;
-
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -105,7 +96,7 @@ struct Parts {
     log: Arc<SledLog>,
     models: ReadModels,
     actors: Actors,
-    reactors: Arbiter,
+    reactors: Reactors,
     _data: DataDir,
 }
 
@@ -128,10 +119,15 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
         let sender = callback_sender(&settings, key)?;
+        let archives =
+            Archives::open(&data.path("archives")).map_err(|error| StartError::part("the archives", &error))?;
+        let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
+        let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
         let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
@@ -141,14 +137,18 @@ impl App {
             .await
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
-        let reactors = Arbiter::new();
-        let outside = Outside { store: store.clone(), sender, public_url: public_url.clone() };
-        start_reactors(&reactors, outside, &actors.dispatch, &models, &surroundings, &settings);
+        let (outside, tally) =
+            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
+            keys,
+            archives,
+            upload_key,
+            tally,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log, actors.pulse()),
@@ -207,7 +207,7 @@ impl App {
         tokio::select! {
             () = termination() => self.stop().await,
             served = &mut self.serving => {
-                self.parts.stop()?;
+                self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
             }
         }
@@ -220,29 +220,17 @@ impl App {
     pub async fn stop(self) -> Result<(), StopError> {
         self.server.stop(true).await;
         let served = self.serving.await.map_err(std::io::Error::other).flatten();
-        self.parts.stop()?;
+        self.parts.stop().await?;
         served.map_err(StopError::Server)
     }
 }
 
 impl Parts {
     /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
-    fn stop(self) -> Result<(), StopError> {
-        self.reactors.stop();
-        await_reactors(self.reactors);
+    async fn stop(self) -> Result<(), StopError> {
+        self.reactors.stop().await;
         self.actors.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
-    }
-}
-
-/// Waits for the reactors, but not for pictures that are being made: those are made anew after the next start.
-fn await_reactors(reactors: Arbiter) {
-    let (ended, awaited) = std::sync::mpsc::channel();
-    std::thread::spawn(move || ended.send(reactors.join().is_ok()));
-    match awaited.recv_timeout(REACTORS_GRACE) {
-        Ok(true) => {}
-        Ok(false) => tracing::error!("the reactors' thread had died"),
-        Err(_) => tracing::warn!("work in progress was left; it goes on after the next start"),
     }
 }
 
@@ -301,15 +289,8 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         },
         require_approval: settings.auth.require_approval,
         submissions_per_caller: settings.limits.submissions_per_caller,
+        moderation: settings.registry.moderation,
     }
-}
-
-fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
-    let allow_private = settings.private_addresses_allowed();
-    let rules = AddressRules { allow_private, allow: settings.egress.allow.clone() };
-    let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
-    let client = Client::new(rules, limits).map_err(|error| StartError::part("the callbacks", &error))?;
-    Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
 /// Opens the log and folds it into read models in the same pass.
@@ -364,38 +345,7 @@ async fn create_bootstrap_admin(
         is_admin: true,
         is_approved: true,
     };
-    let why = Circumstances { actor: Actor::System, request: None, causation: None, at: surroundings.now() };
+    let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
-}
-
-/// What the reactors reach.
-struct Outside {
-    store: Store,
-    sender: CallbackSender,
-    public_url: String,
-}
-
-fn start_reactors(
-    arbiter: &Arbiter,
-    outside: Outside,
-    dispatch: &Dispatch,
-    models: &ReadModels,
-    surroundings: &Surroundings,
-    settings: &Settings,
-) {
-    let (dispatch, models, surroundings) = (dispatch.clone(), models.clone(), surroundings.clone());
-    let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
-    let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
-    arbiter.spawn(async move {
-        let Outside { store, sender, public_url } = outside;
-        let vendor =
-            Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
-        let poller = ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, deadline);
-        let polling = ReactorOptions { concurrency: POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
-        keep_running(poller, polling, surroundings.clone());
-        let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
-        let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
-        keep_running(dispatcher, calling, surroundings);
-    });
 }

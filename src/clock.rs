@@ -18,6 +18,8 @@ pub struct Surroundings {
     clock: Clock,
     chance: Arc<Mutex<StdRng>>,
     mishap: Option<Mishap>,
+    /// Whether ids come from chance alone, not from the clock.
+    timeless: bool,
 }
 
 /// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic or block.
@@ -28,6 +30,9 @@ pub type Mishap = Arc<dyn Fn(Place, &str) + Send + Sync>;
 pub enum Place {
     /// In a request handler; worked on is the path.
     Handler,
+    /// In a request handler with an idempotency key, after its commands and before its answer is kept; worked on is the
+    /// path.
+    Answer,
     /// In an aggregate actor before it decides; worked on is the stream.
     Decide,
     /// In an aggregate actor between deciding and appending; worked on is the stream.
@@ -46,14 +51,26 @@ impl Surroundings {
     /// The clock of the machine and chance from the operating system.
     #[must_use]
     pub fn real() -> Self {
-        Self { clock: Clock::System, chance: Arc::new(Mutex::new(StdRng::from_entropy())), mishap: None }
+        Self {
+            clock: Clock::System,
+            chance: Arc::new(Mutex::new(StdRng::from_entropy())),
+            mishap: None,
+            timeless: false,
+        }
     }
 
     /// A clock that only [`Surroundings::advance`] moves, and chance that repeats for a seed.
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
-        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))), mishap: None }
+        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))), mishap: None, timeless: false }
+    }
+
+    /// The same clock and mishaps, with chance that repeats for a seed: every id and secret follows from the seed alone, so
+    /// that a request which is carried out again makes the same ones.
+    #[must_use]
+    pub fn seeded(&self, seed: [u8; 32]) -> Self {
+        Self { chance: Arc::new(Mutex::new(StdRng::from_seed(seed))), timeless: true, ..self.clone() }
     }
 
     /// The same surroundings, in which `mishap` happens.
@@ -89,9 +106,12 @@ impl Surroundings {
         }
     }
 
-    /// A fresh UUID (version 7: ordered by time, the rest random).
+    /// A fresh UUID (version 7: ordered by time, the rest random; version 4 where it must not depend on the time).
     #[must_use]
     pub fn uuid(&self) -> Uuid {
+        if self.timeless {
+            return self.random_uuid();
+        }
         let mut random = [0; 10];
         self.chance.lock().fill_bytes(&mut random);
         let millis = u64::try_from(self.now().micros() / 1000).unwrap_or(0);
@@ -116,5 +136,23 @@ impl Surroundings {
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.chance.lock().r#gen()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_seed_gives_does_not_depend_on_the_time() {
+        let surroundings = Surroundings::manual(Timestamp::from_micros(1_000_000), 7);
+        let drawn = |seed| {
+            let seeded = surroundings.seeded(seed);
+            surroundings.advance(Duration::from_secs(1));
+            (seeded.uuid(), seeded.random_uuid(), seeded.secret::<32>())
+        };
+        assert_eq!(drawn([1; 32]), drawn([1; 32]));
+        assert_ne!(drawn([1; 32]), drawn([2; 32]));
+        assert_eq!(surroundings.seeded([1; 32]).now(), surroundings.now(), "the clock is the same one");
     }
 }

@@ -11,16 +11,19 @@ use tokio::sync::oneshot;
 use super::error::CommandError;
 use super::writer::{AppendError, Writer};
 use crate::clock::{Place, Surroundings};
+use crate::domain::claim::ClaimEvent;
 use crate::domain::decider::Decider;
+use crate::domain::event::Event;
 use crate::domain::ids::EventId;
 use crate::events::envelope::{Append, Circumstances, Commit, NewEvent, RecordedEvent};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
+use crate::projections::ReadModels;
 
 /// What a command came to: whether it changed anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// False when everything was as asked already.
+    /// False when everything was as asked already, also when the command had been carried out before (ADR 6).
     pub changed: bool,
 }
 
@@ -32,6 +35,8 @@ pub type Outcome<D> = Result<Done, CommandError<<D as Decider>::Rejection>>;
 pub struct Tools {
     pub log: Arc<dyn EventLog>,
     pub writer: Writer,
+    /// Asked which idempotency keys are claimed.
+    pub models: ReadModels,
     pub surroundings: Surroundings,
 }
 
@@ -116,6 +121,9 @@ async fn execute<D: Decider>(
     command: D::Command,
     why: Circumstances,
 ) -> (Option<Live<D>>, Outcome<D>) {
+    if why.claim.is_some_and(|claim| tools.models.read().claims.holds(&claim, why.at)) {
+        return (live, Ok(Done { changed: false }));
+    }
     let mut live = match live {
         Some(live) => live,
         None => match load::<D>(stream.clone(), Arc::clone(&tools.log)).await {
@@ -125,15 +133,16 @@ async fn execute<D: Decider>(
     };
     tools.surroundings.reach(Place::Decide, stream.as_str());
     let events = match D::decide(&live.state, command, why.at) {
-        Ok(events) if events.is_empty() => return (Some(live), Ok(Done { changed: false })),
+        Ok(events) if events.is_empty() && why.claim.is_none() => return (Some(live), Ok(Done { changed: false })),
         Ok(events) => events,
         Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
     };
+    let changed = !events.is_empty();
     tools.surroundings.reach(Place::Append, stream.as_str());
     match append::<D>(stream, live.version, tools, events, why).await {
         Ok(commit) => {
             live.evolve(&commit);
-            (Some(live), Ok(Done { changed: true }))
+            (Some(live), Ok(Done { changed }))
         }
         Err(error) => (live.survives(&error), Err(error.into())),
     }
@@ -168,8 +177,10 @@ async fn append<D: Decider>(
     events: Vec<D::Event>,
     circumstances: Circumstances,
 ) -> Result<Commit, AppendError> {
-    let named = |event: D::Event| NewEvent { id: EventId(tools.surroundings.uuid()), event: event.into() };
-    let events = events.into_iter().map(named).collect();
+    let named = |event: Event| NewEvent { id: EventId(tools.surroundings.uuid()), event };
+    // In the same commit, so that the command is never there without its claim, nor the claim without its command.
+    let claim = circumstances.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
+    let events = events.into_iter().map(D::Event::into).chain(claim).map(named).collect();
     tools.writer.append(Append { stream, expected, circumstances, events }).await
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::Circumstances;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use super::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
 use crate::domain::ids::{DeliveryId, EventId};
@@ -71,7 +71,7 @@ impl Reactor for CallbackDispatcher {
         let (id, task, chance) = (delivery.id, delivery.task, self.surroundings.ratio());
         let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance };
         let (causation, at) = (Some(EventId(id.0)), self.surroundings.now());
-        let why = Circumstances { actor: Actor::System, request: None, causation, at };
+        let why = Circumstances::of_system(causation, at);
         match self.dispatch.delivery(id, command, why).await {
             Ok(_) | Err(CommandError::Rejected(_)) => Next::WhenDue,
             Err(error) => {

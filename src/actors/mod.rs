@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Dispatch ──▶ Router ──▶ AggregateActor ──▶ Writer ──▶ log, then Projector ──▶ read models ──▶ Reactor
-//!    ▲        (one live actor a stream)     (one thread)                                    (poller, dispatcher)
+//!    ▲        (one live actor a stream)     (one thread)                                    (poller, dispatcher, tally)
 //!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
 //! ```
 
@@ -14,6 +14,7 @@ pub mod projector;
 pub mod reactor;
 pub mod router;
 pub mod system;
+pub mod tally;
 pub mod writer;
 
 pub use crate::events::envelope::{Actor, Circumstances};

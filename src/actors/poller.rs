@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Circumstances;
 use super::aggregate::Outcome;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use super::{Actor, Circumstances};
 use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
@@ -149,7 +149,7 @@ impl ImagePoller {
 
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
         let (causation, at) = (Some(entry.last_event), self.surroundings.now());
-        self.dispatch.task(task, command, Circumstances { actor: Actor::System, request: None, causation, at }).await
+        self.dispatch.task(task, command, Circumstances::of_system(causation, at)).await
     }
 }
 

@@ -68,10 +68,10 @@ impl Actors {
         options: ActorOptions,
     ) -> std::io::Result<Self> {
         let Started { writer, courier, thread, alive } =
-            Writer::start(Arc::clone(&log), Projector::new(models), options.writer_queue)?;
+            Writer::start(Arc::clone(&log), Projector::new(models.clone()), options.writer_queue)?;
         let arbiter = Arbiter::new();
         arbiter.spawn(courier.run());
-        let tools = Tools { log, writer, surroundings };
+        let tools = Tools { log, writer, models, surroundings };
         let dispatch = Dispatch {
             users: start_router(&arbiter, &tools, options.router),
             publishers: start_router(&arbiter, &tools, options.router),

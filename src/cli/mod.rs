@@ -4,6 +4,8 @@
 //! usage or configuration.
 
 mod config;
+mod demo;
+mod openapi;
 mod projections;
 mod serve;
 
@@ -38,6 +40,10 @@ enum Command {
     Serve(SettingFlags),
     /// Print the effective configuration, each value with where it came from, secrets masked
     Config(SettingFlags),
+    /// Print the OpenAPI 3.1 document of everything that the service answers
+    Openapi,
+    /// Fill a running service with a sample registry, and have a picture scaled up
+    Demo(demo::Arguments),
     /// What is made from the log to be read
     #[command(subcommand)]
     Projections(projections::Command),
@@ -131,6 +137,8 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Serve(arguments.settings)) {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
+        Command::Openapi => openapi::run(),
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Projections(command) => projections::run(command),
     };
     match outcome {

@@ -26,6 +26,7 @@ pub struct Settings {
     /// HTTP worker threads; 0 means one per core.
     pub workers: usize,
     pub auth: AuthSettings,
+    pub registry: RegistrySettings,
     pub egress: EgressSettings,
     pub cors: CorsSettings,
     pub log: LogSettings,
@@ -41,6 +42,13 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
     pub require_approval: bool,
+}
+
+/// How versions come into the registry.
+#[derive(Debug, Clone)]
+pub struct RegistrySettings {
+    /// Whether a version stays Pending after its upload, until an administrator has looked at it.
+    pub moderation: bool,
 }
 
 /// What the service may connect to.
@@ -190,6 +198,7 @@ impl Reader {
             public_url: self.read("public_url", &base_url()),
             workers: self.read("workers", &whole(0, 1024)),
             auth: AuthSettings { require_approval: self.read("auth.require_approval", &truth()) },
+            registry: RegistrySettings { moderation: self.read("registry.moderation", &truth()) },
             egress: self.egress(),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
             log: self.log(),

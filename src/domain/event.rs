@@ -1,6 +1,6 @@
 //! Everything that can have happened, as one type: what the log records and the projections fold.
 
-use super::{delivery, node, publisher, task, token, user};
+use super::{claim, delivery, node, publisher, task, token, user};
 
 /// One thing that happened to one aggregate.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +11,7 @@ pub enum Event {
     Node(node::NodeEvent),
     Task(task::TaskEvent),
     Delivery(delivery::DeliveryEvent),
+    Claim(claim::ClaimEvent),
 }
 
 impl Event {
@@ -24,6 +25,7 @@ impl Event {
             Self::Node(event) => event.name(),
             Self::Task(event) => event.name(),
             Self::Delivery(event) => event.name(),
+            Self::Claim(event) => event.name(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Every aggregate is one file that reads in order: rejections, state, events, commands, decide, evolve, tests.
 //! Times, identifiers and random numbers arrive inside the command, so that a rule gives the same answer for ever.
 
+pub mod claim;
 pub mod decider;
 pub mod delivery;
 pub mod event;

@@ -13,6 +13,7 @@ use super::version::{
 
 mod decide;
 mod evolve;
+mod in_turn;
 mod rating;
 
 pub use rating::{Rating, Stars};
@@ -226,6 +227,8 @@ pub enum NodeCommand {
     Translate { publisher: Option<PublisherId>, translations: Translations },
     /// Counts downloads that were made.
     CountDownloads { count: u64 },
+    /// Several commands, each on what those before it made: all of them, or none.
+    InTurn(Vec<NodeCommand>),
 }
 
 impl Decider for Node {
@@ -235,10 +238,10 @@ impl Decider for Node {
     type Event = NodeEvent;
     type Rejection = NodeRejection;
 
-    fn decide(state: &Self, command: NodeCommand, _now: Timestamp) -> Result<Vec<NodeEvent>, NodeRejection> {
+    fn decide(state: &Self, command: NodeCommand, now: Timestamp) -> Result<Vec<NodeEvent>, NodeRejection> {
         match state {
-            Self::Unclaimed => decide::on_nothing(command),
-            Self::Present(node) => node.decide(command),
+            Self::Unclaimed => decide::on_nothing(command, now),
+            Self::Present(node) => node.decide(command, now),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 
 /// Why a value was refused: a sentence that goes after the name of the field and says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,11 @@ impl Timestamp {
     /// # Errors
     /// When the text is no moment of that form.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let moment = DateTime::parse_from_rfc3339(text);
-        let refusal = |_| Invalid::new("must be a time such as 2026-01-31T12:00:00Z");
-        moment.map(|moment| Self(moment.timestamp_micros())).map_err(refusal)
+        let moment = DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc());
+        // The offset can lead out of the years that RFC 3339 can write.
+        let moment = moment.filter(|moment| (0..=9999).contains(&moment.year()));
+        let refusal = || Invalid::new("must be a time such as 2026-01-31T12:00:00Z");
+        moment.map(|moment| Self(moment.timestamp_micros())).ok_or_else(refusal)
     }
 
     /// Whole seconds since the Unix epoch, rounded down.
@@ -369,7 +371,9 @@ mod tests {
         let micros = |text: &str| Timestamp::parse(text).map(Timestamp::micros).ok();
         assert_eq!(micros("1970-01-01T01:00:00.0000019+01:00"), Some(1));
         assert_eq!(micros("1969-12-31T23:59:59Z"), Some(-1_000_000));
-        for bad in ["", "0", "1970-01-01", "1970-01-01T00:00:00", "1970-13-01T00:00:00Z"] {
+        assert!(Timestamp::parse("9999-12-31T23:59:59Z").is_ok());
+        let beyond = ["9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"];
+        for bad in ["", "0", "1970-01-01", "1970-01-01T00:00:00", "1970-13-01T00:00:00Z"].into_iter().chain(beyond) {
             assert_eq!(micros(bad), None, "{bad}");
         }
     }

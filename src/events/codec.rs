@@ -86,7 +86,7 @@ mod tests {
     use crate::domain::ids::{EventId, TaskId};
     use crate::domain::task::TaskEvent;
     use crate::domain::value::{Text, Timestamp};
-    use crate::events::envelope::{Actor, Append, Circumstances, NewEvent};
+    use crate::events::envelope::{Append, Circumstances, NewEvent};
     use crate::events::stream::{Position, StreamId, Version};
 
     fn commit(events: usize, reason_bytes: usize) -> Commit {
@@ -95,8 +95,7 @@ mod tests {
             id: EventId(Uuid::from_u128(nth)),
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
         };
-        let circumstances =
-            Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(7) };
+        let circumstances = Circumstances::of_system(None, Timestamp::from_micros(7));
         let append = Append {
             stream: StreamId::from(&TaskId(Uuid::nil())),
             expected: Version(4),

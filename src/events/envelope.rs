@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::stream::{Position, StreamId, Version};
+use crate::domain::claim::Claim;
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
 use crate::domain::value::Timestamp;
@@ -38,6 +39,16 @@ pub struct Circumstances {
     /// The event that the command reacts to; none for requests.
     pub causation: Option<EventId>,
     pub at: Timestamp,
+    /// The idempotency key that the command is recorded with; none when the request carries none, and for reactors.
+    pub claim: Option<Claim>,
+}
+
+impl Circumstances {
+    /// Of a command that the service itself gives; `causation` is the event that it reacts to.
+    #[must_use]
+    pub fn of_system(causation: Option<EventId>, at: Timestamp) -> Self {
+        Self { actor: Actor::System, request: None, causation, at, claim: None }
+    }
 }
 
 /// An event that is not recorded yet.

@@ -1,18 +1,20 @@
-//! What administrators do: users and their tokens.
+//! What administrators do: users and their tokens, and bans.
 
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::error::Problem;
-use super::fields;
-use super::gate::Call;
-use super::token::{IssuedTokenView, hand_out};
+use super::error::{Code, Problem};
+use super::fields::{self, Fields};
+use super::gate::{Admitted, Call};
+use super::token::{IssuedTokenView, KeptTokenView, hand_out, take_back};
 use super::user::UserView;
 use crate::domain::ids::UserId;
+use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
-use crate::domain::user::{Email, UserCommand, UserOpening};
-use crate::domain::value::Name;
+use crate::domain::user::{Email, UserCommand, UserFields, UserOpening};
+use crate::domain::value::{Invalid, Name, Reason};
 
 /// Users of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
@@ -49,26 +51,132 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     let body = call.json().await?;
     let services = call.services();
     let id = UserId(services.surroundings.uuid());
-    let opening = fields::read(&body, |fields| {
-        Some(UserOpening {
-            id,
-            email: fields.text("email", Email::parse),
-            name: fields.text("name", Name::parse),
-            is_admin: fields.flag("isAdmin").unwrap_or(false),
-            is_approved: fields.flag("isApproved").unwrap_or(false),
-        })
-    })?;
+    let UserFields { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    let (is_admin, is_approved) = (is_admin.unwrap_or(false), is_approved.unwrap_or(false));
+    let opening = UserOpening { id, email, name, is_admin, is_approved };
     services.dispatch.user(id, UserCommand::Create(opening), call.why()).await?;
-    let models = services.models.read();
-    let profile = models.users.get(id).ok_or_else(|| Problem::not_found("user"))?;
-    Answer::created(&UserView::new(profile))
+    with_view(&call, id, |view| Answer::created(view))
+}
+
+/// `PUT /admin/users/{user_id}`: changes the fields that are present.
+pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let body = call.json().await?;
+    let change = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    if change.is_admin == Some(false) {
+        spare(&call, user, "cease to be an administrator")?;
+    }
+    call.services().dispatch.user(user, UserCommand::Revise { change }, call.why()).await?;
+    with_view(&call, user, |view| Answer::ok(view))
+}
+
+fn read_fields(fields: &mut Fields<'_, '_>) -> UserFields {
+    UserFields {
+        email: fields.text("email", Email::parse),
+        name: fields.text("name", Name::parse),
+        is_admin: fields.flag("isAdmin"),
+        is_approved: fields.flag("isApproved"),
+    }
+}
+
+/// Keeps administrators from locking everybody out: not themselves, and never the one of the bootstrap token.
+fn spare(call: &Admitted, user: UserId, fate: &str) -> Result<(), Problem> {
+    let whom = if call.services().admin.user == user {
+        "the administrator of the bootstrap token"
+    } else if call.user()?.id == user {
+        "whoever asks for it"
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(Code::Conflict, format!("{whom} cannot {fate}")))
+}
+
+fn with_view(
+    call: &Admitted,
+    user: UserId,
+    answer: impl FnOnce(&UserView<'_>) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    let models = call.services().models.read();
+    let profile = models.users.get(user).ok_or_else(|| Problem::not_found("user"))?;
+    answer(&UserView::new(profile))
 }
 
 /// `POST /admin/users/{user_id}/tokens`: a token that speaks for a user.
 pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
-    let known = call.user_id().filter(|id| call.services().models.read().users.get(*id).is_some());
-    let user = known.ok_or_else(|| Problem::not_found("user"))?;
+    let user = call.known_user()?;
     let body = call.json().await?;
     let issued = hand_out(&call, &body, TokenSubject::User(user)).await?;
     Answer::created(&IssuedTokenView::new(&issued))
+}
+
+/// `GET /admin/users/{user_id}/tokens`: the valid ones, oldest first.
+pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let models = call.services().models.read();
+    Answer::ok(&models.tokens.of_user(user).map(KeptTokenView::new).collect::<Vec<_>>())
+}
+
+/// `DELETE /admin/users/{user_id}/tokens/{token_id}`: refused from the next request on.
+pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    take_back(&call, |subject| *subject == TokenSubject::User(user)).await
+}
+
+/// `POST /admin/users/{user_id}/ban`.
+pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let reason = read_reason(&mut call).await?;
+    spare(&call, user, "be banned")?;
+    call.services().dispatch.user(user, UserCommand::Ban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /admin/users/{user_id}/unban`.
+pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.user(user, UserCommand::Unban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /admin/publishers/{publisher_id}/ban`.
+pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let reason = read_reason(&mut call).await?;
+    let publisher = &call.publisher()?.id;
+    call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /admin/publishers/{publisher_id}/unban`.
+pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let reason = read_reason(&mut call).await?;
+    let publisher = &call.publisher()?.id;
+    call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /admin/nodes/{node_id}/ban`.
+pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let node = call.known_node()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /admin/nodes/{node_id}/unban`.
+pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let node = call.known_node()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// Why somebody or something is banned, or is not any more (contract 4: each with a reason).
+async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Reason, Problem> {
+    let body = call.json().await?;
+    fields::read(&body, |fields| {
+        fields.required_text("reason", |text| {
+            if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Reason::parse(text) }
+        })
+    })
 }

@@ -79,6 +79,12 @@ impl Answer {
         Self { status: StatusCode::OK, content: Content::Text(text.into()), headers: Vec::new() }
     }
 
+    /// 204: done, and nothing to tell.
+    #[must_use]
+    pub fn no_content() -> Self {
+        Self { status: StatusCode::NO_CONTENT, content: Content::Empty, headers: Vec::new() }
+    }
+
     /// 302 to another place.
     ///
     /// # Errors

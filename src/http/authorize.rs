@@ -3,16 +3,17 @@
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
-use super::error::Problem;
-use super::server::AdminCredential;
+use super::error::{Code, Problem};
+use super::server::Services;
 use crate::actors::Actor;
 use crate::domain::ids::{PublisherId, TokenId, UserId};
-use crate::domain::policy::Standing;
+use crate::domain::policy::{Action, Standing};
 use crate::domain::publisher::{MemberRole, PublisherProfile};
 use crate::domain::secret;
-use crate::domain::token::TokenSubject;
+use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::UserProfile;
-use crate::projections::ReadModels;
+use crate::domain::value::Reason;
+use crate::projections::read_models::Models;
 
 /// Who presented the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub enum Identity {
     Anonymous,
     /// A user, by a user token or the bootstrap token.
     User(UserProfile),
-    /// A personal access token of a publisher.
-    Token { id: TokenId, publisher: PublisherId },
+    /// A personal access token of a publisher; `ban` is that of the publisher, or of the user who made the token.
+    Token { id: TokenId, publisher: PublisherId, ban: Option<Reason> },
 }
 
 impl Identity {
@@ -46,6 +47,16 @@ impl Identity {
     #[must_use]
     pub fn is_admin(&self) -> bool {
         self.user().is_some_and(|profile| profile.is_admin)
+    }
+
+    /// Why it may change nothing, if it is banned.
+    #[must_use]
+    pub fn ban(&self) -> Option<&Reason> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(profile) => profile.banned.as_ref(),
+            Self::Token { ban, .. } => ban.as_ref(),
+        }
     }
 
     /// What it is to a publisher, or to the service as a whole where no publisher is concerned.
@@ -86,11 +97,12 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 ///
 /// # Errors
 /// When nobody knows the secret.
-pub fn identify(secret: &str, admin: &AdminCredential, models: &ReadModels) -> Result<Identity, Problem> {
+pub fn identify(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    let admin = &services.admin;
     if bool::from(secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
-        return user(admin.user, models);
+        return user(admin.user, &services.models.read());
     }
-    speaks_for(secret, models)
+    speaks_for(secret, services)
 }
 
 /// The publisher's token that a secret is: all that may stand in a body, because bodies are logged and kept by more tools
@@ -98,29 +110,78 @@ pub fn identify(secret: &str, admin: &AdminCredential, models: &ReadModels) -> R
 ///
 /// # Errors
 /// When nobody knows the secret, or it speaks for a user.
-pub fn identify_publisher_token(secret: &str, models: &ReadModels) -> Result<Identity, Problem> {
-    match speaks_for(secret, models)? {
+pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    match speaks_for(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
         Identity::Anonymous | Identity::User(_) => Err(bad_credentials()),
     }
 }
 
 /// Whom a secret that we handed out speaks for.
-fn speaks_for(secret: &str, models: &ReadModels) -> Result<Identity, Problem> {
+fn speaks_for(secret: &str, services: &Services) -> Result<Identity, Problem> {
     if secret::recognise(secret).is_none() {
         return Err(bad_credentials());
     }
-    let hash = secret::hash(secret);
-    let subject = models.read().tokens.by_secret(&hash).map(|token| (token.grant.id, token.grant.subject.clone()));
-    match subject {
-        Some((_, TokenSubject::User(id))) => user(id, models),
-        Some((id, TokenSubject::Publisher { publisher, .. })) => Ok(Identity::Token { id, publisher }),
-        None => Err(bad_credentials()),
+    let models = services.models.read();
+    let token = models.tokens.by_secret(&secret::hash(secret)).ok_or_else(bad_credentials)?;
+    services.tally.used(token, services.surroundings.now());
+    speaker(token, &models)
+}
+
+/// Whom a valid token speaks for.
+///
+/// # Errors
+/// When those are gone.
+pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
+    let grant = &token.grant;
+    match &grant.subject {
+        TokenSubject::User(id) => user(*id, models),
+        TokenSubject::Publisher { publisher, issued_by } => {
+            // The tokens of a publisher that was deleted open nothing.
+            let profile = models.publishers.get(publisher).ok_or_else(bad_credentials)?;
+            let issuer = models.users.get(*issued_by).and_then(|user| user.banned.as_ref());
+            let ban = profile.ban.as_ref().or(issuer).cloned();
+            Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), ban })
+        }
     }
 }
 
-fn user(id: UserId, models: &ReadModels) -> Result<Identity, Problem> {
-    models.read().users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
+fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
+    models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
+}
+
+/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned, bans included: who
+/// is banned changes nothing, and a banned publisher is changed by administrators alone.
+///
+/// # Errors
+/// 401, when nobody is asking and somebody must; else 403, with the reason if it is a ban.
+pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    permit_reading(action, caller, publisher)?;
+    if !action.writes() {
+        return Ok(());
+    }
+    if let Some(reason) = caller.ban() {
+        let who = if caller.user().is_some() { "account" } else { "token" };
+        return Err(Problem::banned(who, Some(reason)));
+    }
+    match publisher.and_then(|publisher| publisher.ban.as_ref()) {
+        Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
+        _ => Ok(()),
+    }
+}
+
+/// The same without the bans: what the action opens to a request that only reads.
+///
+/// # Errors
+/// 401, when nobody is asking and somebody must; else 403.
+pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    if action.allows(caller.standing(publisher)) {
+        return Ok(());
+    }
+    Err(match caller {
+        Identity::Anonymous => no_credentials(),
+        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
+    })
 }
 
 /// Nobody is asking, and somebody must.
@@ -169,20 +230,12 @@ mod tests {
     fn standing_follows_role_and_token() {
         let person = |n: u128, is_admin| {
             let id = UserId(Uuid::from_u128(n));
-            let (banned, created_at) = (None, Timestamp::from_micros(0));
-            Identity::User(UserProfile {
-                id,
-                email: None,
-                name: None,
-                is_admin,
-                is_approved: false,
-                banned,
-                created_at,
-            })
+            let (email, name, banned, created_at) = (None, None, None, Timestamp::from_micros(0));
+            Identity::User(UserProfile { id, email, name, is_admin, is_approved: false, banned, created_at })
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();
-            Identity::Token { id: TokenId(Uuid::nil()), publisher }
+            Identity::Token { id: TokenId(Uuid::nil()), publisher, ban: None }
         };
         let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
         let acme = PublisherProfile {

@@ -2,15 +2,13 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use actix_web::web::{self, Bytes, BytesMut, Payload};
-use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
 
+use super::chunks::Chunks;
 use super::error::{Code, Problem};
 
 /// Deepest nesting of a JSON body.
@@ -19,10 +17,6 @@ const DEPTH_MAX: usize = 64;
 const ELEMENTS_MAX: usize = 100_000;
 /// What an element takes once it is parsed, in bytes, at worst: an object with one member.
 const ELEMENT_BYTES: usize = 640;
-/// Slowest rate at which a body may arrive, in bytes a second.
-const RATE_MIN: u64 = 1024;
-/// What a body may be late against that rate, at any time.
-const GRACE: Duration = Duration::from_secs(10);
 /// Memory that all bodies without images may take together while they are worked on, in [`UNIT`]s: 128 MiB.
 const JSON_UNITS: usize = 128 * 1024;
 /// The same for bodies with images: 384 MiB.
@@ -41,6 +35,8 @@ pub enum BodyLimit {
     Json,
     /// JSON with base64 images: 70 MiB.
     Images,
+    /// The archive of a version, of any type: 100 MiB, never in memory whole.
+    Archive,
 }
 
 impl BodyLimit {
@@ -51,6 +47,17 @@ impl BodyLimit {
             Self::None => 0,
             Self::Json => 2 << 20,
             Self::Images => 70 << 20,
+            Self::Archive => 100 << 20,
+        }
+    }
+
+    /// Whether the body is in memory as a whole before it is worked on. Requests whose body streams past take no
+    /// idempotency keys: there is nothing of them to compare.
+    #[must_use]
+    pub const fn received_whole(self) -> bool {
+        match self {
+            Self::None | Self::Json | Self::Images => true,
+            Self::Archive => false,
         }
     }
 }
@@ -73,7 +80,7 @@ impl BodyRoom {
     fn share(&self, limit: BodyLimit) -> Share {
         let room = match limit {
             BodyLimit::None | BodyLimit::Json => &self.json,
-            BodyLimit::Images => &self.images,
+            BodyLimit::Images | BodyLimit::Archive => &self.images,
         };
         Share { room: Arc::clone(room), held: None, bytes: 0 }
     }
@@ -123,6 +130,12 @@ impl Deref for Json {
 }
 
 impl Body {
+    /// The body as it came.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The body as JSON; a large one is parsed on a thread of its own.
     ///
     /// # Errors
@@ -145,22 +158,6 @@ impl Body {
     }
 }
 
-/// Until when the next bytes of a body must have come: bytes buy time, but never more than [`GRACE`] in advance.
-struct Patience {
-    due: Instant,
-}
-
-impl Patience {
-    fn new(now: Instant) -> Self {
-        Self { due: now + GRACE }
-    }
-
-    fn received(&mut self, bytes: usize, now: Instant) {
-        let bought = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
-        self.due = (self.due + bought).min(now + GRACE);
-    }
-}
-
 /// Reads a JSON body to its end.
 ///
 /// # Errors
@@ -172,42 +169,18 @@ pub async fn receive(
     room: &BodyRoom,
 ) -> Result<Body, Problem> {
     check_type(headers)?;
-    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limit.bytes()) {
-        return Err(too_large(limit));
-    }
-    let (mut bytes, mut share, mut payload) = (BytesMut::new(), room.share(limit), payload);
-    let mut patience = Patience::new(Instant::now());
-    loop {
-        let next = timeout_at(patience.due, payload.next()).await.map_err(|_| too_slow())?;
-        let Some(chunk) = next else { break };
-        let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
-        if bytes.len() + chunk.len() > limit.bytes() {
-            return Err(too_large(limit));
-        }
+    let (mut bytes, mut share, mut chunks) =
+        (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
+    while let Some(chunk) = chunks.next().await? {
         share.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
-        patience.received(chunk.len(), Instant::now());
     }
     Ok(Body { bytes: bytes.freeze(), share })
 }
 
-fn too_large(limit: BodyLimit) -> Problem {
-    Problem::new(Code::PayloadTooLarge, format!("the body may have at most {} bytes", limit.bytes()))
-}
-
-fn too_slow() -> Problem {
-    Problem::new(Code::RequestTimeout, format!("the body must arrive at {RATE_MIN} bytes a second or faster"))
-}
-
-/// A body without a type is taken for JSON; one of another type, charset or coding is not looked at.
+/// A body without a type is taken for JSON; one of another type or charset is not looked at.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let refusal = |detail| Problem::new(Code::UnsupportedMedia, detail);
-    let coded =
-        headers.get(CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    if coded {
-        return Err(refusal("the body must not be compressed"));
-    }
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
     let mut parts = content_type.split(';').map(str::trim);
@@ -307,22 +280,6 @@ mod tests {
         assert_eq!(room.json.available_permits(), JSON_UNITS - (5 + 2 * ELEMENT_BYTES).div_ceil(UNIT));
         drop(json);
         assert_eq!(room.json.available_permits(), JSON_UNITS);
-    }
-
-    #[test]
-    fn no_body_earns_more_than_the_grace_in_advance() {
-        let start = Instant::now();
-        let mut patience = Patience::new(start);
-        // However much came at once, only the grace is left for the rest.
-        patience.received(1 << 20, start);
-        assert_eq!(patience.due, start + GRACE);
-        // A body at half the rate is late after nearly twice the grace.
-        let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
-            let in_time = *now < patience.due;
-            patience.received(512, *now);
-            in_time
-        });
-        assert_eq!(in_time.count(), 18);
     }
 
     #[test]

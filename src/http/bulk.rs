@@ -18,7 +18,7 @@ use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 
 /// Most identifiers of one request (contract 4).
-const IDENTIFIERS_MAX: usize = 1000;
+pub const IDENTIFIERS_MAX: usize = 1000;
 
 /// What is asked for, as it was given.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -9,13 +9,9 @@ use serde::Serialize;
 
 use super::answer::{COMPRESSED_FROM, identity};
 use super::fields::Fault;
+use super::frame::shown_path;
 use crate::actors::error::CommandError;
-use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
-use crate::domain::publisher::PublisherRejection;
-use crate::domain::task::TaskRejection;
-use crate::domain::token::TokenRejection;
-use crate::domain::user::UserRejection;
-use crate::domain::value::{Reason, Transition};
+use crate::domain::value::Reason;
 use crate::projections::ReadFailure;
 
 /// Declares the table of errors.
@@ -54,9 +50,12 @@ codes! {
     MalformedRequest    = "malformed_request",      400, "The request is malformed";
     InvalidInput        = "invalid_input",          400, "The input is not valid";
     MalformedBody       = "malformed_body",         400, "The body is not valid JSON";
+    InvalidArchive      = "invalid_archive",        400, "The archive is not accepted";
     Unauthorized        = "unauthorized",           401, "Credentials are needed";
     Forbidden           = "forbidden",              403, "This is not allowed";
     Banned              = "banned",                 403, "This is banned";
+    UploadLinkInvalid   = "upload_link_invalid",    403, "The upload link is not valid";
+    UploadLinkExpired   = "upload_link_expired",    403, "The upload link has expired";
     ApprovalRequired    = "approval_required",      403, "The account is not approved";
     NotFound            = "not_found",              404, "There is no such thing";
     MethodNotAllowed    = "method_not_allowed",     405, "The method is not allowed here";
@@ -64,9 +63,11 @@ codes! {
     RequestTimeout      = "request_timeout",        408, "The request took too long to arrive";
     AlreadyExists       = "already_exists",         409, "It exists already";
     Conflict            = "conflict",               409, "The state does not allow it";
+    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "A request with this key is being carried out";
     PayloadTooLarge     = "payload_too_large",      413, "The body is too large";
     UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
     RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
     TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
     HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
     Internal            = "internal_error",         500, "The service failed";
@@ -84,6 +85,8 @@ pub struct Problem {
     code: Code,
     detail: String,
     faults: Vec<Fault>,
+    /// One by one what is wrong, where no field of the input is.
+    sentences: Vec<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
@@ -98,7 +101,7 @@ struct Shape<'p> {
     instance: &'p str,
     error: &'static str,
     message: &'p str,
-    details: Vec<String>,
+    details: &'p [String],
     #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
     errors: &'p [Fault],
 }
@@ -106,16 +109,23 @@ struct Shape<'p> {
 impl Problem {
     /// A failure with a sentence for the caller.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), faults: Vec::new(), header: None }
+        Self { code, detail: detail.into(), faults: Vec::new(), sentences: Vec::new(), header: None }
     }
 
     /// Fields of the input are wrong: all of them.
     #[must_use]
     pub fn invalid(faults: Vec<Fault>) -> Self {
-        let told: Vec<_> = faults.iter().take(3).map(Fault::to_string).collect();
-        let more = faults.len() - told.len();
-        let detail = if more > 0 { format!("{}; and {more} more", told.join("; ")) } else { told.join("; ") };
-        Self { faults, ..Self::new(Code::InvalidInput, detail) }
+        let sentences = faults.iter().map(Fault::to_string).collect();
+        Self { faults, ..Self::listing(Code::InvalidInput, sentences, 0) }
+    }
+
+    /// Several things are wrong: these, and `more` that are not told one by one.
+    #[must_use]
+    pub fn listing(code: Code, sentences: Vec<String>, more: usize) -> Self {
+        let first: Vec<_> = sentences.iter().take(3).map(String::as_str).collect();
+        let more = sentences.len() - first.len() + more;
+        let detail = if more > 0 { format!("{}; and {more} more", first.join("; ")) } else { first.join("; ") };
+        Self { sentences, ..Self::new(code, detail) }
     }
 
     /// There is no such thing.
@@ -186,9 +196,10 @@ impl Problem {
         self.code
     }
 
-    /// The response; `instance` is the path of the request.
+    /// The response; `path` is that of the request.
     #[must_use]
-    pub fn respond(&self, instance: &str) -> HttpResponse {
+    pub fn respond(&self, path: &str) -> HttpResponse {
+        let instance = shown_path(path);
         let shape = Shape {
             r#type: format!("urn:mediary:error:{}", self.code.as_str()),
             title: self.code.title(),
@@ -197,7 +208,7 @@ impl Problem {
             instance,
             error: self.code.as_str(),
             message: &self.detail,
-            details: self.faults.iter().map(Fault::to_string).collect(),
+            details: &self.sentences,
             errors: &self.faults,
         };
         let mut response = HttpResponse::build(self.status_code());
@@ -253,84 +264,10 @@ impl From<ReadFailure> for Problem {
     }
 }
 
-impl From<UserRejection> for Problem {
-    fn from(rejection: UserRejection) -> Self {
-        match rejection {
-            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
-            UserRejection::NotFound => Self::not_found("user"),
-            UserRejection::IllegalTransition(transition) => transition.into(),
-        }
-    }
-}
-
-impl From<Transition> for Problem {
-    fn from(transition: Transition) -> Self {
-        Self::new(Code::Conflict, transition.to_string())
-    }
-}
-
-impl From<PublisherRejection> for Problem {
-    fn from(rejection: PublisherRejection) -> Self {
-        match rejection {
-            PublisherRejection::AlreadyExists => {
-                Self::new(Code::AlreadyExists, "a publisher with this id exists already")
-            }
-            PublisherRejection::NotFound => Self::not_found("publisher"),
-            PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
-            PublisherRejection::LastOwner => {
-                Self::new(Code::Conflict, "a publisher keeps at least one owner: make another member an owner first")
-            }
-            PublisherRejection::IllegalTransition(transition) => transition.into(),
-        }
-    }
-}
-
-impl From<TokenRejection> for Problem {
-    fn from(rejection: TokenRejection) -> Self {
-        match rejection {
-            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id exists already"),
-            TokenRejection::NotFound => Self::not_found("token"),
-        }
-    }
-}
-
-impl From<NodeRejection> for Problem {
-    fn from(rejection: NodeRejection) -> Self {
-        match rejection {
-            NodeRejection::AlreadyExists { id } => {
-                Self::new(Code::AlreadyExists, format!("the node id {id} is taken, whatever its case"))
-            }
-            NodeRejection::NotFound => Self::not_found("node version"),
-            NodeRejection::VersionExists { number } => {
-                Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
-            }
-            NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
-            NodeRejection::ArchiveExists => {
-                Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
-            }
-            NodeRejection::TooManyLanguages => {
-                Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
-            }
-            NodeRejection::IllegalTransition(transition) => transition.into(),
-        }
-    }
-}
-
-impl From<TaskRejection> for Problem {
-    fn from(rejection: TaskRejection) -> Self {
-        match rejection {
-            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id exists already"),
-            TaskRejection::NotFound => Self::not_found("task"),
-            TaskRejection::WrongStage { status } => {
-                Self::new(Code::Conflict, format!("the task is {}", status.as_str()))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::node::NodeRejection;
 
     #[test]
     fn every_code_is_an_error_and_named_once() {
@@ -345,25 +282,6 @@ mod tests {
         assert_eq!(Problem::of_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
         assert_eq!(Problem::of_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
         assert_eq!(Problem::of_status(StatusCode::BAD_GATEWAY).code(), Code::Internal);
-    }
-
-    #[test]
-    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
-        let transition = Transition { what: "node", from: "NodeStatusActive", to: "NodeStatusActive" };
-        let reason = Reason::parse("malware").ok();
-        for (problem, code, detail) in [
-            (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
-            (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
-            (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
-            (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
-            (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
-            (UserRejection::NotFound.into(), Code::NotFound, "user"),
-            (TokenRejection::NotFound.into(), Code::NotFound, "token"),
-        ] {
-            assert_eq!(problem.code(), code, "{problem}");
-            assert!(problem.to_string().contains(detail), "{problem}");
-        }
-        assert_eq!(Code::Banned.status(), 403);
     }
 
     #[test]

@@ -127,6 +127,13 @@ impl<'v> Fields<'v, '_> {
         self.checked(name, result)
     }
 
+    /// A number that passes a check.
+    pub fn number<T>(&mut self, name: &str, parse: impl FnOnce(f64) -> Result<T, Invalid>) -> Option<T> {
+        let number = self.value(name)?.as_f64();
+        let result = number.ok_or_else(|| Invalid::new("must be a number")).and_then(parse);
+        self.checked(name, result)
+    }
+
     /// An array of at most `max` entries, each with its index.
     pub fn array(&mut self, name: &str, max: usize) -> Option<&'v [Value]> {
         match self.value(name)? {

@@ -68,7 +68,10 @@ fn check(request: &ServiceRequest) -> Result<(), Problem> {
         return Err(Problem::new(Code::HeadersTooLarge, detail));
     }
     if !decodes(request.uri().path()) {
-        return Err(Problem::new(Code::MalformedRequest, "the path does not decode to UTF-8"));
+        return Err(Problem::new(
+            Code::MalformedRequest,
+            "the path does not decode to UTF-8 without control characters",
+        ));
     }
     Ok(())
 }
@@ -119,13 +122,23 @@ fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u128) {
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
     tracing::info!(
         method = %request.method(),
-        path = request.uri().path(),
+        path = shown_path(request.uri().path()),
         status = response.status().as_u16(),
         micros,
         request = id.as_str(),
         actor,
         "answered"
     );
+}
+
+/// A path as it may be told in logs and answers: what follows `/uploads/` is a credential, in whatever spelling.
+#[must_use]
+pub fn shown_path(path: &str) -> &str {
+    let mut segments = path.split('/');
+    match (segments.next(), segments.next(), segments.next()) {
+        (Some(""), Some(first), Some(_)) if decode_segment(first) == "uploads" => "/uploads/<ticket>",
+        _ => path,
+    }
 }
 
 /// Whether percent-encoded text is well-formed and decodes to UTF-8 without control characters.
@@ -170,6 +183,16 @@ mod tests {
         }
         assert_eq!(decode_segment("%2541"), "%41");
         assert_eq!(decode_segment("a%2Fb"), "a/b");
+    }
+
+    #[test]
+    fn tickets_are_not_told() {
+        for path in ["/uploads/AbC", "/%75ploads/AbC", "/uploads/AbC/x", "/uploads/"] {
+            assert_eq!(shown_path(path), "/uploads/<ticket>", "{path}");
+        }
+        for path in ["/uploads", "/nodes/uploads/versions", "/", ""] {
+            assert_eq!(shown_path(path), path);
+        }
     }
 
     #[test]

@@ -8,22 +8,26 @@ use std::rc::Rc;
 
 use actix_web::http::Method;
 use actix_web::http::header::HeaderMap;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+use actix_web::web::{Bytes, Data, Payload};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
+use tracing::Instrument;
 
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
+use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::frame::decode_segment;
+use super::idempotency::{self, Asked, Begun, Keyed};
 use super::query::Query;
 use super::server::{Services, Shared};
+use super::subject;
 use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, PublisherId, RequestId, UserId};
+use crate::domain::ids::{NodeId, NodeKey, RequestId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
@@ -36,15 +40,19 @@ pub struct Admitted {
     request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
-    /// The publisher of the path; it exists.
+    /// The publisher that the request is about; it exists.
     publisher: Option<PublisherProfile>,
     body: Incoming,
     limit: BodyLimit,
+    /// Of a request with an idempotency key.
+    keyed: Option<Box<Keyed>>,
 }
 
 enum Incoming {
     Waiting(Payload),
-    Parsed(Json),
+    Received(Body),
+    /// With the bytes that it was read from.
+    Parsed(Json, Bytes),
     Taken,
 }
 
@@ -78,16 +86,16 @@ impl Route {
 
     /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
     pub async fn answer(self: Rc<Self>, request: HttpRequest, payload: Payload) -> HttpResponse {
-        let worked = AssertUnwindSafe(self.pass(request.clone(), payload)).catch_unwind().await;
-        let answered =
-            worked.unwrap_or_else(|_| Err(Problem::internal(format!("the handler of {} panicked", self.path))));
-        match answered {
-            Ok(answer) => answer.respond(&request),
-            Err(problem) => problem.respond(request.path()),
-        }
+        let worked = AssertUnwindSafe(Rc::clone(&self).pass(request.clone(), payload)).catch_unwind().await;
+        let answered = worked.unwrap_or_else(|_| Err(self.panicked()));
+        answered.unwrap_or_else(|problem| problem.respond(request.path()))
     }
 
-    async fn pass(&self, request: HttpRequest, payload: Payload) -> Result<Answer, Problem> {
+    fn panicked(&self) -> Problem {
+        Problem::internal(format!("the handler of {} panicked", self.path))
+    }
+
+    async fn pass(self: Rc<Self>, request: HttpRequest, payload: Payload) -> Result<HttpResponse, Problem> {
         let shared = request.app_data::<Data<Shared>>().cloned();
         let shared = shared.ok_or_else(|| Problem::internal("the application has no services"))?;
         let (identity, body) = self.identify(&request, payload, &shared).await?;
@@ -95,8 +103,46 @@ impl Route {
             request.extensions_mut().insert(actor);
         }
         let publisher = self.admit(&request, &identity, &shared.services)?;
-        shared.services.surroundings.reach(Place::Handler, request.path());
-        (self.handler)(Admitted { request, shared, identity, publisher, body, limit: self.limit }).await
+        let key = if self.takes_keys() { idempotency::key_in(request.headers())? } else { None };
+        let admitted = Admitted { request, shared, identity, publisher, body, limit: self.limit, keyed: None };
+        match key {
+            Some(key) => self.handle_once(admitted, &key).await,
+            None => Ok(self.handle(admitted).await),
+        }
+    }
+
+    async fn handle(&self, admitted: Admitted) -> HttpResponse {
+        let request = admitted.request.clone();
+        admitted.services().surroundings.reach(Place::Handler, request.path());
+        match (self.handler)(admitted).await {
+            Ok(answer) => answer.respond(&request),
+            Err(problem) => problem.respond(request.path()),
+        }
+    }
+
+    /// Whether requests may have an idempotency key; on others it has no meaning.
+    fn takes_keys(&self) -> bool {
+        matches!(self.method, Method::POST | Method::PUT) && self.limit.received_whole()
+    }
+
+    /// As [`Route::handle`], but a request that comes again is not carried out again. Once begun it goes on when the caller
+    /// goes away, so that its answer is there when they come back.
+    async fn handle_once(self: Rc<Self>, mut admitted: Admitted, key: &str) -> Result<HttpResponse, Problem> {
+        let body = admitted.received().await?;
+        let asked = Asked::new(admitted.identity.actor(), key, &admitted.request, body).await?;
+        let shared = admitted.shared.clone();
+        let (turn, keyed) = match shared.services.keys.begin(asked, &shared.services).await? {
+            Begun::Replay(response) => return Ok(response),
+            Begun::Run(turn, keyed) => (turn, keyed),
+        };
+        admitted.keyed = Some(keyed);
+        let (route, path) = (Rc::clone(&self), admitted.request.path().to_owned());
+        let work = async move {
+            let response = route.handle(admitted).await;
+            shared.services.surroundings.reach(Place::Answer, &path);
+            turn.end(response, &shared.services).await
+        };
+        rt::spawn(work.in_current_span()).await.map_err(|_| self.panicked())
     }
 
     /// Who is asking. Publishing takes a personal access token in the body where no header is given (contract 3).
@@ -106,23 +152,24 @@ impl Route {
         payload: Payload,
         shared: &Data<Shared>,
     ) -> Result<(Identity, Incoming), Problem> {
-        let Services { admin, models, .. } = &shared.services;
+        let services = &shared.services;
         if let Some(secret) = authorize::bearer(request.headers())? {
-            return Ok((authorize::identify(secret, admin, models)?, Incoming::Waiting(payload)));
+            return Ok((authorize::identify(secret, services)?, Incoming::Waiting(payload)));
         }
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
         }
         let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
+        let bytes = body.bytes().clone();
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify_publisher_token(secret.trim(), models)?,
+            Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,
             None => Identity::Anonymous,
         };
-        Ok((identity, Incoming::Parsed(json)))
+        Ok((identity, Incoming::Parsed(json, bytes)))
     }
 
-    /// Whether the caller may: 401 before 404 before 403.
+    /// Whether the caller may: 401 before 404 before 403, and what nobody of this standing may do before bans.
     fn admit(
         &self,
         request: &HttpRequest,
@@ -132,25 +179,12 @@ impl Route {
         if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
             return Err(authorize::no_credentials());
         }
-        let publisher = self.publisher(request, services)?;
-        if self.action.allows(identity.standing(publisher.as_ref())) {
-            return Ok(publisher);
-        }
-        Err(Problem::new(Code::Forbidden, format!("these credentials may not {}", self.action.as_str())))
-    }
-
-    /// The publisher of the path, if the path names one: it must exist, and a node that is to be changed must be its own.
-    fn publisher(&self, request: &HttpRequest, services: &Services) -> Result<Option<PublisherProfile>, Problem> {
-        let Some(text) = segment(request, "publisher_id") else { return Ok(None) };
         let models = services.models.read();
-        let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
-        let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
-        if self.action == Action::ReviseVersion {
-            let id = segment(request, "node_id").and_then(|text| NodeId::parse(&text).ok());
-            let node = id.and_then(|id| models.nodes.get(&id.key()));
-            node.filter(|node| node.publisher == publisher.id).ok_or_else(|| Problem::not_found("node"))?;
-        }
-        Ok(Some(publisher.clone()))
+        let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
+        // What only owners and administrators may read is still only read.
+        let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
+        permit(self.action, identity, publisher)?;
+        Ok(publisher.cloned())
     }
 }
 
@@ -171,7 +205,22 @@ impl<const ACTION: u8> Call<ACTION> {
         let Admitted { request, shared, body, limit, .. } = &mut self.0;
         match std::mem::replace(body, Incoming::Taken) {
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
-            Incoming::Parsed(_) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+            Incoming::Received(body) => Ok(body),
+            Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as it comes.
+    ///
+    /// # Errors
+    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
+        let Admitted { request, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
+            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
+                Err(Problem::internal("a handler read the body twice"))
+            }
         }
     }
 
@@ -181,7 +230,7 @@ impl<const ACTION: u8> Call<ACTION> {
     /// As [`Call::body`], and when it is no JSON.
     pub async fn json(&mut self) -> Result<Json, Problem> {
         match std::mem::replace(&mut self.0.body, Incoming::Taken) {
-            Incoming::Parsed(json) => Ok(json),
+            Incoming::Parsed(json, _) => Ok(json),
             waiting => {
                 self.0.body = waiting;
                 self.body().await?.json().await
@@ -191,10 +240,26 @@ impl<const ACTION: u8> Call<ACTION> {
 }
 
 impl Admitted {
-    /// What the service is made of.
+    /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
+    async fn received(&mut self) -> Result<Bytes, Problem> {
+        self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Incoming::Received(
+                body::receive(self.request.headers(), payload, self.limit, &self.shared.bodies).await?,
+            ),
+            there => there,
+        };
+        match &self.body {
+            Incoming::Received(body) => Ok(body.bytes().clone()),
+            Incoming::Parsed(_, bytes) => Ok(bytes.clone()),
+            Incoming::Waiting(_) | Incoming::Taken => Err(Problem::internal("the body was taken before its time")),
+        }
+    }
+
+    /// What the service is made of. Chance is to be taken from here: in a request with an idempotency key it follows from
+    /// the key.
     #[must_use]
     pub fn services(&self) -> &Services {
-        &self.shared.services
+        self.keyed.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
     }
 
     /// What the requests share.
@@ -217,7 +282,13 @@ impl Admitted {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
     }
 
-    /// The publisher of the path.
+    /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
+    #[must_use]
+    pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
+        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
+    }
+
+    /// The publisher that the request is about.
     ///
     /// # Errors
     /// A fault of ours, when the route's path names no publisher.
@@ -231,10 +302,24 @@ impl Admitted {
         segment(&self.request, name).unwrap_or_default()
     }
 
-    /// A part of the path that names a user.
-    #[must_use]
-    pub fn user_id(&self) -> Option<UserId> {
-        UserId::parse(&self.segment("user_id")).ok()
+    /// The user of the path.
+    ///
+    /// # Errors
+    /// 404, when nobody has this id.
+    pub fn known_user(&self) -> Result<UserId, Problem> {
+        let id = UserId::parse(&self.segment("user_id")).ok();
+        let known = id.filter(|id| self.services().models.read().users.get(*id).is_some());
+        known.ok_or_else(|| Problem::not_found("user"))
+    }
+
+    /// The node of the path, whatever its case there.
+    ///
+    /// # Errors
+    /// 404, when there is no such node.
+    pub fn known_node(&self) -> Result<NodeKey, Problem> {
+        let key = NodeId::parse(&self.segment("node_id")).ok().map(|id| id.key());
+        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
+        known.ok_or_else(|| Problem::not_found("node"))
     }
 
     /// The query parameters.
@@ -269,7 +354,7 @@ impl Admitted {
         format!("{}{path}", self.services().options.public_url)
     }
 
-    /// The circumstances of the commands of this request.
+    /// The circumstances of the next command of this request; each command needs its own.
     #[must_use]
     pub fn why(&self) -> Circumstances {
         Circumstances {
@@ -277,7 +362,8 @@ impl Admitted {
             actor: self.identity.actor().unwrap_or(Actor::System),
             request: self.request.extensions().get::<RequestId>().cloned(),
             causation: None,
-            at: self.services().surroundings.now(),
+            at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), |keyed| keyed.at()),
+            claim: self.keyed.as_ref().map(|keyed| keyed.next_claim()),
         }
     }
 }

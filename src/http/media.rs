@@ -1,55 +1,25 @@
-//! Result files: streamed from disk, in part or whole, and never changing under one name.
+//! Result files, which never change under one name.
 
-use std::collections::VecDeque;
-use std::io::{ErrorKind, SeekFrom};
-
-use actix_web::body::SizedStream;
-use actix_web::http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE,
-};
-use actix_web::http::{Method, StatusCode};
-use actix_web::web::{Bytes, BytesMut};
-use actix_web::{HttpResponse, HttpResponseBuilder};
-use futures_util::Stream;
-use futures_util::stream::try_unfold;
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
-
-use super::answer::{Answer, identity};
-use super::conditional;
-use super::error::{Code, Problem};
+use super::answer::Answer;
+use super::error::Problem;
+use super::file::{self, Described};
 use super::gate::Call;
-use super::range::{self, Piece, Ranges, Span};
 use crate::domain::image::ImageFormat;
 use crate::domain::policy::Action;
 use crate::domain::value::Digest;
 use crate::media::store::Area;
 
-/// How many bytes are read from disk at a time.
-const CHUNK: u64 = 64 * 1024;
-
 /// A name never stands for other bytes: it is their hash.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
-
-/// A file that is there.
-struct Found {
-    file: File,
-    length: u64,
-    tag: String,
-    content_type: &'static str,
-}
 
 /// `GET /media/{file}`: a result.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<Answer, Problem> {
     let name = call.segment("file");
-    let path = call.services().store.path_of(Area::Result, &name);
+    let path = call.services().store.path_of(Area::Result, &name).ok_or_else(not_found)?;
     let (digest, format) = named(&name).ok_or_else(not_found)?;
-    let file = File::open(path.ok_or_else(not_found)?).await;
-    let file =
-        file.map_err(|error| if error.kind() == ErrorKind::NotFound { not_found() } else { Problem::internal(error) })?;
-    let length = file.metadata().await.map_err(Problem::internal)?.len();
-    let found = Found { file, length, tag: format!("\"{digest}\""), content_type: format.media_type() };
-    found.answer(call.method(), call.headers()).map(Answer::ready)
+    let content_type = format.media_type();
+    let described = Described { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
+    file::send(&call, &path, described).await?.ok_or_else(not_found)
 }
 
 fn not_found() -> Problem {
@@ -60,88 +30,6 @@ fn not_found() -> Problem {
 fn named(name: &str) -> Option<(Digest, ImageFormat)> {
     let (stem, extension) = name.split_once('.')?;
     Some((Digest::parse(stem).ok()?, ImageFormat::parse(extension).ok()?))
-}
-
-impl Found {
-    fn answer(self, method: &Method, headers: &HeaderMap) -> Result<HttpResponse, Problem> {
-        if conditional::is_current(headers, &self.tag) {
-            return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
-        }
-        match self.ranges(method, headers) {
-            Ranges::Whole => {
-                let whole = Span { start: 0, length: self.length };
-                let mut response = self.response(StatusCode::OK);
-                response.content_type(self.content_type);
-                Ok(self.send(response, VecDeque::from([Piece::OfFile(whole)])))
-            }
-            Ranges::Unsatisfiable => {
-                let told = HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
-                let detail = format!("the file has {} bytes", self.length);
-                Err(Problem::new(Code::RangeNotSatisfiable, detail).with(CONTENT_RANGE, told))
-            }
-            Ranges::Parts(parts) => Ok(self.partial(&parts)),
-        }
-    }
-
-    /// Ranges count only for GET, and only while the caller's part is of this very file.
-    fn ranges(&self, method: &Method, headers: &HeaderMap) -> Ranges {
-        let outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
-        match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
-            Some(range) if *method == Method::GET && !outdated => range::parse(range, self.length),
-            _ => Ranges::Whole,
-        }
-    }
-
-    fn partial(self, parts: &[Span]) -> HttpResponse {
-        let mut response = self.response(StatusCode::PARTIAL_CONTENT);
-        if let [part] = parts {
-            response.content_type(self.content_type).insert_header((CONTENT_RANGE, part.content_range(self.length)));
-            return self.send(response, VecDeque::from([Piece::OfFile(*part)]));
-        }
-        // A hash of the file's own bytes cannot stand in the file by chance.
-        let boundary = self.tag.trim_matches('"');
-        response.content_type(format!("multipart/byteranges; boundary={boundary}"));
-        let pieces = range::multipart(parts, self.length, self.content_type, boundary);
-        self.send(response, pieces)
-    }
-
-    fn response(&self, status: StatusCode) -> HttpResponseBuilder {
-        let mut response = HttpResponse::build(status);
-        response.insert_header((ETAG, self.tag.clone())).insert_header((CACHE_CONTROL, IMMUTABLE));
-        response.insert_header((ACCEPT_RANGES, "bytes"));
-        response
-    }
-
-    fn send(self, mut response: HttpResponseBuilder, pieces: VecDeque<Piece>) -> HttpResponse {
-        let length = range::length_of(&pieces);
-        response.insert_header(identity());
-        response.body(SizedStream::new(length, stream(self.file, pieces)))
-    }
-}
-
-/// The bytes of the pieces, chunk by chunk: the file is never in memory whole.
-fn stream(file: File, pieces: VecDeque<Piece>) -> impl Stream<Item = std::io::Result<Bytes>> {
-    let start = (file, pieces, None);
-    try_unfold(start, |(mut file, mut pieces, mut at): (File, VecDeque<Piece>, Option<u64>)| async move {
-        let span = match pieces.pop_front() {
-            None => return Ok(None),
-            Some(Piece::Ready(bytes)) => return Ok(Some((bytes, (file, pieces, at)))),
-            Some(Piece::OfFile(span)) => span,
-        };
-        if at != Some(span.start) {
-            file.seek(SeekFrom::Start(span.start)).await?;
-        }
-        let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK)).unwrap_or_default());
-        let read = (&mut file).take(span.length.min(CHUNK)).read_buf(&mut chunk).await? as u64;
-        if read == 0 && span.length > 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        at = Some(span.start + read);
-        if read < span.length {
-            pieces.push_front(Piece::OfFile(Span { start: span.start + read, length: span.length - read }));
-        }
-        Ok(Some((chunk.freeze(), (file, pieces, at))))
-    })
 }
 
 #[cfg(test)]

@@ -1,19 +1,26 @@
-//! Publishers: wire shape, creating, reading, updating.
+//! Publishers: wire shape, creating, finding, reading, updating, deleting.
 
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::error::Problem;
+use super::error::{Code, Problem};
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
 use crate::domain::ids::PublisherId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
-    PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
+    MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
+    PublisherStatus,
 };
-use crate::domain::value::{Label, Link, Name, Text};
+use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::projections::read_models::Models;
+
+/// Publishers of a page, when the caller does not say.
+const LIMIT_DEFAULT: u64 = 10;
+
+/// What stands where ids of publishers do in paths of the service.
+const RESERVED: &[&str] = &["validate"];
 
 /// The seed's `Publisher`.
 #[derive(Debug, Serialize)]
@@ -30,6 +37,9 @@ pub struct PublisherView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     source_code_repo: Option<&'m str>,
     status: &'static str,
+    /// Why it is banned, when it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_detail: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     support: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +69,7 @@ impl<'m> PublisherView<'m> {
     pub fn new(profile: &'m PublisherProfile, models: &'m Models, call: &Admitted) -> Self {
         let caller = call.identity();
         let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
-        let member = |(id, role): &(_, crate::domain::publisher::MemberRole)| {
+        let member = |(id, role): &(_, MemberRole)| {
             let user = models.users.get(*id);
             let id = ToString::to_string(id);
             let email = user.filter(|_| insider).and_then(|user| Some(user.email.as_ref()?.as_str()));
@@ -76,6 +86,7 @@ impl<'m> PublisherView<'m> {
             name: display_name(profile),
             source_code_repo: shown(fields.source_code_repo.as_ref()),
             status: profile.status.as_str(),
+            status_detail: profile.ban.as_ref().map(Text::as_str),
             support: fields.support.as_ref().map(Text::as_str),
             website: shown(fields.website.as_ref()),
         }
@@ -95,34 +106,147 @@ pub fn shown(link: Option<&Link>) -> Option<&str> {
     link.map(Link::as_str).filter(|link| !link.is_empty())
 }
 
+/// One page of publishers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PublisherPage<'m> {
+    limit: u64,
+    page: u64,
+    publishers: Vec<PublisherView<'m>>,
+    total: u64,
+    total_pages: u64,
+}
+
+/// `GET /publishers`: all publishers, by id; banned ones only for administrators who ask for them.
+pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let request = query.page(LIMIT_DEFAULT);
+    let include_banned = query.flag("include_banned").unwrap_or(false);
+    query.finish()?;
+    let models = call.services().models.read();
+    let page = models.publishers.page(request, include_banned && call.identity().is_admin());
+    Answer::ok(&PublisherPage {
+        limit: request.limit,
+        page: request.page,
+        total: page.total,
+        total_pages: page.total_pages(),
+        publishers: page.entries.into_iter().map(|profile| PublisherView::new(profile, &models, &call)).collect(),
+    })
+}
+
+/// `GET /users/publishers`: those of which the caller is a member, by id.
+pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
+    let models = call.services().models.read();
+    let own = models.publishers.of_member(call.user()?.id);
+    let views: Vec<_> = own.map(|profile| PublisherView::new(profile, &models, &call)).collect();
+    Answer::ok(&views)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Availability {
+    is_available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// `GET /publishers/validate`: whether an id could be claimed now, and if not, why not.
+pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let username = query.required("username", |text| Ok(text.to_owned()));
+    query.finish()?;
+    let models = call.services().models.read();
+    let reason = read_id(&username.unwrap_or_default()).and_then(|id| {
+        if models.publishers.get(&id).is_some() {
+            Err(Invalid::new("is taken"))
+        } else if models.publishers.was_deleted(&id) {
+            Err(Invalid::new("belonged to a publisher that was deleted, and is never given again"))
+        } else {
+            Ok(())
+        }
+    });
+    let reason = reason.err().map(|reason| format!("the id {reason}"));
+    Answer::ok(&Availability { is_available: reason.is_none(), reason })
+}
+
+/// An id that a new publisher may have.
+fn read_id(text: &str) -> Result<PublisherId, Invalid> {
+    if RESERVED.contains(&text) {
+        return Err(Invalid::new("is reserved: it stands in a path of the service"));
+    }
+    PublisherId::parse(text)
+}
+
 /// `POST /publishers`: claims an id; the caller becomes the owner.
 pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let owner = call.user()?.id;
-    let (id, fields) = fields::read(&body, |fields| {
-        let id = fields.required_text("id", PublisherId::parse);
+    let by_admin = call.identity().is_admin();
+    let (id, fields, facts) = fields::read(&body, |fields| {
+        let id = fields.required_text("id", read_id);
         let descriptive = read_fields(fields);
-        Some((id?, descriptive))
+        let facts = if by_admin { read_facts(fields, PublisherStatus::Active) } else { PublisherFacts::default() };
+        Some((id?, descriptive, facts))
     })?;
-    let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts: PublisherFacts::default() };
+    let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
     with_view(&call, &id, |view| Answer::created(view))?.with(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 
 /// `GET /publishers/{publisher_id}`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    let id = call.publisher()?.id.clone();
-    with_view(&call, &id, |view| Answer::ok(view))
+    current(&call)
 }
 
 /// `PUT /publishers/{publisher_id}`: changes the fields that are present.
 pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
-    let id = call.publisher()?.id.clone();
-    let change = fields::read(&body, |fields| Some(read_fields(fields)))?;
-    let command = PublisherCommand::Revise { change, facts: PublisherFacts::default() };
-    call.services().dispatch.publisher(&id, command, call.why()).await?;
-    with_view(&call, &id, |view| Answer::ok(view))
+    let PublisherProfile { id, status, .. } = call.publisher()?;
+    let by_admin = call.identity().is_admin();
+    let (change, facts) = fields::read(&body, |fields| {
+        let facts = if by_admin { read_facts(fields, *status) } else { PublisherFacts::default() };
+        Some((read_fields(fields), facts))
+    })?;
+    call.services().dispatch.publisher(id, PublisherCommand::Revise { change, facts }, call.why()).await?;
+    current(&call)
+}
+
+/// `DELETE /publishers/{publisher_id}`: for ever, and only without nodes.
+pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Answer, Problem> {
+    let id = &call.publisher()?.id;
+    match call.services().models.read().nodes.count_of_publisher(id) {
+        0 => {}
+        1 => return Err(Problem::new(Code::Conflict, "the publisher still has 1 node: delete it first")),
+        nodes => {
+            return Err(Problem::new(
+                Code::Conflict,
+                format!("the publisher still has {nodes} nodes: delete them first"),
+            ));
+        }
+    }
+    call.services().dispatch.publisher(id, PublisherCommand::Delete, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+/// Whether the caller may change what it asks about.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Permissions {
+    pub can_edit: bool,
+}
+
+/// `GET /publishers/{publisher_id}/permissions`.
+pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    Answer::ok(&Permissions { can_edit: call.could(Action::UpdatePublisher, call.publisher()?) })
+}
+
+/// What administrators alone say of a publisher (contract 4). Its status they change by bans, which have reasons.
+fn read_facts(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherFacts {
+    if fields.text("status", PublisherStatus::parse).is_some_and(|wanted| wanted != status) {
+        let how = "/admin/publishers/{id}/ban and unban, with a reason";
+        fields.fault("status", format!("is {} now, and is changed by {how}", status.as_str()));
+    }
+    PublisherFacts { created_at: fields.text("createdAt", Timestamp::parse) }
 }
 
 fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
@@ -136,7 +260,12 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
     }
 }
 
-/// Answers with the publisher as it is now.
+/// Answers with the publisher of the path as it is now.
+pub fn current(call: &Admitted) -> Result<Answer, Problem> {
+    with_view(call, &call.publisher()?.id, |view| Answer::ok(view))
+}
+
+/// Answers with a publisher as it is now.
 fn with_view(
     call: &Admitted,
     id: &PublisherId,

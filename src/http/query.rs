@@ -24,7 +24,10 @@ impl Query {
     /// When its percent-encoding does not decode to UTF-8.
     pub fn parse(query: &str) -> Result<Self, Problem> {
         if !decodes(query) {
-            return Err(Problem::new(Code::MalformedRequest, "the query does not decode to UTF-8"));
+            return Err(Problem::new(
+                Code::MalformedRequest,
+                "the query does not decode to UTF-8 without control characters",
+            ));
         }
         Ok(Self { pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(), faults: Faults::default() })
     }
@@ -33,6 +36,12 @@ impl Query {
     #[must_use]
     pub fn one(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter that must be given and passes a check.
+    pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        let result = self.one(name).ok_or_else(|| Invalid::new("is required")).and_then(parse);
+        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
     /// True or false; `None` when the parameter is absent.

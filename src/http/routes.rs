@@ -10,39 +10,77 @@ use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource};
 
-use super::body::BodyLimit::{Images, Json, None as NoBody};
+use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
-use super::{admin, bulk, health, media, node, node_create, publisher, token, upscaler, user, version};
+use super::{
+    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
+    translation, upload, upscaler, user, version, version_list,
+};
 use crate::domain::policy::Action;
 
 /// The table.
 #[rustfmt::skip]
 fn table() -> Vec<Route> {
-    let (get, post, put) = (|| Method::GET, || Method::POST, || Method::PUT);
+    let (get, post, put, delete) = (|| Method::GET, || Method::POST, || Method::PUT, || Method::DELETE);
     vec![
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
         Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
+        Route::new(get(), "/openapi.json", NoBody, openapi::show),
+        Route::new(get(), "/openapi", NoBody, openapi::show),
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),
+        Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
         Route::new(get(), "/admin/users", NoBody, admin::list_users),
         Route::new(post(), "/admin/users", Json, admin::create_user),
+        Route::new(put(), "/admin/users/{user_id}", Json, admin::update_user),
+        Route::new(get(), "/admin/users/{user_id}/tokens", NoBody, admin::list_tokens),
         Route::new(post(), "/admin/users/{user_id}/tokens", Json, admin::issue_token),
+        Route::new(delete(), "/admin/users/{user_id}/tokens/{token_id}", NoBody, admin::revoke_token),
+        Route::new(post(), "/admin/users/{user_id}/ban", Json, admin::ban_user),
+        Route::new(post(), "/admin/users/{user_id}/unban", Json, admin::unban_user),
+        Route::new(post(), "/admin/publishers/{publisher_id}/ban", Json, admin::ban_publisher),
+        Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
+        Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
+        Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
 
+        Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),
+        Route::new(get(), "/publishers/validate", NoBody, publisher::validate),
         Route::new(get(), "/publishers/{publisher_id}", NoBody, publisher::show),
         Route::new(put(), "/publishers/{publisher_id}", Json, publisher::update),
+        Route::new(delete(), "/publishers/{publisher_id}", NoBody, publisher::delete),
+        Route::new(get(), "/publishers/{publisher_id}/permissions", NoBody, publisher::permissions),
+        Route::new(put(), "/publishers/{publisher_id}/members/{user_id}", Json, member::set),
+        Route::new(delete(), "/publishers/{publisher_id}/members/{user_id}", NoBody, member::remove),
+        Route::new(get(), "/publishers/{publisher_id}/tokens", NoBody, token::list),
         Route::new(post(), "/publishers/{publisher_id}/tokens", Json, token::issue),
+        Route::new(delete(), "/publishers/{publisher_id}/tokens/{token_id}", NoBody, token::revoke),
         Route::new(get(), "/publishers/{publisher_id}/nodes", NoBody, node::list_of_publisher),
-        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_create::create),
+        Route::new(post(), "/publishers/{publisher_id}/nodes", Json, node_change::create),
+        Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}", Json, node_change::update),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}", NoBody, node_change::delete),
+        Route::new(get(), "/publishers/{publisher_id}/nodes/{node_id}/permissions", NoBody, node_change::permissions),
         Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions", Json, version::publish),
         Route::new(put(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", Json, version::revise),
+        Route::new(post(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", Json, upload::renew),
+        Route::new(put(), "/uploads/{ticket}", Archive, upload::receive),
+        Route::new(delete(), "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", NoBody, version::delete),
 
         Route::new(get(), "/nodes", NoBody, node::list),
         Route::new(get(), "/nodes/search", NoBody, node::search),
         Route::new(get(), "/nodes/{node_id}", NoBody, node::show),
+        Route::new(get(), "/nodes/{node_id}/versions", NoBody, version_list::of_node),
+        Route::new(get(), "/nodes/{node_id}/versions/{version}", NoBody, version_list::show),
+        Route::new(get(), "/nodes/{node_id}/versions/{version}/download", NoBody, install::download),
+        Route::new(get(), "/nodes/{node_id}/install", NoBody, install::install),
+        Route::new(get(), "/versions", NoBody, version_list::all),
+        Route::new(post(), "/nodes/{node_id}/reviews", Json, review::give),
+        Route::new(post(), "/nodes/{node_id}/translations", Json, translation::merge),
+        Route::new(put(), "/admin/nodes/{node_id}", Json, moderation::node),
+        Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
@@ -92,7 +130,7 @@ fn resource(path: &str, routes: Vec<Rc<Route>>) -> Resource {
 /// What a route answers: HEAD wherever GET.
 fn methods_of(route: &Route) -> &'static [Method] {
     static READING: [Method; 2] = [Method::GET, Method::HEAD];
-    static WRITING: [Method; 2] = [Method::POST, Method::PUT];
+    static WRITING: [Method; 3] = [Method::POST, Method::PUT, Method::DELETE];
     if route.method == Method::GET {
         return &READING;
     }
@@ -115,9 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_change_something_take_a_body_and_others_do_not() {
+    fn routes_take_a_body_unless_they_read_or_delete() {
         for route in table() {
-            assert_eq!(route.method == Method::GET, route.limit == NoBody, "{} {}", route.method, route.path);
+            let bare = [Method::GET, Method::DELETE].contains(&route.method);
+            assert_eq!(bare, route.limit == NoBody, "{} {}", route.method, route.path);
         }
     }
 }

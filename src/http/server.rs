@@ -7,7 +7,9 @@ use std::time::Duration;
 use actix_cors::Cors;
 use actix_web::dev::Server;
 use actix_web::http::Method;
-use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};
@@ -16,15 +18,22 @@ use tokio::sync::Semaphore;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
+use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
+use super::upload::Uploads;
 use crate::actors::system::Dispatch;
+use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::Digest;
+use crate::media::archive::store::Archives;
+use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::projections::ReadModels;
+
+pub use super::idempotency::Keys;
 
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
@@ -39,6 +48,10 @@ pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
     pub store: Store,
+    pub keys: Keys,
+    pub archives: Archives,
+    pub upload_key: UploadKey,
+    pub tally: Tally,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
@@ -81,6 +94,8 @@ pub struct HttpOptions {
     pub require_approval: bool,
     /// Media tasks that one caller may have unfinished.
     pub submissions_per_caller: usize,
+    /// Whether versions stay Pending after their upload.
+    pub moderation: bool,
 }
 
 /// What all workers share.
@@ -94,6 +109,8 @@ pub struct Shared {
     pub decoders: Arc<Semaphore>,
     /// Pages of lists of nodes.
     pub ready_pages: ReadyPages,
+    /// Bounds the archives that come in.
+    pub uploads: Uploads,
 }
 
 impl Shared {
@@ -101,13 +118,8 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        Self {
-            services,
-            submissions: Submissions::default(),
-            bodies: BodyRoom::default(),
-            decoders,
-            ready_pages: ready_pages(),
-        }
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Uploads::default());
+        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
     }
 }
 
@@ -118,6 +130,7 @@ impl Shared {
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.max(1);
+    services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = options.cors_origins;
     let server = HttpServer::new(move || {
@@ -155,8 +168,10 @@ fn cors(origins: &CorsOrigins) -> Cors {
         WWW_AUTHENTICATE,
         ACCEPT_RANGES,
         CONTENT_RANGE,
+        CONTENT_DISPOSITION,
         X_REQUEST_ID,
         X_TOTAL_COUNT,
+        IDEMPOTENT_REPLAYED,
     ];
     let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
     match origins {

@@ -23,7 +23,8 @@ pub struct Reservation {
 }
 
 impl Submissions {
-    /// Takes a place for a task that is to be submitted.
+    /// Takes a place for a task that is to be submitted. One that is there already, because its request comes again, is
+    /// counted as it is.
     ///
     /// # Errors
     /// When the caller has `limit` unfinished tasks already.
@@ -32,7 +33,7 @@ impl Submissions {
         let waiting = under_way.entry(owner).or_default();
         // A task that the read models show already must not count twice.
         let not_shown = waiting.iter().filter(|task| tasks.get(**task).is_none()).count();
-        if tasks.unfinished_of(owner) + not_shown >= limit {
+        if tasks.get(task).is_none() && tasks.unfinished_of(owner) + not_shown >= limit {
             if waiting.is_empty() {
                 under_way.remove(&owner);
             }

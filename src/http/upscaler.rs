@@ -47,7 +47,7 @@ pub async fn submit(mut call: Call<{ Action::SubmitImageTask as u8 }>) -> Result
     if services.options.require_approval && !user.is_approved && !user.is_admin {
         return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
     }
-    let task = TaskId(services.surroundings.random_uuid());
+    let task = TaskId(call.services().surroundings.random_uuid());
     let limit = services.options.submissions_per_caller;
     // Held until the task is in the read models, which count it from then on.
     let place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;

@@ -20,6 +20,12 @@ pub struct UserView<'m> {
     pub name: Option<&'m str>,
     pub is_admin: bool,
     pub is_approved: bool,
+    /// Only while the user is banned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    /// Why the user is banned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<&'m str>,
 }
 
 impl<'m> UserView<'m> {
@@ -32,6 +38,8 @@ impl<'m> UserView<'m> {
             name: profile.name.as_ref().map(Text::as_str),
             is_admin: profile.is_admin,
             is_approved: profile.is_approved,
+            status: profile.banned.as_ref().map(|_| "UserStatusBanned"),
+            status_reason: profile.banned.as_ref().map(Text::as_str),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Pictures outside the log: how clients send them, and the files that hold them.
+//! Files outside the log: pictures as clients send them, archives of node versions, and where both are kept.
 
+pub mod archive;
 pub mod field;
 pub mod input;
 pub mod store;

@@ -118,7 +118,7 @@ fn digest_of(bytes: &[u8]) -> Digest {
 }
 
 /// Whether the file is there with the right length; one of another length is damaged and may be replaced.
-fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
+pub(super) fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.is_file() && metadata.len() == length),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -132,7 +132,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 

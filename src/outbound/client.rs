@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::ClientBuilder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::HeaderMap;
+use reqwest::{ClientBuilder, Method, Response};
 use url::{Host, Url};
 
 use super::address::AddressRules;
@@ -37,7 +37,7 @@ impl Default for Limits {
     }
 }
 
-/// What a server answered; its body is not kept.
+/// What a server answered, without its body.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -95,18 +95,46 @@ impl Client {
         Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
     }
 
-    /// Posts `body` and waits for the answer. A redirect is an answer like any other.
+    /// Posts `body` and waits for the answer, whose body is not kept. A redirect is an answer like any other.
     ///
     /// # Errors
     /// [`CallFailure`] when the rules forbid the call or no answer came within the limits.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, CallFailure> {
-        let url = self.check(url)?;
-        let request = self.http.post(url.clone()).headers(headers).body(body);
-        let mut response = request.send().await.map_err(|error| self.failure(&error))?;
-        self.check_peer(&url, response.remote_addr())?;
+        let mut response = self.send(Method::POST, url, headers, body).await?;
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         drain(response, self.limits.body_bytes).await;
         Ok(answer)
+    }
+
+    /// Sends a request and reads the answer whole.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when the rules forbid the call, no answer came within the limits, or its body is over them.
+    pub async fn exchange(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(Answer, Bytes), CallFailure> {
+        let mut response = self.send(method, url, headers, body).await?;
+        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
+            if body.len() + chunk.len() > self.limits.body_bytes {
+                return Err(CallFailure::Broken(format!("it is larger than {} bytes", self.limits.body_bytes)));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((answer, body.into()))
+    }
+
+    async fn send(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Response, CallFailure> {
+        let url = self.check(url)?;
+        let request = self.http.request(method, url.clone()).headers(headers).body(body);
+        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        self.check_peer(&url, response.remote_addr())?;
+        Ok(response)
     }
 
     /// Scheme, user name and address. The resolver is never asked about an address, so that is looked at here.

@@ -12,6 +12,7 @@
 //!    reads it, and must not learn the network of the service from it (`client`, `callback`).
 
 pub mod address;
+pub mod api;
 pub mod callback;
 pub mod client;
 pub mod signature;

@@ -1,5 +1,6 @@
 //! What can be asked: read models, folded from events in the order of the log.
 
+pub mod claim;
 pub mod delivery;
 pub mod node;
 pub mod page;
@@ -8,5 +9,6 @@ pub mod read_models;
 pub mod task;
 pub mod token;
 pub mod user;
+pub mod version;
 
 pub use read_models::{ReadFailure, ReadModels};

@@ -28,8 +28,13 @@ impl PageRequest {
     /// Cuts this page out of a list whose length is known to the iterator.
     pub fn cut<T>(self, entries: impl ExactSizeIterator<Item = T>) -> Page<T> {
         let total = entries.len() as u64;
+        Page { entries: self.part(entries), total, request: self }
+    }
+
+    /// The entries of this page out of a list.
+    pub fn part<T>(self, entries: impl Iterator<Item = T>) -> Vec<T> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        Page { entries: entries.skip(self.offset()).take(limit).collect(), total, request: self }
+        entries.skip(self.offset()).take(limit).collect()
     }
 }
 

@@ -1,16 +1,18 @@
-//! Publishers by id.
+//! Publishers by id, and by the users who belong to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::page::{Page, PageRequest};
 use crate::domain::decider::Decider;
-use crate::domain::ids::PublisherId;
-use crate::domain::publisher::{Publisher, PublisherEvent, PublisherProfile};
+use crate::domain::ids::{PublisherId, UserId};
+use crate::domain::publisher::{Publisher, PublisherEvent, PublisherProfile, PublisherStatus};
 use crate::domain::value::Timestamp;
 
 /// All publishers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Publishers {
     by_id: BTreeMap<String, Publisher>,
+    of_member: HashMap<UserId, BTreeSet<String>>,
 }
 
 impl Publishers {
@@ -19,17 +21,122 @@ impl Publishers {
         if !self.by_id.contains_key(id) {
             self.by_id.insert(id.to_owned(), Publisher::default());
         }
-        if let Some(publisher) = self.by_id.get_mut(id) {
-            Publisher::evolve(publisher, event, at);
+        let Some(publisher) = self.by_id.get_mut(id) else { return };
+        let concerned = whose_membership_changes(publisher, event);
+        Publisher::evolve(publisher, event, at);
+        for user in concerned {
+            let belongs = present(publisher).is_some_and(|profile| profile.role_of(user).is_some());
+            let own = self.of_member.entry(user).or_default();
+            if belongs {
+                own.insert(id.to_owned());
+            } else {
+                own.remove(id);
+            }
+            if own.is_empty() {
+                self.of_member.remove(&user);
+            }
         }
     }
 
     /// The publisher with this id.
     #[must_use]
     pub fn get(&self, id: &PublisherId) -> Option<&PublisherProfile> {
-        match self.by_id.get(id.as_str())? {
-            Publisher::Present(profile) => Some(profile),
-            Publisher::Unclaimed | Publisher::Deleted => None,
+        present(self.by_id.get(id.as_str())?)
+    }
+
+    /// Whether a publisher had this id and is gone.
+    #[must_use]
+    pub fn was_deleted(&self, id: &PublisherId) -> bool {
+        matches!(self.by_id.get(id.as_str()), Some(Publisher::Deleted))
+    }
+
+    /// A page of all publishers, by id; banned ones only when they are asked for.
+    #[must_use]
+    pub fn page(&self, request: PageRequest, include_banned: bool) -> Page<&PublisherProfile> {
+        let listed = |profile: &&PublisherProfile| include_banned || profile.status == PublisherStatus::Active;
+        let publishers: Vec<_> = self.by_id.values().filter_map(present).filter(listed).collect();
+        request.cut(publishers.into_iter())
+    }
+
+    /// The publishers to which a user belongs, by id.
+    pub fn of_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
+        let own = self.of_member.get(&user).into_iter().flatten();
+        own.filter_map(|id| present(self.by_id.get(id)?))
+    }
+}
+
+fn present(publisher: &Publisher) -> Option<&PublisherProfile> {
+    if let Publisher::Present(profile) = publisher { Some(profile) } else { None }
+}
+
+fn whose_membership_changes(publisher: &Publisher, event: &PublisherEvent) -> Vec<UserId> {
+    match event {
+        PublisherEvent::PublisherCreated { owner, .. } => vec![*owner],
+        PublisherEvent::MemberAdded { user, .. } | PublisherEvent::MemberRemoved { user } => vec![*user],
+        PublisherEvent::PublisherDeleted => {
+            present(publisher).into_iter().flat_map(|profile| &profile.members).map(|(user, _)| *user).collect()
         }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::publisher::{MemberRole, PublisherFields};
+    use crate::domain::value::Reason;
+    use uuid::Uuid;
+
+    const OWNER: UserId = UserId(Uuid::from_u128(1));
+    const MEMBER: UserId = UserId(Uuid::from_u128(2));
+
+    fn created(id: &str) -> PublisherEvent {
+        let id = PublisherId::parse(id).unwrap();
+        PublisherEvent::PublisherCreated { id, owner: OWNER, fields: PublisherFields::default() }
+    }
+
+    fn folded(events: &[(&str, PublisherEvent)]) -> Publishers {
+        let mut publishers = Publishers::default();
+        for (id, event) in events {
+            publishers.apply(id, event, Timestamp::from_micros(0));
+        }
+        publishers
+    }
+
+    fn ids<'p>(publishers: impl Iterator<Item = &'p PublisherProfile>) -> Vec<&'p str> {
+        publishers.map(|profile| profile.id.as_str()).collect()
+    }
+
+    #[test]
+    fn who_belongs_where_follows_every_joining_and_leaving() {
+        let joined = PublisherEvent::MemberAdded { user: MEMBER, role: MemberRole::Member };
+        let mut events = vec![("b", created("b")), ("a", created("a")), ("a", joined.clone()), ("b", joined)];
+        assert_eq!(ids(folded(&events).of_member(OWNER)), ["a", "b"]);
+        assert_eq!(ids(folded(&events).of_member(MEMBER)), ["a", "b"]);
+        events.push(("b", PublisherEvent::MemberRemoved { user: MEMBER }));
+        assert_eq!(ids(folded(&events).of_member(MEMBER)), ["a"]);
+        events.push(("a", PublisherEvent::PublisherDeleted));
+        let publishers = folded(&events);
+        assert_eq!((ids(publishers.of_member(MEMBER)), ids(publishers.of_member(OWNER))), (vec![], vec!["b"]));
+        assert!(!publishers.of_member.contains_key(&MEMBER));
+    }
+
+    #[test]
+    fn pages_hold_what_is_there_and_banned_ones_when_asked() {
+        let banned = PublisherEvent::PublisherBanned { reason: Reason::parse("spam").unwrap() };
+        let events = [
+            ("c", created("c")),
+            ("b", created("b")),
+            ("a", created("a")),
+            ("b", banned),
+            ("c", PublisherEvent::PublisherDeleted),
+        ];
+        let publishers = folded(&events);
+        let all = PageRequest { page: 1, limit: 10 };
+        let page = |include_banned| publishers.page(all, include_banned);
+        assert_eq!((ids(page(false).entries.into_iter()), page(false).total), (vec!["a"], 1));
+        assert_eq!((ids(page(true).entries.into_iter()), page(true).total), (vec!["a", "b"], 2));
+        let gone = PublisherId::parse("c").unwrap();
+        assert!(publishers.get(&gone).is_none() && publishers.was_deleted(&gone));
     }
 }

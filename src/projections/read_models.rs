@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
+use super::claim::Claims;
 use super::delivery::Deliveries;
 use super::node::Nodes;
 use super::node::view::Links;
@@ -15,6 +16,7 @@ use super::publisher::Publishers;
 use super::task::Tasks;
 use super::token::Tokens;
 use super::user::Users;
+use super::version::Versions;
 use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
@@ -42,8 +44,10 @@ pub struct Models {
     pub publishers: Publishers,
     pub tokens: Tokens,
     pub nodes: Nodes,
+    pub versions: Versions,
     pub tasks: Tasks,
     pub deliveries: Deliveries,
+    pub claims: Claims,
     /// The last event that was folded.
     pub position: Position,
 }
@@ -75,8 +79,12 @@ impl Models {
                     self.tokens.apply(token, event, at);
                 }
             }
-            Event::Node(event) => self.nodes.apply(name, event, at),
+            Event::Node(event) => {
+                self.versions.apply(name, event, at, &self.nodes);
+                self.nodes.apply(name, event, at);
+            }
             Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
                     self.tasks.apply(task, event, recorded);

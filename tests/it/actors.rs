@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join_all, poll_immediate};
+use mediary::actors::Circumstances;
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
 use mediary::actors::projector::rebuild;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
-use mediary::actors::{Actor, Circumstances};
 use mediary::clock::{Place, Surroundings};
+use mediary::domain::claim::{Claim, KEPT};
 use mediary::domain::ids::{PublisherId, UserId};
 use mediary::domain::publisher::{PublisherCommand, PublisherFacts, PublisherFields, PublisherRejection};
-use mediary::domain::value::{Name, Timestamp};
+use mediary::domain::value::{Digest, Name, Timestamp};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
@@ -46,7 +47,7 @@ fn id(name: &str) -> PublisherId {
 }
 
 fn why() -> Circumstances {
-    Circumstances { actor: Actor::System, request: None, causation: None, at: Timestamp::from_micros(1) }
+    Circumstances::of_system(None, Timestamp::from_micros(1))
 }
 
 fn create(name: &str) -> PublisherCommand {
@@ -273,4 +274,36 @@ async fn a_command_that_changes_nothing_records_nothing() {
     assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: true }));
     assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: false }));
     assert_eq!(log.head(), Position(2));
+}
+
+#[actix_web::test]
+async fn a_claimed_command_is_not_carried_out_again() {
+    // Given commands of one request, recorded with its key
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+    let start = Timestamp::from_micros(1);
+    let send = async |nth, at, command| {
+        let claim = Claim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), nth };
+        let why = Circumstances { claim: Some(claim), ..Circumstances::of_system(None, at) };
+        actors.dispatch.publisher(&id("acme"), command, why).await
+    };
+    assert_eq!(send(0, start, create("acme")).await, Ok(Done { changed: true }));
+    assert_eq!(send(1, start, rename("Acme")).await, Ok(Done { changed: true }));
+    // One that changes nothing is recorded too: later it could change something
+    assert_eq!(send(2, start, rename("Acme")).await, Ok(Done { changed: false }));
+    let names: Vec<_> = log.read_all(Position(0), 9).unwrap().iter().map(|event| event.event.name()).collect();
+    let expected = ["PublisherCreated", "KeyClaimed", "PublisherRevised", "KeyClaimed", "KeyClaimed"];
+    assert_eq!(names, expected);
+
+    // When they come again, then they are passed over, neither refused nor done
+    ask(&actors.dispatch, "acme", rename("Other")).await.unwrap();
+    for (nth, command) in [(0, create("acme")), (1, rename("Acme")), (2, rename("Acme"))] {
+        assert_eq!(send(nth, start, command).await, Ok(Done { changed: false }));
+    }
+    assert_eq!(log.head(), Position(6));
+    assert_eq!(rebuild(&*log).unwrap(), *models.read());
+    // And after a day they are new ones, whose refusals leave no claim
+    let refused = send(0, start.after(KEPT), create("acme")).await;
+    assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
+    assert_eq!(log.head(), Position(6));
+    assert_eq!(send(1, start.after(KEPT), rename("Acme")).await, Ok(Done { changed: true }));
 }

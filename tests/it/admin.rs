@@ -78,3 +78,59 @@ async fn tokens_are_for_users_who_exist() {
     }
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn an_account_changes_in_what_is_present() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let path = format!("/admin/users/{}", alice.id);
+    let update = json!({"email": "new@example.org", "isApproved": true, "name": null, "id": "ignored"});
+    let updated = app.put_as(app.admin_token(), &path, update).await.expect(200).json();
+    let expected =
+        json!({"id": alice.id, "name": "alice", "email": "new@example.org", "isAdmin": false, "isApproved": true});
+    assert_eq!(updated, expected);
+    assert_eq!(app.get_as(&alice.token, "/users").await.expect(200).json(), expected);
+    let page = app.get_as(app.admin_token(), "/admin/users").await.expect(200).json();
+    assert_eq!(page["users"][1], expected);
+    assert_eq!(app.put_as(app.admin_token(), &path, json!({})).await.expect(200).json(), expected);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_right_of_an_administrator_counts_at_once_both_ways() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let path = format!("/admin/users/{}", alice.id);
+    for (is_admin, status) in [(true, 200), (false, 403)] {
+        app.put_as(app.admin_token(), &path, json!({"isAdmin": is_admin})).await.expect(200);
+        app.get_as(&alice.token, "/admin/users").await.expect(status);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_update_of_an_account_names_every_bad_field() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let bad = json!({"email": 1, "name": "x".repeat(201), "isAdmin": "yes", "isApproved": 0});
+    let path = format!("/admin/users/{}", alice.id);
+    let refused = app.put_as(app.admin_token(), &path, bad).await.expect(400).json();
+    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/email", "/name", "/isAdmin", "/isApproved"]);
+    for nobody in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
+        app.put_as(app.admin_token(), &format!("/admin/users/{nobody}"), json!({})).await.expect(404);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_list_of_users_tells_who_is_banned() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let path = format!("/admin/users/{}/ban", alice.id);
+    app.post_as(app.admin_token(), &path, json!({"reason": "spam"})).await.expect(204);
+    let page = app.get_as(app.admin_token(), "/admin/users").await.expect(200).json();
+    let told = |n: usize| (page["users"][n]["status"].as_str(), page["users"][n]["statusReason"].as_str());
+    assert_eq!((told(0), told(1)), ((None, None), (Some("UserStatusBanned"), Some("spam"))));
+    app.stop().await;
+}

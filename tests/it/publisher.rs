@@ -1,6 +1,6 @@
-//! Publishers: creating, reading, updating, and their tokens.
+//! Publishers: creating, finding, reading, updating and deleting, and what a token of theirs opens.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::TestApp;
 
@@ -98,5 +98,169 @@ async fn a_publisher_token_is_answered_alone_and_opens_only_nodes() {
     app.post_as(token, "/publishers/acme/nodes", json!({"id": "face-tools"})).await.expect(201);
     app.put_as(token, "/publishers/acme", json!({})).await.expect(403);
     app.post_as(token, "/publishers/acme/tokens", json!({"name": "more"})).await.expect(403);
+    app.stop().await;
+}
+
+/// What a publisher is to this caller now.
+async fn can_edit(app: &TestApp, token: Option<&str>) -> Value {
+    let path = "/publishers/acme/permissions";
+    let answer = match token {
+        Some(token) => app.get_as(token, path).await,
+        None => app.get(path).await,
+    };
+    answer.expect(200).json()["canEdit"].clone()
+}
+
+#[actix_web::test]
+async fn who_can_edit_is_told_to_everybody_who_asks() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.publisher("acme", &alice).await;
+    app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
+    let token = app.access_token("acme", &alice).await;
+    for (token, may) in [
+        (None, false),
+        (Some(bob.token.as_str()), false),
+        (Some(&token), false),
+        (Some(&alice.token), true),
+        (Some(app.admin_token()), true),
+    ] {
+        assert_eq!(can_edit(&app, token).await, json!(may));
+    }
+    let ban = json!({"reason": "spam"});
+    app.post_as(app.admin_token(), "/admin/publishers/acme/ban", ban).await.expect(204);
+    assert_eq!(can_edit(&app, Some(&alice.token)).await, json!(false));
+    assert_eq!(can_edit(&app, Some(app.admin_token())).await, json!(true));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn publishers_are_listed_in_pages_by_id() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    for id in ["c", "a", "b"] {
+        app.publisher(id, &alice).await;
+    }
+    let answer = app.get("/publishers?limit=2").await.expect(200);
+    assert!(answer.header("etag").is_some());
+    let page = answer.json();
+    assert_eq!(ids(&page), ["a", "b"]);
+    let counts = |page: &Value| ["limit", "page", "total", "totalPages"].map(|name| page[name].as_u64().unwrap());
+    assert_eq!(counts(&page), [2, 1, 3, 2]);
+    assert_eq!(page["publishers"][0], app.get("/publishers/a").await.json());
+    let last = app.get("/publishers?limit=2&page=2").await.expect(200).json();
+    assert_eq!((ids(&last), counts(&last)), (vec!["c"], [2, 2, 3, 2]));
+    let past = app.get("/publishers?page=9").await.expect(200).json();
+    assert_eq!((ids(&past), counts(&past)), (vec![], [10, 9, 3, 1]));
+    let clamped = app.get("/publishers?limit=5000").await.expect(200).json();
+    assert_eq!(clamped["limit"], 1000);
+    let refused = app.get("/publishers?page=0&limit=x&include_banned=perhaps").await.expect(400).json();
+    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(3), "{refused}");
+    app.stop().await;
+}
+
+fn ids(page: &Value) -> Vec<&str> {
+    page["publishers"].as_array().unwrap().iter().map(|publisher| publisher["id"].as_str().unwrap()).collect()
+}
+
+#[actix_web::test]
+async fn addresses_of_members_stay_hidden_in_lists() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.publisher("acme", &alice).await;
+    app.publisher("other", &bob).await;
+    let page = app.get_as(&alice.token, "/publishers").await.expect(200).json();
+    let address = |n: usize| page["publishers"][n]["members"][0]["user"]["email"].as_str();
+    assert_eq!((address(0), address(1)), (Some("alice@example.org"), None));
+    assert!(!app.get("/publishers").await.expect(200).text().contains("@example.org"));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_id_says_whether_it_can_be_claimed() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("taken", &alice).await;
+    app.publisher("gone", &alice).await;
+    app.delete_as(&alice.token, "/publishers/gone").await.expect(204);
+    let ask = async |id: &str| app.get(&format!("/publishers/validate?username={id}")).await.expect(200).json();
+    assert_eq!(ask("free").await, json!({"isAvailable": true}));
+    for (id, word) in [
+        ("taken", "taken"),
+        ("gone", "deleted"),
+        ("validate", "reserved"),
+        ("No-Such", "lowercase"),
+        ("", "lowercase"),
+        ("1a", "lowercase"),
+    ] {
+        let told = ask(id).await;
+        assert_eq!(told["isAvailable"], json!(false), "{id}");
+        assert!(told["reason"].as_str().is_some_and(|reason| reason.contains(word)), "{id}: {told}");
+    }
+    let refused = app.get("/publishers/validate").await.expect(400).json();
+    assert_eq!(refused["errors"], json!([{"pointer": "/username", "reason": "is required"}]));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_a_path_of_the_service_is_called_no_publisher_is() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let refused = app.post_as(&alice.token, "/publishers", json!({"id": "validate"})).await.expect(400).json();
+    assert_eq!(refused["errors"][0]["pointer"], "/id");
+    assert!(refused["detail"].as_str().unwrap().contains("reserved"), "{refused}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_publisher_is_deleted_without_nodes_and_its_id_is_never_given_again() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    app.node("acme", "a", &alice).await;
+    app.node("acme", "b", &alice).await;
+    let refused = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
+    assert_eq!(refused["detail"], "the publisher still has 2 nodes: delete them first");
+    app.delete_as(&alice.token, "/publishers/acme/nodes/a").await.expect(204);
+    let refused = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
+    assert_eq!(refused["detail"], "the publisher still has 1 node: delete it first");
+    app.delete_as(&alice.token, "/publishers/acme/nodes/b").await.expect(204);
+
+    let answer = app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
+    assert!(answer.body.is_empty());
+    app.get("/publishers/acme").await.expect(404);
+    app.get_as(app.admin_token(), "/publishers/acme").await.expect(404);
+    app.delete_as(&alice.token, "/publishers/acme").await.expect(404);
+    let claim = json!({"id": "acme"});
+    for token in [alice.token.as_str(), app.admin_token()] {
+        app.post_as(token, "/publishers", claim.clone()).await.expect(409);
+    }
+    assert_eq!(ids(&app.get("/publishers").await.expect(200).json()), [""; 0]);
+    assert_eq!(app.get_as(&alice.token, "/users/publishers").await.expect(200).json(), json!([]));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_publishers_facts_are_read_from_administrators_only() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let old = || json!({"id": "acme", "createdAt": "1999-01-01T00:00:00Z", "status": 7});
+    let created = app.post_as(&alice.token, "/publishers", old()).await.expect(201).json();
+    assert!(!created["createdAt"].as_str().unwrap().starts_with("1999"));
+    let revised = app.put_as(&alice.token, "/publishers/acme", old()).await.expect(200).json();
+    assert_eq!(revised["createdAt"], created["createdAt"]);
+
+    let fact = json!({"createdAt": "1999-01-01T00:00:00Z", "status": "PublisherStatusActive"});
+    let told = app.put_as(app.admin_token(), "/publishers/acme", fact).await.expect(200).json();
+    assert_eq!(told["createdAt"], "1999-01-01T00:00:00.000000Z");
+    let imported = json!({"id": "imported", "createdAt": "2001-02-03T04:05:06+01:00"});
+    let imported = app.post_as(app.admin_token(), "/publishers", imported).await.expect(201).json();
+    assert_eq!(imported["createdAt"], "2001-02-03T03:05:06.000000Z");
+
+    for bad in [json!({"createdAt": "yesterday"}), json!({"status": "PublisherStatusBanned"}), json!({"status": 1})] {
+        let refused = app.put_as(app.admin_token(), "/publishers/acme", bad.clone()).await.expect(400).json();
+        let name = bad.as_object().unwrap().keys().next().unwrap();
+        assert_eq!(refused["errors"][0]["pointer"], json!(format!("/{name}")));
+    }
     app.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mediary::domain::claim::{Claim, ClaimEvent};
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
@@ -56,6 +57,7 @@ pub fn circumstances() -> Circumstances {
         request: Some(RequestId::parse("request-1").unwrap()),
         causation: Some(EventId(id(0xC))),
         at: AT,
+        claim: None,
     }
 }
 
@@ -79,7 +81,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
-        Some(Event::Node(event)) => return nodes::after(event),
+        Some(Event::Node(event)) => nodes::after(event).unwrap_or_else(key_claimed),
         Some(Event::Task(T::TaskSubmitted(_))) => T::SubmissionStarted { attempt: 1, key: text("key-1") }.into(),
         Some(Event::Task(T::SubmissionStarted { .. })) => T::VendorAccepted { reference: text("job-1") }.into(),
         Some(Event::Task(T::VendorAccepted { .. })) => T::VendorRefused { failure: failure() }.into(),
@@ -102,7 +104,12 @@ fn after(last: Option<&Event>) -> Option<Event> {
             D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
+        Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => return None,
     })
+}
+
+fn key_claimed() -> Event {
+    ClaimEvent::KeyClaimed(Claim { key: Digest([0xC1; 32]), fingerprint: Digest([0xF1; 32]), nth: 1 }).into()
 }
 
 fn text<const MAX: usize>(value: &str) -> Text<MAX> {

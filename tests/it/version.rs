@@ -123,3 +123,98 @@ async fn a_version_is_revised_by_its_uuid_or_its_number() {
     app.put_as(&alice.token, &format!("{VERSIONS}/1.0.0"), json!({"deprecated": "yes"})).await.expect(400);
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn a_version_belongs_to_one_node_of_one_publisher() {
+    let (app, alice) = app_with_publisher().await;
+    let bob = app.user("bob").await;
+    app.publisher("other", &bob).await;
+    for (publisher, owner, node) in
+        [("acme", &alice, "face-tools"), ("acme", &alice, "sibling"), ("other", &bob, "theirs")]
+    {
+        let body = json!({"id": node, "latest_version": {"version": "1.0.0"}});
+        app.post_as(&owner.token, &format!("/publishers/{publisher}/nodes"), body).await.expect(201);
+    }
+    let id = app.get("/nodes/face-tools").await.json()["latest_version"]["id"].as_str().unwrap().to_owned();
+    let body = || json!({"changelog": "mine"});
+    for (token, wrong) in [
+        (&alice.token, "/publishers/acme/nodes/sibling/versions"),
+        (&alice.token, "/publishers/acme/nodes/theirs/versions"),
+        (&alice.token, "/publishers/acme/nodes/none/versions"),
+        (&bob.token, "/publishers/other/nodes/face-tools/versions"),
+        (&bob.token, "/publishers/other/nodes/theirs/versions"),
+    ] {
+        app.put_as(token, &format!("{wrong}/{id}"), body()).await.expect(404);
+        app.delete_as(token, &format!("{wrong}/{id}")).await.expect(404);
+        app.put_as(app.admin_token(), &format!("{wrong}/{id}"), body()).await.expect(404);
+    }
+    app.put_as(&bob.token, &format!("{VERSIONS}/{id}"), body()).await.expect(403);
+    app.put_as(&alice.token, &format!("{VERSIONS}/{}", id.to_uppercase()), body()).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_deleted_version_is_gone_and_its_number_is_never_given_again() {
+    let (app, alice) = app_with_publisher().await;
+    let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
+    let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
+    let id = node["latest_version"]["id"].as_str().unwrap();
+    app.post_as(&alice.token, VERSIONS, publication("2.0.0")).await.expect(201);
+    let token = app.access_token("acme", &alice).await;
+    app.delete_as(&token, &format!("{VERSIONS}/{id}")).await.expect(403);
+    for version in [id, "2.0.0"] {
+        let deleted = app.delete_as(&alice.token, &format!("{VERSIONS}/{version}")).await.expect(204);
+        assert!(deleted.body.is_empty());
+        app.delete_as(&alice.token, &format!("{VERSIONS}/{version}")).await.expect(404);
+        app.put_as(&alice.token, &format!("{VERSIONS}/{version}"), json!({"changelog": "x"})).await.expect(404);
+    }
+    for number in ["1.0.0", "1.0.0+build.2", "2.0.0"] {
+        app.post_as(&alice.token, VERSIONS, publication(number)).await.expect(409);
+    }
+    assert_eq!(app.get("/nodes/face-tools").await.expect(200).json().get("latest_version"), None);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_changelog_may_have_20_000_characters_of_any_width() {
+    let (app, alice) = app_with_publisher().await;
+    let long = "\u{1f600}".repeat(20_000);
+    let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0", "changelog": long,
+        "tags": vec!["\u{1f600}".repeat(200); 100], "dependencies": vec!["\u{1f600}".repeat(200); 100]}});
+    let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
+    assert_eq!(node["latest_version"]["changelog"], long);
+    let revised = format!("{}x", &long[4..]);
+    let path = format!("{VERSIONS}/1.0.0");
+    let answer = app.put_as(&alice.token, &path, json!({"changelog": revised})).await.expect(200).json();
+    assert_eq!((&answer["changelog"], &answer["tags"]), (&json!(revised), &node["latest_version"]["tags"]));
+    let refused = app.put_as(&alice.token, &path, json!({"changelog": format!("{long}x")})).await.expect(400).json();
+    assert_eq!(refused["errors"][0]["pointer"], "/changelog");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_only_administrators_may_say_of_a_version_counts_from_them_alone() {
+    let (app, alice) = app_with_publisher().await;
+    let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": 3}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201);
+    let path = format!("{VERSIONS}/1.0.0");
+    let before = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
+    let facts = json!({
+        "tags_admin": ["checked"], "host_node_extract_status": "success", "createdAt": "2024-01-01T00:00:00.000000Z",
+        "status": "NodeVersionStatusFlagged", "status_reason": "odd imports",
+    });
+    let odd =
+        json!({"tags_admin": 1, "host_node_extract_status": 2, "createdAt": 3, "status": "4", "status_reason": 5});
+    for body in [&facts, &odd] {
+        assert_eq!(app.put_as(&alice.token, &path, body.clone()).await.expect(200).json(), before);
+    }
+    let ruled = app.put_as(app.admin_token(), &path, facts.clone()).await.expect(200).json();
+    for (field, value) in facts.as_object().unwrap() {
+        assert_eq!(&ruled[field], value, "{field}");
+    }
+    let refused = app.put_as(app.admin_token(), &path, odd).await.expect(400).json();
+    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(5));
+    let impossible = json!({"status": "NodeVersionStatusPending"});
+    app.put_as(app.admin_token(), &path, impossible).await.expect(409);
+    app.stop().await;
+}

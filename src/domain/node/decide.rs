@@ -2,11 +2,12 @@
 
 use said::{administration, creation, published, registration, released, revision_of, translation};
 
+use super::in_turn::in_turn;
 use super::{
-    NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars, Translations,
+    Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars, Translations,
 };
 use crate::domain::ids::{PublisherId, UserId, VersionId};
-use crate::domain::value::{Reason, Transition};
+use crate::domain::value::{Reason, Timestamp, Transition};
 use crate::domain::version::{Archive, NodeVersion, VersionDraft, VersionRef, VersionStatus};
 
 mod said;
@@ -14,7 +15,7 @@ mod said;
 type Events = Result<Vec<NodeEvent>, NodeRejection>;
 
 /// Decides while the id is free.
-pub(super) fn on_nothing(command: NodeCommand) -> Events {
+pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
     match command {
         NodeCommand::Create { id, publisher, fields, facts, first_version } => {
             let mut events = creation(id, publisher, fields, facts)?;
@@ -26,6 +27,7 @@ pub(super) fn on_nothing(command: NodeCommand) -> Events {
             events.extend(registration(version, published));
             Ok(events)
         }
+        NodeCommand::InTurn(commands) => in_turn(Node::Unclaimed, commands, now),
         _ => Err(NodeRejection::NotFound),
     }
 }
@@ -37,9 +39,10 @@ fn given(reason: Reason) -> Option<Reason> {
 
 impl NodeProfile {
     /// Decides while the node exists, and after.
-    pub(super) fn decide(&self, command: NodeCommand) -> Events {
+    pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> Events {
         match command {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
+            NodeCommand::InTurn(commands) => in_turn(Node::Present(Box::new(self.clone())), commands, now),
             _ if self.status == NodeStatus::Deleted => Err(NodeRejection::NotFound),
             NodeCommand::Revise { publisher, change, facts } => {
                 self.check_owner(Some(&publisher))?;

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::{DecodeError, v1};
+use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
-use crate::domain::value::{Invalid, Labels, Link, Text, Timestamp};
+use crate::domain::value::{Digest, Invalid, Labels, Link, Text, Timestamp};
 use crate::events::envelope::{Actor, Commit, RecordedEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
@@ -53,7 +54,13 @@ fn event(stored: v1::Event<'_>) -> Result<Event, DecodeError> {
         v1::Event::Node(event) => node::node(event)?.into(),
         v1::Event::Task(event) => media::task(event)?.into(),
         v1::Event::Delivery(event) => media::delivery(event).into(),
+        v1::Event::Claim(event) => claim(&event).into(),
     })
+}
+
+fn claim(stored: &v1::ClaimEvent) -> ClaimEvent {
+    let v1::ClaimEvent::KeyClaimed { key, fingerprint, nth } = *stored;
+    ClaimEvent::KeyClaimed(Claim { key: Digest(key), fingerprint: Digest(fingerprint), nth })
 }
 
 fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, DecodeError> {

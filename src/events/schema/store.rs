@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::v1;
+use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::value::{Labels, Link, Text};
 use crate::events::envelope::{Actor, RecordedEvent};
@@ -37,8 +38,14 @@ pub fn entry(recorded: &RecordedEvent) -> v1::Entry<'_> {
         Event::Node(event) => v1::Event::Node(node::node(event)),
         Event::Task(event) => v1::Event::Task(media::task(event)),
         Event::Delivery(event) => v1::Event::Delivery(media::delivery(event)),
+        Event::Claim(event) => v1::Event::Claim(claim(event)),
     };
     v1::Entry { id: recorded.id.0.into_bytes(), event }
+}
+
+fn claim(event: &ClaimEvent) -> v1::ClaimEvent {
+    let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = event;
+    v1::ClaimEvent::KeyClaimed { key: key.0, fingerprint: fingerprint.0, nth: *nth }
 }
 
 fn actor(actor: Actor) -> v1::Actor {

@@ -56,6 +56,7 @@ pub enum Event<'a> {
     Node(NodeEvent<'a>),
     Task(TaskEvent<'a>),
     Delivery(DeliveryEvent<'a>),
+    Claim(ClaimEvent),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -130,6 +131,11 @@ pub struct UserFields<'a> {
     pub name: Option<Str<'a>>,
     pub is_admin: Option<bool>,
     pub is_approved: Option<bool>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ClaimEvent {
+    KeyClaimed { key: Sha, fingerprint: Sha, nth: u16 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

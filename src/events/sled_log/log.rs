@@ -323,7 +323,7 @@ mod tests {
     use crate::domain::ids::{EventId, TaskId};
     use crate::domain::task::TaskEvent;
     use crate::domain::value::Timestamp;
-    use crate::events::envelope::{Actor, Circumstances, NewEvent};
+    use crate::events::envelope::{Circumstances, NewEvent};
 
     const AT: Timestamp = Timestamp::from_micros(1);
 
@@ -337,7 +337,7 @@ mod tests {
         let append = |expected| Append {
             stream: stream(),
             expected: Version(expected),
-            circumstances: Circumstances { actor: Actor::System, request: None, causation: None, at: AT },
+            circumstances: Circumstances::of_system(None, AT),
             events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
         };
         log.append((0..6).map(append).collect()).unwrap();

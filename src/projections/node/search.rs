@@ -20,7 +20,7 @@ const PLACES: u32 = 4;
 const WORD_MAX: u16 = 8;
 
 /// Most characters of a query.
-const QUERY_MAX: usize = 200;
+pub const QUERY_MAX: usize = 200;
 /// Most words of a query.
 const QUERY_WORDS_MAX: usize = 20;
 

@@ -4,6 +4,7 @@ pub mod picture;
 pub mod process;
 pub mod receiver;
 pub mod slow_log;
+pub mod zip;
 
 use mediary::app::{AdminToken, App};
 use mediary::clock::Surroundings;
@@ -118,6 +119,10 @@ impl TestApp {
 
     pub async fn put_as(&self, token: &str, path: &str, body: Value) -> Answer {
         self.send(self.request(Method::PUT, path).bearer_auth(token).json(&body)).await
+    }
+
+    pub async fn delete_as(&self, token: &str, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path).bearer_auth(token)).await
     }
 
     /// A new user with a token.

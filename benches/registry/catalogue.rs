@@ -1,0 +1,146 @@
+//! A catalogue of any size, out of the words of the sample registry in `data/seed`. The same numbers give the same catalogue.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// Characters of a changelog, so that an event of a changed version has about 400 bytes.
+const CHANGELOG: usize = 300;
+const SYSTEMS: [&[&str]; 5] = [&["Linux", "Windows", "macOS"], &["Linux", "Windows"], &["Linux"], &["Windows"], &[]];
+const ACCELERATORS: [&[&str]; 4] = [&[], &["CUDA"], &["CUDA", "ROCm"], &["CUDA", "DirectML", "Metal"]];
+const HOSTS: [&str; 4] = [">=0.2.0", ">=0.3.0", ">=0.3.10,<0.7.0", ">=0.5.0"];
+
+/// Chance that can be repeated (splitmix64).
+#[derive(Debug, Clone)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// The same numbers for the same seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((z ^ (z >> 31)) % end.max(1) as u64).expect("below a usize")
+    }
+
+    /// One of them.
+    pub fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// How much there is to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    pub publishers: usize,
+    pub nodes: usize,
+    pub versions: usize,
+}
+
+/// The words.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    pub size: Size,
+    /// Every word of the sample's names, descriptions and tags, once.
+    pub words: Vec<String>,
+    sentences: Vec<String>,
+}
+
+impl Catalogue {
+    /// Reads the sample registry.
+    pub fn new(size: Size) -> Self {
+        let (mut words, mut sentences) = (Vec::new(), Vec::new());
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/seed");
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder).expect("the sample").map(|entry| entry.expect("a file").path()).collect();
+        files.sort();
+        for file in files {
+            let text = std::fs::read_to_string(file).expect("a file of the sample");
+            let sample: Value = serde_json::from_str(&text).expect("JSON");
+            for node in sample["nodes"].as_array().expect("nodes") {
+                let description = node["description"].as_str().expect("a description");
+                sentences.extend(description.split_inclusive(". ").map(|sentence| sentence.trim().to_owned()));
+                let texts = [node["name"].as_str().expect("a name"), description];
+                let tags = node["tags"].as_array().expect("tags").iter().filter_map(Value::as_str);
+                for text in texts.into_iter().chain(tags) {
+                    words.extend(text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase));
+                }
+            }
+        }
+        words.sort();
+        words.dedup();
+        words.retain(|word| word.chars().count() > 2);
+        Self { size, words, sentences }
+    }
+
+    /// The publisher with this number.
+    pub fn publisher(number: usize) -> String {
+        format!("publisher-{number}")
+    }
+
+    /// The publisher of the node with this number.
+    pub fn owner(&self, node: usize) -> String {
+        Self::publisher(node % self.size.publishers)
+    }
+
+    /// The id of the node with this number.
+    pub fn node(number: usize) -> String {
+        format!("node-{number:06}")
+    }
+
+    /// The body that creates a node with its first version, with what only administrators set.
+    pub fn node_body(&self, number: usize) -> String {
+        let mut chance = Chance::new(number as u64);
+        let name: Vec<_> = (0..2 + number % 2).map(|_| chance.one(&self.words).clone()).collect();
+        let description: Vec<_> = (0..=chance.below(3)).map(|_| chance.one(&self.sentences).clone()).collect();
+        let tags: Vec<_> = (0..chance.below(5)).map(|_| chance.one(&self.words).clone()).collect();
+        let body = json!({
+            "id": Self::node(number),
+            "name": name.join(" "),
+            "description": description.join(" "),
+            "author": format!("{} studio", chance.one(&self.words)),
+            "repository": format!("https://example.org/{}/{}", self.owner(number), Self::node(number)),
+            "icon": format!("https://example.org/icons/{number}.png"),
+            "license": "LICENSE",
+            "tags": tags,
+            "supported_os": chance.one(&SYSTEMS),
+            "supported_accelerators": chance.one(&ACCELERATORS),
+            "supported_host_version": chance.one(&HOSTS),
+            "downloads": chance.below(1000) * chance.below(1000),
+            "github_stars": chance.below(20_000),
+            "rating": chance.below(500) as f64 / 100.0,
+            "latest_version": {"version": "1.0.0", "changelog": self.changelog(number, 0), "dependencies": ["numpy>=1.26"]},
+        });
+        body.to_string()
+    }
+
+    /// The body that publishes a further version.
+    pub fn version_body(&self, number: usize, version: usize) -> String {
+        let changelog = self.changelog(number, version);
+        let version = format!("1.{version}.0");
+        json!({"node": {}, "node_version": {"version": version, "changelog": changelog, "dependencies": ["numpy>=1.26"]}})
+            .to_string()
+    }
+
+    /// A changelog of [`CHANGELOG`] characters.
+    fn changelog(&self, number: usize, version: usize) -> String {
+        let mut chance = Chance::new((number * 64 + version) as u64 ^ 0xC0FF_EE00);
+        let mut text = String::new();
+        while text.chars().count() < CHANGELOG {
+            text.push_str(chance.one::<String>(&self.sentences));
+            text.push(' ');
+        }
+        text.chars().take(CHANGELOG).collect()
+    }
+
+    /// Two words that somebody may search for.
+    pub fn pair(&self, chance: &mut Chance) -> String {
+        format!("{}+{}", chance.one(&self.words), chance.one(&self.words))
+    }
+}

@@ -1,0 +1,182 @@
+//! Load over HTTP/1.1: kept connections, one request at a time on each, as little work as possible for every answer.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Room for an answer; it grows when one is larger.
+const ROOM: usize = 256 * 1024;
+
+/// One kept connection.
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+/// An answer; its bytes are those of the connection until the next request.
+pub struct Answer<'c> {
+    pub status: u16,
+    pub head: &'c str,
+    pub body: &'c [u8],
+}
+
+impl Connection {
+    /// Connects.
+    pub async fn open(address: &str) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
+        stream.set_nodelay(true).expect("a socket option");
+        Self { stream, buffer: vec![0; ROOM], filled: 0 }
+    }
+
+    /// Sends a request that is written out, and reads the whole answer.
+    pub async fn exchange(&mut self, request: &[u8]) -> Answer<'_> {
+        self.stream.write_all(request).await.expect("the service reads");
+        self.filled = 0;
+        let head = self.read_head().await;
+        let text = std::str::from_utf8(&self.buffer[..head]).expect("a head is ASCII");
+        let status = text.get(9..12).and_then(|status| status.parse().ok()).expect("a status line");
+        let length = header(text, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+        self.fill(head + length).await;
+        let head_text = std::str::from_utf8(&self.buffer[..head]).expect("a head is ASCII");
+        Answer { status, head: head_text, body: &self.buffer[head..head + length] }
+    }
+
+    async fn read_head(&mut self) -> usize {
+        let mut searched = 0;
+        loop {
+            self.read().await;
+            let found = self.buffer[searched..self.filled].windows(4).position(|window| window == b"\r\n\r\n");
+            if let Some(at) = found {
+                return searched + at + 4;
+            }
+            searched = self.filled.saturating_sub(3);
+        }
+    }
+
+    async fn fill(&mut self, length: usize) {
+        if self.buffer.len() < length {
+            self.buffer.resize(length, 0);
+        }
+        while self.filled < length {
+            self.read().await;
+        }
+    }
+
+    async fn read(&mut self) {
+        let read = self.stream.read(&mut self.buffer[self.filled..]).await.expect("the service answers");
+        assert!(read > 0, "the service closed the connection");
+        self.filled += read;
+    }
+}
+
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+/// A request as it is sent. `token` and `body` may be empty.
+pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
+    let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    let content = if body.is_empty() {
+        String::new()
+    } else {
+        format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+    };
+    format!("{method} {path} HTTP/1.1\r\nHost: bench\r\n{authorization}{content}\r\n{body}").into_bytes()
+}
+
+/// What a round of load measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Measured {
+    /// Requests a second.
+    pub rate: f64,
+    /// Half of the requests were answered within this many microseconds.
+    pub p50: f64,
+    /// 99 of 100 requests were answered within this many microseconds.
+    pub p99: f64,
+}
+
+/// Runs clients on kept connections for a time. `next` gives the request of a client's turn; every answer must have one of
+/// the statuses 200 to 299.
+pub fn load(
+    address: &str,
+    connections: usize,
+    time: Duration,
+    next: impl Fn(usize, u64) -> Vec<u8> + Copy + 'static,
+) -> Measured {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let local = tokio::task::LocalSet::new();
+    let address = address.to_owned();
+    local.block_on(&runtime, async move {
+        let mut opened = Vec::new();
+        for _ in 0..connections {
+            opened.push(Connection::open(&address).await);
+        }
+        let (started, end) = (Instant::now(), Instant::now() + time);
+        let clients = opened
+            .into_iter()
+            .enumerate()
+            .map(|(client, connection)| tokio::task::spawn_local(run(connection, end, move |turn| next(client, turn))));
+        let mut latencies = Vec::new();
+        for client in clients.collect::<Vec<_>>() {
+            latencies.extend(client.await.expect("a client does not panic"));
+        }
+        summary(latencies, started.elapsed())
+    })
+}
+
+async fn run(mut connection: Connection, end: Instant, next: impl Fn(u64) -> Vec<u8>) -> Vec<u32> {
+    let mut latencies = Vec::new();
+    for turn in 0.. {
+        let request = next(turn);
+        let sent = Instant::now();
+        if sent >= end {
+            break;
+        }
+        let answer = connection.exchange(&request).await;
+        assert!((200..300).contains(&answer.status), "{}\n{}", answer.head, String::from_utf8_lossy(answer.body));
+        latencies.push(u32::try_from(sent.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
+    }
+    latencies
+}
+
+fn summary(mut latencies: Vec<u32>, time: Duration) -> Measured {
+    latencies.sort_unstable();
+    let at = |share: usize| f64::from(*latencies.get(latencies.len() * share / 100).unwrap_or(&0)) / 10.0;
+    Measured { rate: latencies.len() as f64 / time.as_secs_f64(), p50: at(50), p99: at(99) }
+}
+
+/// Sends every request once, on so many connections, and gives up on the first answer that is no success; what the service
+/// asks to have sent later is sent again. Gives how often it asked for that.
+pub async fn send_all<I>(address: &str, work: Vec<I>) -> u64
+where
+    I: Iterator<Item = Vec<u8>> + 'static,
+{
+    let later = std::rc::Rc::new(AtomicU64::new(0));
+    let mut clients = Vec::new();
+    for requests in work {
+        let (mut connection, later) = (Connection::open(address).await, later.clone());
+        clients.push(tokio::task::spawn_local(async move {
+            for request in requests {
+                loop {
+                    let answer = connection.exchange(&request).await;
+                    match answer.status {
+                        200..300 => break,
+                        429 | 503 => {
+                            later.fetch_add(1, Ordering::Relaxed);
+                            tokio::time::sleep(Duration::from_millis(50)).await;
+                        }
+                        _ => panic!("{}\n{}", answer.head, String::from_utf8_lossy(answer.body)),
+                    }
+                }
+            }
+        }));
+    }
+    for client in clients {
+        client.await.expect("a client does not panic");
+    }
+    later.load(Ordering::Relaxed)
+}

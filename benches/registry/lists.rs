@@ -1,0 +1,101 @@
+//! Reading lists: pages, filters, sorting and search, each against the same bytes handed out ready-made, in turns.
+
+use std::sync::Arc;
+
+use crate::catalogue::{Catalogue, Chance};
+use crate::http::{Connection, Measured, load, request};
+use crate::ready_made::record;
+use crate::service::{Service, apart, block_on};
+use crate::{Options, load as registry, median};
+
+const CONNECTIONS: usize = 64;
+/// Nodes of a page.
+const PAGE: usize = 30;
+
+/// A kind of request.
+struct Kind {
+    name: &'static str,
+    paths: Vec<String>,
+}
+
+/// Runs every kind on the filled registry.
+pub fn run(options: &Options) {
+    let data_dir = registry::filled(options);
+    let workers = options.workers.unwrap_or(1);
+    // Both on the first core: only one of them has work at a time.
+    let (service, ready_made) = apart(|| (Service::start(&data_dir, workers), Service::start_ready_made(workers)));
+    let connections = options.connections.as_ref().map_or(CONNECTIONS, |list| list[0]);
+    println!(
+        "{} nodes, {workers} worker(s), {connections} connections, {} rounds of {} s in turns, medians",
+        options.size.nodes,
+        options.rounds,
+        options.time.as_secs_f64()
+    );
+    println!("\n| request | bytes | requests/s | ready-made | ratio | p50, µs | p99, µs | ready-made p99 |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for kind in kinds(options) {
+        measure(&kind, &service, &ready_made, connections, options);
+    }
+    let (memory, most) = service.memory();
+    println!("\nresident memory afterwards {memory:.0} MiB, at most {most:.0} MiB");
+    service.stop();
+}
+
+fn kinds(options: &Options) -> Vec<Kind> {
+    let catalogue = Catalogue::new(options.size);
+    let mut chance = Chance::new(7);
+    let pages = (options.size.nodes / PAGE).max(1);
+    let one = |name, path: String| Kind { name, paths: vec![path] };
+    let random_pages = (0..options.urls).map(|_| format!("/nodes?limit={PAGE}&page={}", 1 + chance.below(pages)));
+    let random_pages = random_pages.collect();
+    let sorted = format!("/nodes?limit={PAGE}&sort=downloads;desc&sort=name&page=");
+    let filtered =
+        format!("/nodes?limit={PAGE}&supported_os=linux&supported_accelerator=cuda&sort=rating;desc&sort=name&page=");
+    let sorted_pages = (0..options.urls).map(|_| format!("{sorted}{}", 1 + chance.below(pages))).collect();
+    let filtered_pages = (0..options.urls).map(|_| format!("{filtered}{}", 1 + chance.below(pages / 4))).collect();
+    let searches = (0..options.urls)
+        .map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut chance)))
+        .collect();
+    vec![
+        one("page 1, always", format!("/nodes?limit={PAGE}")),
+        Kind { name: "random pages", paths: random_pages },
+        one("page 1 of two columns", format!("{sorted}1")),
+        one("last page but a few", format!("{sorted}{}", pages.saturating_sub(pages / 10).max(1))),
+        Kind { name: "random pages of two columns", paths: sorted_pages },
+        Kind { name: "random pages, filtered, of two columns", paths: filtered_pages },
+        Kind { name: "search, two random words", paths: searches },
+    ]
+}
+
+fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
+    let bytes = block_on(async {
+        let (mut from, mut to) =
+            (Connection::open(&service.address).await, Connection::open(&ready_made.address).await);
+        let mut bytes = 0;
+        for path in &kind.paths {
+            record(&mut from, &mut to, "GET", path, "", "").await;
+            bytes += to.exchange(&request("GET", path, "", "")).await.body.len();
+        }
+        bytes / kind.paths.len()
+    });
+    let requests: Arc<[Vec<u8>]> = kind.paths.iter().map(|path| request("GET", path, "", "")).collect();
+    let round = |service: &Service| {
+        let requests: &'static [Vec<u8>] = Vec::leak(requests.to_vec());
+        load(&service.address, connections, options.time, move |client, turn| {
+            let turn = usize::try_from(turn).unwrap_or(0);
+            requests[(client * 7919 + turn) % requests.len()].clone()
+        })
+    };
+    let rounds: Vec<(Measured, Measured)> = (0..options.rounds).map(|_| (round(service), round(ready_made))).collect();
+    let middle = |value: fn(&(Measured, Measured)) -> f64| median(rounds.iter().map(value));
+    println!(
+        "| {} | {bytes} | {:.0} | {:.0} | {:.2} | {:.0} | {:.0} | {:.0} |",
+        kind.name,
+        middle(|(own, _)| own.rate),
+        middle(|(_, ready)| ready.rate),
+        middle(|(own, ready)| own.rate / ready.rate),
+        middle(|(own, _)| own.p50),
+        middle(|(own, _)| own.p99),
+        middle(|(_, ready)| ready.p99),
+    );
+}

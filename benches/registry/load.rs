@@ -1,0 +1,147 @@
+//! A full registry: how long filling takes, how large it is on disk and in memory, how long a start takes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::catalogue::Catalogue;
+use crate::http::{request, send_all};
+use crate::service::{Service, TOKEN, block_on};
+use crate::{Options, median};
+
+/// Clients that fill.
+const CONNECTIONS: usize = 256;
+/// Starts of each kind that are measured.
+const STARTS: usize = 3;
+
+/// Fills, unless that was done before, and measures.
+pub fn run(options: &Options) {
+    let (data_dir, filled) = fill(options);
+    let size = options.size;
+    println!("{} nodes of {} publishers, {} versions each\n", size.nodes, size.publishers, size.versions);
+    println!("| measured | |\n|---|---|");
+    if let Some(Filled { requests, time, later, memory }) = filled {
+        let rate = requests as f64 / time.as_secs_f64();
+        println!(
+            "| commands over HTTP, {CONNECTIONS} connections | {requests} in {:.1} s, {rate:.0} a second |",
+            time.as_secs_f64()
+        );
+        println!("| asked to come later | {later} |");
+        println!("| resident memory after filling, at most | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
+    }
+    let (journal, whole) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
+    println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, whole >> 20);
+
+    let workers = options.workers.unwrap_or(0);
+    let warm: Vec<_> = (0..STARTS).map(|_| start(&data_dir, workers)).collect();
+    print_starts("start to ready, warm", &warm);
+    let cold: Vec<_> = (0..STARTS).map_while(|_| drop_page_cache().then(|| start(&data_dir, workers))).collect();
+    if cold.is_empty() {
+        println!("| start to ready, page cache dropped | not measured: it cannot be dropped here |");
+    } else {
+        print_starts("start to ready, page cache dropped", &cold);
+    }
+    println!(
+        "| resident memory of a fresh process, at most | {:.0} MiB, {:.0} MiB |",
+        median(warm.iter().map(|start| start.memory.0)),
+        median(warm.iter().map(|start| start.memory.1))
+    );
+    println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop.as_secs_f64())));
+}
+
+/// What filling measured.
+struct Filled {
+    requests: usize,
+    time: Duration,
+    later: u64,
+    memory: (f64, f64),
+}
+
+struct Start {
+    ready: Duration,
+    memory: (f64, f64),
+    stop: Duration,
+}
+
+/// The data directory of this size, filled now if it was not; and what filling measured, if it was done.
+fn fill(options: &Options) -> (PathBuf, Option<Filled>) {
+    let size = options.size;
+    let name = format!("registry-{}-{}-{}", size.publishers, size.nodes, size.versions);
+    let data_dir = options.dir.join(name);
+    let mark = data_dir.join("filled");
+    if options.fresh && data_dir.exists() {
+        std::fs::remove_dir_all(&data_dir).expect("the old data can be removed");
+    }
+    if mark.exists() {
+        return (data_dir, None);
+    }
+    assert!(!data_dir.exists(), "{} was left half filled: give --fresh", data_dir.display());
+    let catalogue = Catalogue::new(size);
+    let service = Service::start(&data_dir, options.workers.unwrap_or(0));
+    let started = Instant::now();
+    let later = block_on(send_catalogue(&service, &catalogue));
+    let (time, memory) = (started.elapsed(), service.memory());
+    service.stop();
+    std::fs::write(mark, "").expect("a file");
+    let requests = size.publishers + size.nodes * size.versions;
+    (data_dir, Some(Filled { requests, time, later, memory }))
+}
+
+/// The data directory of this size, filled.
+pub fn filled(options: &Options) -> PathBuf {
+    fill(options).0
+}
+
+async fn send_catalogue(service: &Service, catalogue: &Catalogue) -> u64 {
+    let size = catalogue.size;
+    let share = |client: usize, of: usize| (client..of).step_by(CONNECTIONS);
+    let publishers = (0..CONNECTIONS).map(|client| {
+        share(client, size.publishers).map(|number| {
+            let id = Catalogue::publisher(number);
+            let body = serde_json::json!({"id": id, "name": format!("Publisher {number}")}).to_string();
+            request("POST", "/publishers", TOKEN, &body)
+        })
+    });
+    let later = send_all(&service.address, publishers.collect()).await;
+    let nodes = (0..CONNECTIONS).map(|client| {
+        let catalogue = catalogue.clone();
+        share(client, size.nodes).flat_map(move |number| requests_of_node(&catalogue, number))
+    });
+    later + send_all(&service.address, nodes.collect()).await
+}
+
+fn requests_of_node(catalogue: &Catalogue, number: usize) -> Vec<Vec<u8>> {
+    let path = format!("/publishers/{}/nodes", catalogue.owner(number));
+    let versions = format!("{path}/{}/versions", Catalogue::node(number));
+    let create = request("POST", &path, TOKEN, &catalogue.node_body(number));
+    let publish = |version| request("POST", &versions, TOKEN, &catalogue.version_body(number, version));
+    std::iter::once(create).chain((1..catalogue.size.versions).map(publish)).collect()
+}
+
+fn start(data_dir: &Path, workers: usize) -> Start {
+    let service = Service::start(data_dir, workers);
+    let (ready, memory) = (service.ready_after, service.memory());
+    Start { ready, memory, stop: service.stop() }
+}
+
+fn print_starts(what: &str, starts: &[Start]) {
+    println!("| {what} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
+}
+
+/// Whether the kernel was allowed to forget what it had read.
+fn drop_page_cache() -> bool {
+    drop(Command::new("sync").status());
+    std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// Bytes on disk of everything below a directory.
+fn bytes(directory: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.filter_map(Result::ok).map(size).sum()
+}

@@ -1,0 +1,87 @@
+//! Benchmarks of the registry, over HTTP against the service as it is shipped.
+//!
+//! - `cargo bench --bench registry -- load`: fills a data directory with 100,000 nodes; size on disk, memory, start-up
+//! - `cargo bench --bench registry -- lists`: pages, filters and searches against ready-made bytes
+//! - `cargo bench --bench registry -- writes`: durable changes against ready-made bytes and PostgreSQL
+//!
+//! Options: `--dir DIR` (where data is kept, on the disk to be measured; the default is in the target directory),
+//! `--nodes`, `--publishers`, `--versions`, `--connections 1,8,64`, `--seconds`, `--rounds`, `--urls`, `--workers`, `--fresh`.
+
+#![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
+#![allow(clippy::doc_markdown, reason = "names of databases are no code")]
+
+mod catalogue;
+mod http;
+mod lists;
+mod load;
+mod postgres;
+mod ready_made;
+mod service;
+mod writes;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use catalogue::Size;
+
+/// What the command line says.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where data directories are made and kept.
+    pub dir: PathBuf,
+    pub size: Size,
+    /// Clients at a time; every benchmark has its own default.
+    pub connections: Option<Vec<usize>>,
+    /// Of one round.
+    pub time: Duration,
+    pub rounds: usize,
+    /// Different requests of one kind.
+    pub urls: usize,
+    /// HTTP threads of the service.
+    pub workers: Option<usize>,
+    /// Fill anew what is there.
+    pub fresh: bool,
+}
+
+impl Options {
+    fn from_arguments(arguments: &[String]) -> Self {
+        let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+        let number = |name: &str| value(name).map(|text| text.parse::<usize>().expect("a whole number"));
+        let connections = value("--connections");
+        let seconds = value("--seconds").map_or(2.0, |text| text.parse().expect("a number of seconds"));
+        Self {
+            dir: value("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            size: Size {
+                publishers: number("--publishers").unwrap_or(1000),
+                nodes: number("--nodes").unwrap_or(100_000),
+                versions: number("--versions").unwrap_or(5),
+            },
+            connections: connections.map(|list| list.split(',').map(|n| n.parse().expect("a whole number")).collect()),
+            time: Duration::from_secs_f64(seconds),
+            rounds: number("--rounds").unwrap_or(5),
+            urls: number("--urls").unwrap_or(2000),
+            workers: number("--workers"),
+            fresh: arguments.iter().any(|argument| argument == "--fresh"),
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let options = Options::from_arguments(&arguments);
+    match arguments.first().map(String::as_str) {
+        Some("load") => load::run(&options),
+        Some("lists") => lists::run(&options),
+        Some("writes") => writes::run(&options),
+        Some("ready-made") => ready_made::serve(options.workers.unwrap_or(1)),
+        // `cargo bench` without a name runs every benchmark with `--bench`.
+        _ => println!("load, lists or writes: cargo bench --bench registry -- load"),
+    }
+}
+
+/// The middle one.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

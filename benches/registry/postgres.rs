@@ -1,0 +1,46 @@
+//! PostgreSQL as an event store: a cluster of its own, made and removed by `postgres.sh`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// A running cluster.
+pub struct Postgres {
+    dir: TempDir,
+}
+
+impl Postgres {
+    /// Starts one below `dir`; `None`, and a loud word, when PostgreSQL is not installed.
+    pub fn start(dir: &Path) -> Option<Self> {
+        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(dir).expect("a directory");
+        let output = script(&["start"], dir.path());
+        if output.status.success() {
+            return Some(Self { dir });
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        eprintln!("\nSKIPPED: PostgreSQL is not measured. {}\n", said.trim());
+        None
+    }
+
+    /// Commits a second that this many clients make.
+    pub fn run(&self, clients: usize, time: Duration) -> f64 {
+        let seconds = time.as_secs().max(1).to_string();
+        let output = script(&["run", &clients.to_string(), &seconds], self.dir.path());
+        let said = String::from_utf8_lossy(&output.stdout);
+        let rate = said.trim().parse();
+        rate.unwrap_or_else(|_| panic!("pgbench: {said}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(script(&["stop"], self.dir.path()));
+    }
+}
+
+fn script(arguments: &[&str], dir: &Path) -> Output {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("benches/registry/postgres.sh");
+    Command::new("bash").arg(script).args(arguments).env("CLUSTER", dir).output().expect("bash runs")
+}

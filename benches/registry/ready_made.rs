@@ -1,0 +1,88 @@
+//! A server on the same framework that hands out bytes it was given: what the service is compared with.
+//!
+//! `PUT` with the header `x-of` keeps the body as the answer to requests for that path and query. Everything else is
+//! answered with what was kept, with the headers of the service's own answers, so that both send the same number of bytes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::web::{self, Bytes, Data};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+
+use crate::http::{Connection, request};
+
+/// An answer that was given.
+#[derive(Clone)]
+struct Kept {
+    body: Bytes,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+type Answers = Arc<RwLock<HashMap<String, Kept>>>;
+
+/// Serves until the process is told to stop.
+pub fn serve(workers: usize) {
+    let answers = Answers::default();
+    actix_web::rt::System::new().block_on(async move {
+        let server = HttpServer::new(move || {
+            let keep =
+                web::put().guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-of"))).to(keep);
+            App::new()
+                .app_data(Data::new(answers.clone()))
+                .app_data(web::PayloadConfig::new(16 << 20))
+                .route("/ready", web::get().to(HttpResponse::Ok))
+                .route("/keep", keep)
+                .default_service(web::to(answer))
+        });
+        let server = server.workers(workers).bind(("127.0.0.1", 0)).expect("a free port");
+        println!("http://{}", server.addrs()[0]);
+        server.run().await.expect("the server runs");
+    });
+}
+
+async fn keep(request: HttpRequest, answers: Data<Answers>, body: Bytes) -> HttpResponse {
+    let header =
+        |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let headers = header("x-headers");
+    let headers = headers.split('|').filter_map(|line| line.split_once('='));
+    let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
+    answers.write().expect("no panic").insert(header("x-of"), Kept { body, headers });
+    HttpResponse::NoContent().finish()
+}
+
+/// The body of the request is read whole and not looked at.
+async fn answer(request: HttpRequest, answers: Data<Answers>, _body: Bytes) -> HttpResponse {
+    let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+    let kept = answers.read().expect("no panic").get(target).cloned();
+    let Some(kept) = kept else { return HttpResponse::NotFound().finish() };
+    let mut response = HttpResponse::Ok();
+    for (name, value) in &kept.headers {
+        response.insert_header((name.clone(), value.clone()));
+    }
+    response.body(kept.body)
+}
+
+/// Asks the service once and has its answer kept.
+pub async fn record(
+    service: &mut Connection,
+    ready_made: &mut Connection,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) {
+    let answer = service.exchange(&request(method, path, token, body)).await;
+    assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(answer.body));
+    let own = ["content-length", "date", "connection"];
+    let headers = answer.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    let headers = headers.filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
+    let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
+    let head = format!(
+        "PUT /keep HTTP/1.1\r\nHost: bench\r\nX-Of: {path}\r\nX-Headers: {}\r\nContent-Length: {}\r\n\r\n",
+        headers.join("|"),
+        answer.body.len()
+    );
+    let kept = ready_made.exchange(&[head.as_bytes(), answer.body].concat()).await;
+    assert_eq!(kept.status, 204);
+}

@@ -1,0 +1,117 @@
+//! The processes that are measured: the service as it is shipped, and a server of the same make that hands out ready-made bytes.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::http::{Connection, request};
+
+/// The administrator's token of every measured service.
+pub const TOKEN: &str = "token-of-the-benchmarks";
+/// How long a service may take until it is ready, or until it has stopped.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// A process that listens.
+pub struct Service {
+    child: Child,
+    /// `127.0.0.1:port`.
+    pub address: String,
+    /// From the start of the process until `/ready` answered 200.
+    pub ready_after: Duration,
+}
+
+impl Service {
+    /// Starts the service on a data directory and waits until it is ready.
+    pub fn start(data_dir: &Path, workers: usize) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workers", &workers.to_string()]);
+        command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
+        Self::spawn(&mut command)
+    }
+
+    /// Starts the server of ready-made bytes with as many workers.
+    pub fn start_ready_made(workers: usize) -> Self {
+        let own = std::env::current_exe().expect("the path of this program");
+        Self::spawn(Command::new(own).args(["ready-made", "--workers", &workers.to_string()]))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let started = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            let (_, rest) = line.split_once("http://")?;
+            Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.expect("the program says where it listens");
+        let ready = || {
+            block_on(async {
+                Connection::open(&address).await.exchange(&request("GET", "/ready", "", "")).await.status
+            })
+        };
+        while ready() != 200 {
+            assert!(started.elapsed() < PATIENCE, "the program does not get ready");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Self { child, address, ready_after: started.elapsed() }
+    }
+
+    /// Resident memory in MiB: now, and the most there was.
+    pub fn memory(&self) -> (f64, f64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("Linux");
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the status");
+            line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+        };
+        (value("VmRSS:"), value("VmHWM:"))
+    }
+
+    /// Stops it as an operator would; gives how long that took.
+    pub fn stop(mut self) -> Duration {
+        let started = Instant::now();
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
+        started.elapsed()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs on this thread.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    tokio::task::LocalSet::new().block_on(&runtime, future)
+}
+
+/// Starts processes on the first core and goes on on the others, so that load and service do not take turns on one core.
+/// With a single core nothing is done.
+pub fn apart<T>(start: impl FnOnce() -> T) -> T {
+    let all = sched_getaffinity(None).expect("the cores of this thread");
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect();
+    let [first, others @ ..] = cores.as_slice() else { return start() };
+    if others.is_empty() {
+        return start();
+    }
+    let only = |cores: &[usize]| {
+        let mut set = CpuSet::new();
+        for core in cores {
+            set.set(*core);
+        }
+        sched_setaffinity(None, &set).expect("a core of this thread");
+    };
+    only(&[*first]);
+    let started = start();
+    only(others);
+    started
+}

@@ -1,0 +1,213 @@
+//! What happens too often for an event each: installs of nodes, and uses of tokens. They are counted in memory, and
+//! recorded together: at most one event a node and second, and a token and minute. The stop records what is left; a crash
+//! may lose the last second.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use tokio::sync::Mutex as Turn;
+
+use super::Circumstances;
+use super::error::CommandError;
+use super::reactor::{Next, Reactor};
+use super::system::Dispatch;
+use crate::clock::Surroundings;
+use crate::domain::ids::{NodeKey, TokenId};
+use crate::domain::node::NodeCommand;
+use crate::domain::token::{TokenCommand, TokenRecord, USE_NOTED_EVERY};
+use crate::domain::value::Timestamp;
+
+/// How long after a recording the next one comes.
+const EVERY: Duration = Duration::from_secs(1);
+/// Commands that are under way at a time.
+const CONCURRENCY: usize = 64;
+/// Nodes, and tokens, of which something may wait to be recorded; what comes for others meanwhile is not counted.
+const SUBJECTS_MAX: usize = 100_000;
+
+/// Takes the counts. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    installs: Mutex<HashMap<NodeKey, u64>>,
+    /// The first use that is not recorded.
+    uses: Mutex<HashMap<TokenId, Timestamp>>,
+}
+
+impl Tally {
+    /// Counts an install of a node.
+    pub fn installed(&self, node: &NodeKey) {
+        let mut installs = self.0.installs.lock();
+        if let Some(count) = place(&mut installs, node.clone(), 0) {
+            *count += 1;
+        }
+    }
+
+    /// Notes that a token was presented; what was noted less than a minute ago is not noted again.
+    pub fn used(&self, token: &TokenRecord, at: Timestamp) {
+        if token.last_used_at.is_none_or(|last| at.since(last) >= USE_NOTED_EVERY) {
+            place(&mut self.0.uses.lock(), token.grant.id, at);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.installs.lock().is_empty() && self.0.uses.lock().is_empty()
+    }
+
+    /// Takes off what was recorded.
+    fn installs_recorded(&self, node: &NodeKey, recorded: u64) {
+        let mut installs = self.0.installs.lock();
+        if let Some(count) = installs.get_mut(node) {
+            *count = count.saturating_sub(recorded);
+            if *count == 0 {
+                installs.remove(node);
+            }
+        }
+    }
+}
+
+/// The value of a key, a new one if there is none; `None` when there is none and no room for one.
+fn place<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, new: V) -> Option<&mut V> {
+    if counts.len() >= SUBJECTS_MAX && !counts.contains_key(&key) {
+        return None;
+    }
+    Some(counts.entry(key).or_insert(new))
+}
+
+/// The reactor that records the counts. It keeps what it could not record, and tries again.
+#[derive(Clone)]
+pub struct Recorder {
+    tally: Tally,
+    dispatch: Dispatch,
+    surroundings: Surroundings,
+    /// Two recordings at a time would record the same counts twice.
+    turn: Arc<Turn<()>>,
+}
+
+impl Recorder {
+    /// A recorder of these counts.
+    #[must_use]
+    pub fn new(tally: Tally, dispatch: Dispatch, surroundings: Surroundings) -> Self {
+        Self { tally, dispatch, surroundings, turn: Arc::default() }
+    }
+
+    /// Records everything that was counted until now.
+    pub async fn record(&self) {
+        let _turn = self.turn.lock().await;
+        let installs: Vec<_> =
+            self.tally.0.installs.lock().iter().map(|(node, count)| (node.clone(), *count)).collect();
+        stream::iter(installs)
+            .for_each_concurrent(CONCURRENCY, |(node, count)| async move { self.record_installs(&node, count).await })
+            .await;
+        let uses: Vec<_> = self.tally.0.uses.lock().iter().map(|(token, at)| (*token, *at)).collect();
+        stream::iter(uses)
+            .for_each_concurrent(CONCURRENCY, |(token, at)| async move { self.record_use(token, at).await })
+            .await;
+    }
+
+    async fn record_installs(&self, node: &NodeKey, count: u64) {
+        let recorded = self.dispatch.node(node, NodeCommand::CountDownloads { count }, self.why()).await;
+        if settled(recorded.map(drop), node.as_str()) {
+            self.tally.installs_recorded(node, count);
+        }
+    }
+
+    async fn record_use(&self, token: TokenId, at: Timestamp) {
+        let recorded = self.dispatch.token(token, TokenCommand::NoteUse { at }, self.why()).await;
+        if settled(recorded.map(drop), &token.to_string()) {
+            self.tally.0.uses.lock().remove(&token);
+        }
+    }
+
+    fn why(&self) -> Circumstances {
+        Circumstances::of_system(None, self.surroundings.now())
+    }
+}
+
+/// Whether there is nothing left to record. A refusal is final: what was counted is gone.
+fn settled<R: std::fmt::Debug>(recorded: Result<(), CommandError<R>>, subject: &str) -> bool {
+    match recorded {
+        Ok(()) | Err(CommandError::Rejected(_)) => true,
+        Err(error) => {
+            tracing::warn!(subject, ?error, "could not record a count; it is kept and recorded later");
+            false
+        }
+    }
+}
+
+impl Reactor for Recorder {
+    type Key = ();
+    type Work = ();
+    const NAME: &'static str = "tally";
+
+    fn due(&self, take: &mut dyn FnMut(&(), &str) -> bool) -> Vec<((), ())> {
+        if self.tally.is_empty() || !take(&(), Self::NAME) { Vec::new() } else { vec![((), ())] }
+    }
+
+    async fn act(&self, (): ()) -> Next {
+        self.record().await;
+        Next::After(EVERY)
+    }
+
+    /// Nobody waits for a count: the reactor's own timer is enough.
+    async fn changed(&mut self) -> bool {
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::{NodeId, PublisherId, UserId};
+    use crate::domain::token::{TokenGrant, TokenSubject};
+    use crate::domain::value::{Digest, Name};
+    use uuid::Uuid;
+
+    const AT: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+    fn node(n: usize) -> NodeKey {
+        NodeId::parse(&format!("node-{n}")).unwrap().key()
+    }
+
+    fn token(last_used_at: Option<Timestamp>) -> TokenRecord {
+        let subject =
+            TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(Uuid::nil()) };
+        let (id, name, secret_hash) = (TokenId(Uuid::nil()), Name::parse("ci").unwrap(), Digest([0; 32]));
+        let grant = TokenGrant { id, subject, name, description: None, secret_hash };
+        TokenRecord { grant, issued_at: AT, last_used_at, revoked_at: None }
+    }
+
+    #[test]
+    fn what_comes_while_a_count_is_recorded_stays() {
+        let tally = Tally::default();
+        (0..3).for_each(|_| tally.installed(&node(1)));
+        tally.installs_recorded(&node(1), 2);
+        assert_eq!(tally.0.installs.lock().get(&node(1)), Some(&1));
+        tally.installs_recorded(&node(1), 1);
+        assert!(tally.is_empty());
+    }
+
+    #[test]
+    fn a_use_is_noted_once_a_minute_with_its_first_time() {
+        let tally = Tally::default();
+        tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY - Duration::from_micros(1)));
+        assert!(tally.is_empty());
+        tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY));
+        tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY * 2));
+        assert_eq!(tally.0.uses.lock().get(&TokenId(Uuid::nil())), Some(&AT.after(USE_NOTED_EVERY)));
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_those_who_are_in_it_go_on() {
+        let tally = Tally::default();
+        (0..SUBJECTS_MAX + 5).for_each(|n| tally.installed(&node(n)));
+        tally.installed(&node(0));
+        let installs = tally.0.installs.lock();
+        assert_eq!((installs.len(), installs.get(&node(0))), (SUBJECTS_MAX, Some(&2)));
+    }
+}

@@ -1,0 +1,97 @@
+//! The reactors: what each of them is made of, and how they are started and taken down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Arbiter;
+
+use super::StartError;
+use crate::actors::dispatcher::CallbackDispatcher;
+use crate::actors::poller::ImagePoller;
+use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::system::Dispatch;
+use crate::actors::tally::{Recorder, Tally};
+use crate::clock::Surroundings;
+use crate::config::Settings;
+use crate::media::store::Store;
+use crate::outbound::address::AddressRules;
+use crate::outbound::callback::CallbackSender;
+use crate::outbound::client::{Client, Limits};
+use crate::outbound::signature::WebhookKey;
+use crate::projections::ReadModels;
+use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+
+/// How many tasks the poller has under way at the vendor.
+const POLLER_CONCURRENCY: usize = 256;
+/// How many callbacks may be under way to one receiver.
+const CALLBACKS_PER_RECEIVER: usize = 8;
+/// How long the stop waits for work in progress.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What the reactors reach.
+pub(super) struct Outside {
+    pub store: Store,
+    pub sender: CallbackSender,
+    pub public_url: String,
+}
+
+/// The reactors that run.
+pub(super) struct Reactors {
+    arbiter: Arbiter,
+    recorder: Recorder,
+}
+
+pub(super) fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
+    let allow_private = settings.private_addresses_allowed();
+    let rules = AddressRules { allow_private, allow: settings.egress.allow.clone() };
+    let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
+    let client = Client::new(rules, limits).map_err(|error| StartError::part("the callbacks", &error))?;
+    Ok(CallbackSender::new(client, Arc::new(key)))
+}
+
+impl Reactors {
+    pub(super) fn start(
+        outside: Outside,
+        tally: Tally,
+        dispatch: &Dispatch,
+        models: &ReadModels,
+        surroundings: &Surroundings,
+        settings: &Settings,
+    ) -> Self {
+        let arbiter = Arbiter::new();
+        let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
+        let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
+        let surroundings = surroundings.clone();
+        let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
+        let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
+        arbiter.spawn(async move {
+            let Outside { store, sender, public_url } = outside;
+            let vendor =
+                Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
+            let poller = ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, deadline);
+            let polling = ReactorOptions { concurrency: POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
+            keep_running(poller, polling, surroundings.clone());
+            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
+            let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
+            keep_running(dispatcher, calling, surroundings.clone());
+            keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
+        });
+        Self { arbiter, recorder }
+    }
+
+    /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made
+    /// anew after the next start.
+    pub(super) async fn stop(self) {
+        if tokio::time::timeout(GRACE, self.recorder.record()).await.is_err() {
+            tracing::warn!("some counts of installs and of uses of tokens are lost: recording them took too long");
+        }
+        self.arbiter.stop();
+        let (ended, awaited) = std::sync::mpsc::channel();
+        std::thread::spawn(move || ended.send(self.arbiter.join().is_ok()));
+        match awaited.recv_timeout(GRACE) {
+            Ok(true) => {}
+            Ok(false) => tracing::error!("the reactors' thread had died"),
+            Err(_) => tracing::warn!("work in progress was left; it goes on after the next start"),
+        }
+    }
+}

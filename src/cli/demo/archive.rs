@@ -1,0 +1,105 @@
+//! The archive of a sample version: a small zip whose entries are stored as they are. The same version gives the same bytes.
+
+use super::sample::{SampleNode, SampleVersion};
+
+/// 1980-01-01, the first day that a zip can name.
+const DATE: u16 = 0x21;
+/// Version 1.0 of the format is enough to read it.
+const NEEDED: u16 = 10;
+/// Names are UTF-8.
+const UTF8: u16 = 1 << 11;
+
+/// The files of a version, packed.
+pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
+    let description = node.rest.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+    let changelog = version.rest.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
+    let (id, name, number) = (&node.id, node.name(), &version.version);
+    let readme = format!("# {name}\n\n{description}\n\nThis is a sample: it holds no working node.\n");
+    let changes = format!("# Changes\n\n## {number}\n\n{changelog}\n");
+    let manifest = serde_json::json!({"id": id, "name": name, "version": number});
+    let files = [
+        (format!("{id}/README.md"), readme),
+        (format!("{id}/CHANGELOG.md"), changes),
+        (format!("{id}/node.json"), format!("{manifest:#}\n")),
+        (format!("{id}/__init__.py"), format!("\"\"\"{name} {number}\"\"\"\n\nNODES = {{}}\n")),
+    ];
+    zip(&files)
+}
+
+/// Names and sizes are those of samples: far below what the format's two and four bytes can count.
+#[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
+fn zip(files: &[(String, String)]) -> Vec<u8> {
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    for (name, text) in files {
+        let at = archive.len() as u32;
+        let entry = entry(name, text.as_bytes());
+        archive.extend_from_slice(b"PK\x03\x04");
+        archive.extend_from_slice(&entry);
+        archive.extend_from_slice(name.as_bytes());
+        archive.extend_from_slice(text.as_bytes());
+
+        directory.extend_from_slice(b"PK\x01\x02");
+        directory.extend_from_slice(&NEEDED.to_le_bytes());
+        directory.extend_from_slice(&entry);
+        // No comment, the first disk, no attributes.
+        directory.extend_from_slice(&[0; 10]);
+        directory.extend_from_slice(&at.to_le_bytes());
+        directory.extend_from_slice(name.as_bytes());
+    }
+    let (count, start) = ((files.len() as u16).to_le_bytes(), archive.len() as u32);
+    archive.extend_from_slice(&directory);
+    archive.extend_from_slice(b"PK\x05\x06\0\0\0\0");
+    archive.extend_from_slice(&[count, count].concat());
+    archive.extend_from_slice(&(directory.len() as u32).to_le_bytes());
+    archive.extend_from_slice(&start.to_le_bytes());
+    archive.extend_from_slice(&[0; 2]);
+    archive
+}
+
+/// What both headers of an entry say of it.
+#[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
+fn entry(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let size = (bytes.len() as u32).to_le_bytes();
+    let mut entry = Vec::with_capacity(26);
+    for half in [NEEDED, UTF8, 0, 0, DATE] {
+        entry.extend_from_slice(&half.to_le_bytes());
+    }
+    entry.extend_from_slice(&crc32(bytes).to_le_bytes());
+    entry.extend_from_slice(&[size, size].concat());
+    entry.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    entry.extend_from_slice(&[0; 2]);
+    entry
+}
+
+/// The checksum of zip (ISO 3309), which is not the one of the journal.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _: u32| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::demo::sample::samples;
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_format() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn an_archive_ends_with_a_directory_of_its_files() {
+        let samples = samples(&["kitetail".to_owned()]).unwrap();
+        let node = &samples[0].nodes[0];
+        let packed = archive(node, &node.versions[0]);
+        assert_eq!(packed, archive(node, &node.versions[0]));
+        assert!(packed.starts_with(b"PK\x03\x04"));
+        let end = &packed[packed.len() - 22..];
+        assert_eq!(&end[..4], b"PK\x05\x06");
+        assert_eq!(end[10], 4);
+        let number = |at: usize| u32::from_le_bytes(end[at..at + 4].try_into().unwrap()) as usize;
+        let (size, start) = (number(12), number(16));
+        assert_eq!(start + size + 22, packed.len());
+        assert!(packed[start..].starts_with(b"PK\x01\x02"));
+    }
+}

@@ -1,0 +1,201 @@
+//! Brings a service to hold the sample registry, through its public interface: looks what is there and does what is missing.
+//! So it can be stopped anywhere and started again, and a second run changes nothing.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::archive::archive;
+use super::progress::Progress;
+use super::sample::{Sample, SampleNode, SampleVersion};
+use crate::outbound::api::{Api, Reply};
+use crate::outbound::client::CallFailure;
+
+/// Every status, so that nothing that is there is missed.
+const ALL_VERSIONS: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusFlagged,\
+                            NodeVersionStatusBanned,NodeVersionStatusDeleted";
+
+/// Why something of the sample is not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// The service does not answer: nothing more will work.
+    #[error(transparent)]
+    Call(#[from] CallFailure),
+    /// The service did not want this; the rest may go on.
+    #[error("{what}: {said}")]
+    Refused { what: String, said: String },
+}
+
+/// Loads into one service.
+pub(super) struct Loader<'a> {
+    pub(super) api: &'a Api,
+    pub(super) progress: &'a Progress,
+}
+
+impl Loader<'_> {
+    /// Loads one publisher with its nodes, and gives what was refused.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when the service does not answer.
+    pub(super) async fn publisher(&self, sample: &Sample) -> Result<Vec<String>, CallFailure> {
+        let mut refusals = Vec::new();
+        let reply = self.api.create("/publishers", &sample.publisher).await?;
+        match created(&reply, || format!("publisher {}", sample.id())) {
+            Ok(made) => self.progress.note(|counts| counts.publishers.note(made)),
+            Err(trouble) => return Ok(vec![trouble.to_string()]),
+        }
+        for node in &sample.nodes {
+            match self.node(sample.id(), node).await {
+                Ok(()) => {}
+                Err(Trouble::Call(failure)) => return Err(failure),
+                Err(refused) => refusals.push(refused.to_string()),
+            }
+        }
+        if refusals.is_empty() {
+            let versions = sample.nodes.iter().map(|node| node.versions.len()).sum();
+            self.progress.publisher_done(sample.id(), sample.nodes.len(), versions);
+        }
+        Ok(refusals)
+    }
+
+    async fn node(&self, publisher: &str, node: &SampleNode) -> Result<(), Trouble> {
+        let what = || format!("node {}", node.id);
+        let known = self.api.get(&format!("/nodes/{}", node.id)).await?;
+        let mut there = BTreeMap::new();
+        let made = if known.status == 404 {
+            created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, what)?
+        } else {
+            expect(&known, what)?;
+            let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_VERSIONS}", node.id)).await?;
+            expect(&versions, what)?;
+            there = by_number(&versions.json());
+            false
+        };
+        self.progress.note(|counts| counts.nodes.note(made));
+        let path = format!("/publishers/{publisher}/nodes/{}/versions", node.id);
+        for version in &node.versions {
+            self.version(&path, node, version, there.get(&version.version)).await?;
+        }
+        Ok(())
+    }
+
+    /// Publishes a version, uploads its archive, and sets what only administrators set: each step only when the one who
+    /// looks from outside cannot see that it was done.
+    async fn version(
+        &self,
+        path: &str,
+        node: &SampleNode,
+        version: &SampleVersion,
+        there: Option<&Value>,
+    ) -> Result<(), Trouble> {
+        let what = || format!("version {} of node {}", version.version, node.id);
+        let mut signed_url = None;
+        let made = if there.is_none() {
+            let reply = self.api.create(path, &json!({"node": {}, "node_version": version.body()})).await?;
+            let made = created(&reply, what)?;
+            signed_url = reply.json()["signedUrl"].as_str().filter(|_| made).map(str::to_owned);
+            made
+        } else {
+            false
+        };
+        self.progress.note(|counts| counts.versions.note(made));
+
+        let uploaded = there.is_some_and(|version| version["downloadUrl"].is_string());
+        if !version.is_pending() {
+            if !uploaded {
+                self.upload(path, node, version, signed_url).await?;
+            }
+            self.progress.note(|counts| counts.archives.note(!uploaded));
+        }
+        let dated =
+            |seen: &Value| seen["createdAt"].as_str().is_some_and(|seen| same_moment(seen, &version.created_at));
+        if !there.is_some_and(dated) {
+            let path = format!("/admin/nodes/{}/versions/{}", node.id, version.version);
+            let status = version.status.as_ref().filter(|_| !version.is_pending());
+            let ruling = json!({
+                "createdAt": version.created_at, "status": status, "status_reason": version.status_reason
+            });
+            expect(&self.api.change(&path, &ruling).await?, what)?;
+        }
+        Ok(())
+    }
+
+    /// A URL takes one upload and ends after minutes: when the first one is not taken, another one is asked for.
+    async fn upload(
+        &self,
+        path: &str,
+        node: &SampleNode,
+        version: &SampleVersion,
+        signed_url: Option<String>,
+    ) -> Result<(), Trouble> {
+        let what = || format!("the archive of version {} of node {}", version.version, node.id);
+        let archive = Bytes::from(archive(node, version));
+        if let Some(url) = signed_url
+            && self.api.upload(&url, archive.clone()).await.is_ok_and(|reply| reply.status == 200)
+        {
+            return Ok(());
+        }
+        let asked = self.api.ask(&format!("{path}/{}/upload", version.version)).await?;
+        expect(&asked, what)?;
+        let url = asked.json()["signedUrl"].as_str().unwrap_or_default().to_owned();
+        expect(&self.api.upload(&url, archive).await?, what)
+    }
+}
+
+/// Whether it was created now; a conflict means that it is there.
+fn created(reply: &Reply, what: impl FnOnce() -> String) -> Result<bool, Trouble> {
+    match reply.status {
+        201 => Ok(!reply.replayed),
+        409 => Ok(false),
+        _ => Err(refused(reply, what())),
+    }
+}
+
+/// # Errors
+/// What the service said, when it did not do it.
+pub(super) fn expect(reply: &Reply, what: impl FnOnce() -> String) -> Result<(), Trouble> {
+    if (200..300).contains(&reply.status) { Ok(()) } else { Err(refused(reply, what())) }
+}
+
+fn refused(reply: &Reply, what: String) -> Trouble {
+    let body = reply.json();
+    let said = body["detail"].as_str().unwrap_or("no reason was given");
+    Trouble::Refused { what, said: format!("{} {said}", reply.status) }
+}
+
+fn by_number(versions: &Value) -> BTreeMap<String, Value> {
+    let versions = versions.as_array().into_iter().flatten();
+    versions.filter_map(|version| Some((version["version"].as_str()?.to_owned(), version.clone()))).collect()
+}
+
+/// The service writes microseconds, the sample does not.
+fn same_moment(seen: &str, sample: &str) -> bool {
+    let whole = |moment: &str| moment.split(['.', 'Z']).next().map(str::to_owned);
+    whole(seen) == whole(sample)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(status: u16, body: &'static str) -> Reply {
+        Reply { status, replayed: false, body: Bytes::from_static(body.as_bytes()) }
+    }
+
+    #[test]
+    fn a_conflict_means_there_already_and_a_refusal_is_told() {
+        let made = |reply| created(&reply, || "node a".to_owned()).map_err(|trouble| trouble.to_string());
+        assert_eq!(made(reply(201, "")), Ok(true));
+        assert_eq!(made(Reply { replayed: true, ..reply(201, "") }), Ok(false));
+        assert_eq!(made(reply(409, "")), Ok(false));
+        assert_eq!(made(reply(400, r#"{"detail": "/id is bad"}"#)), Err("node a: 400 /id is bad".to_owned()));
+        assert_eq!(made(reply(502, "<html>")), Err("node a: 502 no reason was given".to_owned()));
+    }
+
+    #[test]
+    fn moments_are_compared_to_the_second() {
+        assert!(same_moment("2024-01-02T03:04:05.000000Z", "2024-01-02T03:04:05Z"));
+        assert!(!same_moment("2024-01-02T03:04:06.000000Z", "2024-01-02T03:04:05Z"));
+    }
+}

@@ -1,0 +1,173 @@
+//! `mediary demo`: fills a running service with a sample registry and has a picture scaled up, all through its public interface.
+
+mod archive;
+mod load;
+mod picture;
+mod progress;
+mod sample;
+mod task;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use self::load::Loader;
+use self::progress::{Count, Counts, Progress};
+use self::sample::{Sample, samples};
+use super::{Failure, print};
+use crate::app;
+use crate::config::{CommandLine, Configuration, Flag, Settings};
+use crate::data_dir::read_private;
+use crate::outbound::api::Api;
+use crate::outbound::client::CallFailure;
+
+/// Publishers that are loaded at a time.
+const PUBLISHERS_AT_ONCE: usize = 4;
+/// Refusals that are printed.
+const REFUSALS_SHOWN: usize = 10;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The service to fill [default: where a service with these settings listens]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The token of an administrator [default: the configured one, then admin-token in the data directory]
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Load this publisher of the sample only (may be given several times)
+    #[arg(long, value_name = "PUBLISHER")]
+    only: Vec<String>,
+    /// The settings file, in place of mediary.toml in the working directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The data directory of the service, where its administrator's token is kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+}
+
+pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { url, token, only, config: file, data_dir } = arguments;
+    let data_dir = data_dir.map(|text| Flag { key: "data_dir", name: "--data-dir", text });
+    let settings = Configuration::load(CommandLine { file, flags: data_dir.into_iter().collect() })?.settings;
+    let samples = samples(&only)?;
+    let base = url.map_or_else(|| address(settings.listen), Ok)?;
+    let token = token.map_or_else(|| kept_token(&settings), Ok)?;
+    let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
+    Ok(app::block_on(demo(&api, &base, &samples))?)
+}
+
+/// Where a service with these settings is reached from this machine.
+fn address(listen: SocketAddr) -> anyhow::Result<String> {
+    let ip = if listen.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen.ip() };
+    if listen.port() == 0 {
+        bail!("the service listens on a port of its own choice: say which with --url");
+    }
+    Ok(format!("http://{}", SocketAddr::new(ip, listen.port())))
+}
+
+fn kept_token(settings: &Settings) -> anyhow::Result<String> {
+    if let Some(token) = &settings.admin_token {
+        return Ok(token.expose().to_owned());
+    }
+    let file = settings.data_dir.join("admin-token");
+    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let token = kept.with_context(|| {
+        format!(
+            "no token: give --token or MEDIARY_ADMIN_TOKEN, or start the service first ({} is not there)",
+            file.display()
+        )
+    })?;
+    Ok(token.trim().to_owned())
+}
+
+async fn demo(api: &Api, base: &str, samples: &[Sample]) -> anyhow::Result<()> {
+    greet(api, base).await?;
+    let progress = Progress::new(sizes(samples));
+    let loader = Loader { api, progress: &progress };
+    let refusals: Result<Vec<_>, CallFailure> = stream::iter(samples.iter().map(|sample| loader.publisher(sample)))
+        .buffer_unordered(PUBLISHERS_AT_ONCE)
+        .try_collect()
+        .await;
+    progress.end();
+    let refusals: Vec<String> = refusals.context("the service stopped answering; run this again to go on")?.concat();
+    print(&format!("\nThe sample registry at {base}:\n{}", progress.counts())).context("cannot write to stdout")?;
+    if !refusals.is_empty() {
+        bail!("not everything could be loaded:\n  {}", shown(refusals).join("\n  "));
+    }
+    print("\nA picture is being scaled up four times …\n").context("cannot write to stdout")?;
+    let result = task::upscale(api).await?;
+    print(&format!("  {result}\n\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
+    Ok(())
+}
+
+/// The first refusals, and how many more there are.
+fn shown(mut refusals: Vec<String>) -> Vec<String> {
+    let more = refusals.len().saturating_sub(REFUSALS_SHOWN);
+    refusals.truncate(REFUSALS_SHOWN);
+    refusals.extend((more > 0).then(|| format!("and {more} more")));
+    refusals
+}
+
+/// Whether somebody is there, and knows the token as an administrator's.
+async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
+    let reply = api.get("/users").await.with_context(|| {
+        format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
+    })?;
+    match reply.status {
+        200 if reply.json()["isAdmin"] == true => Ok(()),
+        200 => bail!("the sample registry needs the token of an administrator"),
+        401 => bail!("the service at {base} does not know this token: is it the one in its data directory?"),
+        status => bail!("the service at {base} answered {status} to the question who we are"),
+    }
+}
+
+/// How much there is to load.
+fn sizes(samples: &[Sample]) -> Counts {
+    let all = |all| Count { all, ..Count::default() };
+    let nodes = || samples.iter().flat_map(|sample| &sample.nodes);
+    let versions = || nodes().flat_map(|node| &node.versions);
+    Counts {
+        publishers: all(samples.len()),
+        nodes: all(nodes().count()),
+        versions: all(versions().count()),
+        archives: all(versions().filter(|version| !version.is_pending()).count()),
+    }
+}
+
+/// Where to look now, as lines for a POSIX shell.
+fn farewell(base: &str, sample: &Sample) -> String {
+    let node = sample.nodes.first().map_or("", |node| &node.id);
+    let lines = [
+        ("the most downloaded nodes", "/nodes?limit=5&sort=downloads;desc".to_owned()),
+        ("nodes for Linux, by rating", "/nodes?limit=5&supported_os=linux&sort=rating;desc".to_owned()),
+        ("a search for two words", "/nodes/search?search=masks+hair".to_owned()),
+        ("one node", format!("/nodes/{node}")),
+        ("its versions", format!("/nodes/{node}/versions")),
+        ("what a client installs", format!("/nodes/{node}/install")),
+    ];
+    let lines = lines.map(|(what, path)| format!("  # {what}\n  curl -s '{base}{path}'\n"));
+    format!("Have a look:\n\n{}", lines.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_is_looked_for_where_it_is_configured_to_be() {
+        assert_eq!(address("127.0.0.1:8080".parse().unwrap()).unwrap(), "http://127.0.0.1:8080");
+        assert_eq!(address("0.0.0.0:81".parse().unwrap()).unwrap(), "http://127.0.0.1:81");
+        assert_eq!(address("[::1]:81".parse().unwrap()).unwrap(), "http://[::1]:81");
+        assert!(address("127.0.0.1:0".parse().unwrap()).unwrap_err().to_string().contains("--url"));
+    }
+
+    #[test]
+    fn all_of_the_sample_is_counted_before() {
+        let counts = sizes(&samples(&[]).unwrap());
+        let all = [counts.publishers.all, counts.nodes.all, counts.versions.all, counts.archives.all];
+        assert_eq!(all, [25, 200, 660, 659]);
+    }
+}

@@ -1,0 +1,66 @@
+//! The picture that the demo has scaled up: hills before an evening sky, computed here.
+
+use std::io::Cursor;
+
+use image::{ImageFormat, Rgb, RgbImage};
+
+const WIDTH: u32 = 192;
+const HEIGHT: u32 = 128;
+
+/// The sun: where it is, and its radius, in pixels.
+const SUN: (f32, f32, f32) = (132.0, 58.0, 17.0);
+/// Ridges from far to near: height, width of a wave and height of a wave in pixels, and colour.
+const RIDGES: [(f32, f32, f32, [f32; 3]); 4] = [
+    (78.0, 31.0, 5.0, [150.0, 108.0, 132.0]),
+    (90.0, 23.0, 6.0, [104.0, 76.0, 110.0]),
+    (103.0, 17.0, 5.0, [62.0, 52.0, 82.0]),
+    (116.0, 12.0, 4.0, [26.0, 26.0, 46.0]),
+];
+
+/// The picture as a PNG file.
+///
+/// # Errors
+/// When it cannot be encoded.
+pub(super) fn png() -> anyhow::Result<Vec<u8>> {
+    let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(colour(x, y)));
+    let mut file = Cursor::new(Vec::new());
+    picture.write_to(&mut file, ImageFormat::Png)?;
+    Ok(file.into_inner())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "colours from 0 to 255")]
+fn colour(x: u32, y: u32) -> [u8; 3] {
+    let (x, y) = (x as f32, y as f32);
+    let ridge = RIDGES.iter().rfind(|(level, wave, height, _)| {
+        let crest = (x / wave).sin() + 0.4 * (x / wave * 2.7 + level).sin();
+        y > level - height * crest
+    });
+    ridge.map_or_else(|| sky(x, y), |(_, _, _, colour)| *colour).map(|channel| channel.clamp(0.0, 255.0) as u8)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
+fn sky(x: f32, y: f32) -> [f32; 3] {
+    let (sun_x, sun_y, radius) = SUN;
+    let distance = (x - sun_x).hypot(y - sun_y);
+    if distance < radius {
+        return [255.0, 236.0, 178.0];
+    }
+    let (dusk, glow) = (y / HEIGHT as f32, 60.0 * (-(distance - radius) / 28.0).exp());
+    [54.0 + 250.0 * dusk + glow, 74.0 + 110.0 * dusk + glow, 128.0 + 40.0 * dusk + 0.4 * glow]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_small_picture_with_a_sun_and_hills() {
+        let file = png().unwrap();
+        let picture = image::load_from_memory(&file).unwrap().into_rgb8();
+        assert_eq!(picture.dimensions(), (WIDTH, HEIGHT));
+        assert_eq!(picture.get_pixel(132, 58).0, [255, 236, 178]);
+        assert_eq!(picture.get_pixel(0, HEIGHT - 1).0, [26, 26, 46]);
+        assert!(file.len() < 64 * 1024, "{}", file.len());
+    }
+}

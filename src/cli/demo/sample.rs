@@ -1,0 +1,219 @@
+//! The sample registry: the files of `data/seed`, one a publisher, carried inside the program.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../data/seed/", $name, ".json")))),*]
+    };
+}
+
+/// Every file, by the id of its publisher.
+const FILES: &[(&str, &str)] = files! {
+    "amberline" "bramblewood" "cinderpath" "eastquay" "fernhollow" "glasswren" "hearthside-audio" "inkwell-row" "kitetail"
+    "lanternfish" "larkspur-frame" "millrace" "mortise-lab" "oakmoss" "owlhollow-audio" "paperlantern" "quillfeather"
+    "ropewalk" "saltmarsh" "thistleloom" "tidegauge" "umberfield" "violetharbor" "windlass-tools" "yarrowgate"
+};
+
+/// A publisher with all that is its own.
+#[derive(Debug, Deserialize)]
+pub(super) struct Sample {
+    /// The seed's `Publisher`.
+    pub(super) publisher: Value,
+    pub(super) nodes: Vec<SampleNode>,
+}
+
+/// A node with its versions.
+#[derive(Debug, Deserialize)]
+pub(super) struct SampleNode {
+    pub(super) id: String,
+    /// Oldest first.
+    pub(super) versions: Vec<SampleVersion>,
+    /// The other fields of the seed's `Node`.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+}
+
+/// A version.
+#[derive(Debug, Deserialize)]
+pub(super) struct SampleVersion {
+    pub(super) version: String,
+    /// What only administrators set, and only once the version is there.
+    #[serde(rename = "createdAt")]
+    pub(super) created_at: String,
+    /// Other than Active; Pending means that no archive comes.
+    pub(super) status: Option<String>,
+    pub(super) status_reason: Option<String>,
+    /// The other fields of the seed's `NodeVersion`.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+}
+
+impl Sample {
+    /// The id of the publisher.
+    pub(super) fn id(&self) -> &str {
+        self.publisher["id"].as_str().unwrap_or_default()
+    }
+}
+
+impl SampleNode {
+    /// The node as it is created: without its versions.
+    pub(super) fn body(&self) -> Value {
+        let mut body = self.rest.clone();
+        body.insert("id".to_owned(), self.id.clone().into());
+        body.into()
+    }
+
+    /// The display name.
+    pub(super) fn name(&self) -> &str {
+        self.rest.get("name").and_then(Value::as_str).unwrap_or(&self.id)
+    }
+}
+
+impl SampleVersion {
+    /// The version as it is published.
+    pub(super) fn body(&self) -> Value {
+        let mut body = self.rest.clone();
+        body.insert("version".to_owned(), self.version.clone().into());
+        body.into()
+    }
+
+    /// Whether it is to stay without an archive.
+    pub(super) fn is_pending(&self) -> bool {
+        self.status.as_deref() == Some("NodeVersionStatusPending")
+    }
+}
+
+/// The whole registry, or what is named of it, in the order of the files.
+///
+/// # Errors
+/// A sentence, when a name is not that of a publisher.
+pub(super) fn samples(only: &[String]) -> anyhow::Result<Vec<Sample>> {
+    if let Some(unknown) = only.iter().find(|name| FILES.iter().all(|(known, _)| known != name)) {
+        let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();
+        anyhow::bail!("there is no sample publisher {unknown:?}; there are {}", known.join(" "));
+    }
+    let wanted = FILES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|only| only == name));
+    wanted.map(|(_, text)| Ok(serde_json::from_str(text)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use super::*;
+    use crate::domain::ids::{NodeId, PublisherId};
+    use crate::domain::node::NodeDescription;
+    use crate::domain::publisher::PublisherDescription;
+    use crate::domain::value::{LIST_MAX, Label, Link, Name};
+    use crate::domain::version::{Changelog, SemVer, VersionStatus};
+
+    fn all() -> Vec<Sample> {
+        samples(&[]).unwrap()
+    }
+
+    fn text<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
+        fields.get(name).map(|value| value.as_str().unwrap_or_else(|| panic!("{name} is no text")))
+    }
+
+    #[test]
+    fn every_file_is_carried_and_named_after_its_publisher() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/seed");
+        let files: BTreeSet<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(files, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
+        for ((name, _), sample) in FILES.iter().zip(all()) {
+            assert_eq!(*name, sample.id());
+        }
+    }
+
+    #[test]
+    fn there_are_200_nodes_of_25_publishers_with_1_to_8_versions() {
+        let samples = all();
+        let nodes: Vec<_> = samples.iter().flat_map(|sample| &sample.nodes).collect();
+        let versions: Vec<_> = nodes.iter().flat_map(|node| &node.versions).collect();
+        assert_eq!((samples.len(), nodes.len(), versions.len()), (25, 200, 660));
+        assert!(nodes.iter().all(|node| (1..=8).contains(&node.versions.len())));
+        let versions_with = |field: &str| versions.iter().filter(|version| version.rest.contains_key(field)).count();
+        assert!(versions_with("deprecated") >= 5 && versions_with("dependencies") >= 20);
+        assert!(versions.iter().filter(|version| version.version.contains('-')).count() >= 15, "pre-releases");
+        for field in ["icon", "banner_url", "translations", "category", "preempted_host_node_names", "tags_admin"] {
+            assert!(nodes.iter().any(|node| node.rest.contains_key(field)), "{field}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_there_twice() {
+        let samples = all();
+        let mut seen = BTreeMap::new();
+        for node in samples.iter().flat_map(|sample| &sample.nodes) {
+            for said in [node.id.to_lowercase(), node.name().to_owned(), node.rest["description"].to_string()] {
+                assert_eq!(seen.insert(said.clone(), &node.id), None, "{said}");
+            }
+            let numbers: Vec<_> =
+                node.versions.iter().map(|version| SemVer::parse(&version.version).unwrap()).collect();
+            assert!(numbers.windows(2).all(|pair| pair[0].precedence(&pair[1]).is_lt()), "{}", node.id);
+            let moments: Vec<_> = node.versions.iter().map(|version| &version.created_at).collect();
+            assert!(moments.is_sorted(), "{}", node.id);
+        }
+    }
+
+    #[test]
+    fn every_field_is_within_its_limits() {
+        for sample in all() {
+            PublisherId::parse(sample.id()).unwrap();
+            let publisher = sample.publisher.as_object().unwrap();
+            PublisherDescription::parse(text(publisher, "description").unwrap()).unwrap();
+            for link in ["website", "logo", "source_code_repo"] {
+                check_link(text(publisher, link));
+            }
+            for node in &sample.nodes {
+                NodeId::parse(&node.id).unwrap();
+                Name::parse(node.name()).unwrap();
+                NodeDescription::parse(text(&node.rest, "description").unwrap()).unwrap();
+                for link in ["repository", "icon", "banner_url"] {
+                    check_link(text(&node.rest, link));
+                }
+                for list in ["supported_os", "supported_accelerators", "tags"] {
+                    check_list(&node.rest[list], &node.id);
+                }
+                node.versions.iter().for_each(|version| check_version(version, &node.id));
+            }
+        }
+    }
+
+    /// Only the domain that is kept for examples.
+    fn check_link(link: Option<&str>) {
+        let Some(link) = link else { return };
+        Link::parse(link).unwrap();
+        assert!(link.starts_with("https://example.org/"), "{link}");
+    }
+
+    fn check_list(list: &Value, of: &str) {
+        let entries = list.as_array().unwrap_or_else(|| panic!("{of}: {list}"));
+        assert!(entries.len() <= LIST_MAX, "{of}");
+        for entry in entries {
+            Label::parse(entry.as_str().unwrap()).unwrap();
+        }
+    }
+
+    fn check_version(version: &SampleVersion, of: &str) {
+        Changelog::parse(text(&version.rest, "changelog").unwrap()).unwrap();
+        if let Some(status) = &version.status {
+            VersionStatus::parse(status).unwrap();
+            assert_eq!(version.status_reason.is_some(), !version.is_pending(), "{of}");
+        }
+        version.rest.get("dependencies").iter().for_each(|list| check_list(list, of));
+    }
+
+    #[test]
+    fn a_publisher_that_is_not_there_is_named_with_those_that_are() {
+        assert_eq!(samples(&["kitetail".to_owned()]).unwrap()[0].id(), "kitetail");
+        let said = samples(&["nobody".to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("nobody") && said.contains("yarrowgate"), "{said}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Files as answers: streamed from disk, in part or whole, and not sent to callers who have them already.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, SeekFrom};
+use std::path::Path;
+
+use actix_web::body::SizedStream;
+use actix_web::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE,
+};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Bytes, BytesMut};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use futures_util::Stream;
+use futures_util::stream::try_unfold;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use super::answer::{Answer, identity};
+use super::conditional;
+use super::error::{Code, Problem};
+use super::gate::Admitted;
+use super::range::{self, Piece, Ranges, Span};
+use crate::domain::value::Digest;
+
+/// How many bytes are read from disk at a time.
+const CHUNK: u64 = 64 * 1024;
+
+/// What is said of a file that is served.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// The SHA-256 of its bytes: its entity tag.
+    pub digest: Digest,
+    pub content_type: &'static str,
+    pub cache_control: &'static str,
+    /// Headers of its own.
+    pub headers: Vec<(HeaderName, String)>,
+}
+
+/// A file that is there.
+struct Found {
+    file: File,
+    length: u64,
+    tag: String,
+    described: Described,
+}
+
+/// Answers with a file, in part if the caller asks for a part; `None` when there is no such file.
+///
+/// # Errors
+/// When the file cannot be read, or the range that is asked for lies outside of it.
+pub async fn send(call: &Admitted, path: &Path, described: Described) -> Result<Option<Answer>, Problem> {
+    let file = match File::open(path).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::internal(error)),
+    };
+    let length = file.metadata().await.map_err(Problem::internal)?.len();
+    let found = Found { file, length, tag: format!("\"{}\"", described.digest), described };
+    found.answer(call.method(), call.headers()).map(|response| Some(Answer::ready(response)))
+}
+
+impl Found {
+    fn answer(self, method: &Method, headers: &HeaderMap) -> Result<HttpResponse, Problem> {
+        if conditional::is_current(headers, &self.tag) {
+            return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
+        }
+        match self.ranges(method, headers) {
+            Ranges::Whole => {
+                let whole = Span { start: 0, length: self.length };
+                let mut response = self.response(StatusCode::OK);
+                response.content_type(self.described.content_type);
+                Ok(self.send(response, VecDeque::from([Piece::OfFile(whole)])))
+            }
+            Ranges::Unsatisfiable => {
+                let told = HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
+                let detail = format!("the file has {} bytes", self.length);
+                Err(Problem::new(Code::RangeNotSatisfiable, detail).with(CONTENT_RANGE, told))
+            }
+            Ranges::Parts(parts) => Ok(self.partial(&parts)),
+        }
+    }
+
+    /// Ranges count only for GET, and only while the caller's part is of this very file.
+    fn ranges(&self, method: &Method, headers: &HeaderMap) -> Ranges {
+        let outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
+        match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
+            Some(range) if *method == Method::GET && !outdated => range::parse(range, self.length),
+            _ => Ranges::Whole,
+        }
+    }
+
+    fn partial(self, parts: &[Span]) -> HttpResponse {
+        let mut response = self.response(StatusCode::PARTIAL_CONTENT);
+        if let [part] = parts {
+            response
+                .content_type(self.described.content_type)
+                .insert_header((CONTENT_RANGE, part.content_range(self.length)));
+            return self.send(response, VecDeque::from([Piece::OfFile(*part)]));
+        }
+        // A hash of the file's own bytes cannot stand in the file by chance.
+        let boundary = self.tag.trim_matches('"');
+        response.content_type(format!("multipart/byteranges; boundary={boundary}"));
+        let pieces = range::multipart(parts, self.length, self.described.content_type, boundary);
+        self.send(response, pieces)
+    }
+
+    fn response(&self, status: StatusCode) -> HttpResponseBuilder {
+        let mut response = HttpResponse::build(status);
+        response.insert_header((ETAG, self.tag.clone())).insert_header((ACCEPT_RANGES, "bytes"));
+        response.insert_header((CACHE_CONTROL, self.described.cache_control));
+        for (name, value) in &self.described.headers {
+            response.insert_header((name.clone(), value.as_str()));
+        }
+        response
+    }
+
+    fn send(self, mut response: HttpResponseBuilder, pieces: VecDeque<Piece>) -> HttpResponse {
+        let length = range::length_of(&pieces);
+        response.insert_header(identity());
+        response.body(SizedStream::new(length, stream(self.file, pieces)))
+    }
+}
+
+/// The bytes of the pieces, chunk by chunk: the file is never in memory whole.
+fn stream(file: File, pieces: VecDeque<Piece>) -> impl Stream<Item = std::io::Result<Bytes>> {
+    let start = (file, pieces, None);
+    try_unfold(start, |(mut file, mut pieces, mut at): (File, VecDeque<Piece>, Option<u64>)| async move {
+        let span = match pieces.pop_front() {
+            None => return Ok(None),
+            Some(Piece::Ready(bytes)) => return Ok(Some((bytes, (file, pieces, at)))),
+            Some(Piece::OfFile(span)) => span,
+        };
+        if at != Some(span.start) {
+            file.seek(SeekFrom::Start(span.start)).await?;
+        }
+        let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK)).unwrap_or_default());
+        let read = (&mut file).take(span.length.min(CHUNK)).read_buf(&mut chunk).await? as u64;
+        if read == 0 && span.length > 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        at = Some(span.start + read);
+        if read < span.length {
+            pieces.push_front(Piece::OfFile(Span { start: span.start + read, length: span.length - read }));
+        }
+        Ok(Some((chunk.freeze(), (file, pieces, at))))
+    })
+}

@@ -1,0 +1,120 @@
+//! What makes a request the same one: caller, key, and a fingerprint of everything that it asks for.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use actix_web::web::{self, Bytes};
+use sha2::{Digest as _, Sha256};
+
+use super::super::error::{Code, Problem};
+use crate::actors::Actor;
+use crate::domain::value::Digest;
+
+/// The header by which a caller names a request that may come again.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Longest key, in characters.
+const KEY_MAX: usize = 255;
+/// Bodies of more bytes than this are hashed on a thread of their own.
+const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
+
+/// The key of a request.
+///
+/// # Errors
+/// 400 when there is a header that is no key, or more than one.
+pub fn key_in(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY);
+    let Some(first) = given.next() else { return Ok(None) };
+    let key = first.to_str().ok().filter(|key| given.next().is_none() && is_key(key));
+    let refusal = || {
+        let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
+        Problem::new(Code::MalformedRequest, detail)
+    };
+    key.map(|key| Some(key.to_owned())).ok_or_else(refusal)
+}
+
+fn is_key(text: &str) -> bool {
+    (1..=KEY_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// A request that may come again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// SHA-256 of caller and key: the key's name in the log and among the answers.
+    pub id: Digest,
+    /// Caller and key themselves, without which the answer cannot be read.
+    pub named: String,
+    /// SHA-256 over method, path, query, content type and body.
+    pub fingerprint: Digest,
+}
+
+impl Asked {
+    /// A request whose body has come. Callers without credentials share their keys.
+    ///
+    /// # Errors
+    /// When the service is stopping.
+    pub async fn new(caller: Option<Actor>, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
+        let caller = caller.map_or_else(|| "anonymous".to_owned(), |actor| actor.to_string());
+        // A key has no line break, so that no other caller with another key can have the same name.
+        let named = format!("{caller}\n{key}");
+        let content_type = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let head = [request.method().as_str(), request.uri().path(), request.query_string()].map(str::as_bytes);
+        let head = head.into_iter().chain([content_type]).fold(Sha256::new(), |hash, part| {
+            // Each with its length, so that nothing moves from one part into the next.
+            hash.chain_update((part.len() as u64).to_le_bytes()).chain_update(part)
+        });
+        let large = body.len() > HASHED_IN_PLACE_MAX;
+        let finish = move || Digest(head.chain_update(&body).finalize().into());
+        let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
+        Ok(Self { id: Digest(Sha256::digest(&named).into()), named, fingerprint })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::{TokenId, UserId};
+    use actix_web::test::TestRequest;
+    use uuid::Uuid;
+
+    fn key_of(values: &[&str]) -> Result<Option<String>, Code> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        key_in(&headers).map_err(|problem| problem.code())
+    }
+
+    #[test]
+    fn a_key_is_one_header_of_visible_characters() {
+        assert_eq!(key_of(&[]), Ok(None));
+        let longest = "x".repeat(KEY_MAX);
+        for good in ["1", "a-b_c", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", &longest] {
+            assert_eq!(key_of(&[good]), Ok(Some(good.to_owned())));
+        }
+        for bad in ["", "a b", "ä", &format!("{longest}x")] {
+            assert_eq!(key_of(&[bad]), Err(Code::MalformedRequest), "{bad}");
+        }
+        assert_eq!(key_of(&["a", "a"]), Err(Code::MalformedRequest));
+    }
+
+    #[actix_web::test]
+    async fn every_part_of_a_request_makes_it_another() {
+        let request = |uri: &str, kind: &'static str| {
+            TestRequest::post().uri(uri).insert_header((CONTENT_TYPE, kind)).to_http_request()
+        };
+        let asked = async |caller, key, request: HttpRequest, body| {
+            Asked::new(caller, key, &request, Bytes::from_static(body)).await.unwrap()
+        };
+        let first = asked(None, "k", request("/a?b", "c"), b"d").await;
+        for (uri, kind, body) in [("/a?bc", "", b"d"), ("/ab", "c", b"d"), ("/a?b", "c", b"e"), ("/a", "bc", b"d")] {
+            let other = asked(None, "k", request(uri, kind), body).await;
+            assert_eq!(other.id, first.id);
+            assert_ne!(other.fingerprint, first.fingerprint, "{uri} {kind}");
+        }
+        let (user, token) = (Actor::User(UserId(Uuid::nil())), Actor::Token(TokenId(Uuid::nil())));
+        for (caller, key) in [(Some(user), "k"), (Some(token), "k"), (None, "l")] {
+            let other = asked(caller, key, request("/a?b", "c"), b"d").await;
+            assert_eq!(other.fingerprint, first.fingerprint);
+            assert_ne!(other.id, first.id, "{caller:?} {key}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What tools ask for when they install a node: the version to take, and its archive.
+
+use actix_web::http::Method;
+use actix_web::http::header::CONTENT_DISPOSITION;
+
+use super::answer::Answer;
+use super::error::{Code, Problem};
+use super::file::{self, Described};
+use super::gate::{Admitted, Call};
+use super::version_list::{Asked, asked, view};
+use crate::domain::node::{NodeProfile, NodeStatus};
+use crate::domain::policy::{Action, Standing};
+use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus, latest};
+use crate::projections::node::entry::Entry;
+
+/// What an archive may be kept for without asking again: bans count at once.
+const ASK_AGAIN: &str = "no-cache";
+
+/// `GET /nodes/{node_id}/install`: the version to install, the latest one unless `version` names another. Counts a
+/// download; HEAD does not.
+pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let number = query.many_checked("version", SemVer::parse).into_iter().next();
+    query.finish()?;
+    let (entry, links) = match asked(&call, "/install")? {
+        Asked::Here(entry, links) => (entry, links),
+        Asked::Elsewhere(answer) => return Ok(answer),
+    };
+    let reference = number.map(VersionRef::Number);
+    let (node, version) = obtain(&call, &entry, |node| match &reference {
+        Some(reference) => node.version(reference),
+        None => latest(&node.versions),
+    })?;
+    if call.method() == Method::GET {
+        call.services().tally.installed(&node.id.key());
+    }
+    Answer::ok(&view(node, version, false, &links))
+}
+
+/// `GET /nodes/{node_id}/versions/{version}/download`: the archive.
+pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let segment = call.segment("version");
+    let wanted = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
+    let entry = match asked(&call, &format!("/versions/{segment}/download"))? {
+        Asked::Here(entry, _) => entry,
+        Asked::Elsewhere(answer) => return Ok(answer),
+    };
+    let (node, version) = obtain(&call, &entry, |node| node.version(&wanted))?;
+    let archive = version.archive.ok_or_else(|| Problem::not_found("archive: the version has none yet"))?;
+    // Neither ids nor numbers hold anything that would need quoting.
+    let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
+    let described = Described {
+        digest: archive.digest,
+        content_type: "application/zip",
+        cache_control: ASK_AGAIN,
+        headers: vec![(CONTENT_DISPOSITION, disposition)],
+    };
+    let answer = file::send(&call, &call.services().archives.path_of(&archive.digest), described).await?;
+    answer.ok_or_else(|| Problem::internal(format!("the archive {} is recorded and not there", archive.digest)))
+}
+
+/// The version that the caller asks for, if this caller gets it: nobody what is banned, and what is not Active only those
+/// who made it.
+fn obtain<'e>(
+    call: &Admitted,
+    entry: &'e Entry,
+    wanted: impl FnOnce(&'e NodeProfile) -> Option<&'e NodeVersion>,
+) -> Result<(&'e NodeProfile, &'e NodeVersion), Problem> {
+    let not_found = || Problem::not_found("node version");
+    let node = entry.profile().ok_or_else(not_found)?;
+    if let Some((NodeStatus::Banned, detail)) = entry.status() {
+        let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        return Err(Problem::new(Code::Banned, format!("this node is banned{detail}")));
+    }
+    let version = wanted(node).ok_or_else(not_found)?;
+    match version.status {
+        VersionStatus::Active => Ok((node, version)),
+        VersionStatus::Pending | VersionStatus::Flagged if is_insider(call, node) => Ok((node, version)),
+        VersionStatus::Pending | VersionStatus::Flagged => {
+            let detail = "only members of its publisher and administrators get a version that is";
+            Err(Problem::new(Code::Forbidden, format!("{detail} {}", version.status.as_str())))
+        }
+        VersionStatus::Banned => Err(Problem::banned("this version", version.status_reason.as_ref())),
+        VersionStatus::Deleted => Err(not_found()),
+    }
+}
+
+fn is_insider(call: &Admitted, node: &NodeProfile) -> bool {
+    let models = call.services().models.read();
+    let standing = call.identity().standing(models.publishers.get(&node.publisher));
+    matches!(standing, Standing::Member | Standing::Owner | Standing::OwnToken | Standing::Admin)
+}

@@ -1,0 +1,30 @@
+//! Members of a publisher: taking them in, changing what they may, and letting them go.
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::fields;
+use super::gate::Call;
+use super::publisher::current;
+use crate::domain::policy::Action;
+use crate::domain::publisher::{MemberRole, PublisherCommand};
+
+/// `PUT /publishers/{publisher_id}/members/{user_id}`: gives a user a role, which counts at once. Without a role in the body
+/// who is a member already keeps the own one, and a new one becomes a member.
+pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let body = call.json().await?;
+    let role = fields::read(&body, |fields| Some(fields.text("role", MemberRole::parse)))?;
+    let publisher = call.publisher()?;
+    let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
+    let command = PublisherCommand::SetMember { user, role };
+    call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
+    current(&call)
+}
+
+/// `DELETE /publishers/{publisher_id}/members/{user_id}`.
+pub async fn remove(call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answer, Problem> {
+    let user = call.known_user()?;
+    let command = PublisherCommand::RemoveMember { user };
+    call.services().dispatch.publisher(&call.publisher()?.id, command, call.why()).await?;
+    Ok(Answer::no_content())
+}

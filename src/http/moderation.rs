@@ -1,0 +1,40 @@
+//! What administrators rule of nodes and versions.
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::fields;
+use super::gate::Call;
+use super::node_body::{read_node_facts, read_node_fields, read_node_status, same_id};
+use super::node_change::with_view;
+use super::version;
+use super::version_body::{read_ruling, read_version_fields};
+use crate::domain::node::NodeCommand;
+use crate::domain::policy::Action;
+use crate::domain::version::{SemVer, VersionRef};
+
+/// `PUT /admin/nodes/{node_id}`: everything that is said of a node, its status included.
+pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let body = call.json().await?;
+    let node = call.known_node()?;
+    let command = fields::read(&body, |fields| {
+        same_id(fields, Some(&node));
+        let (change, facts) = (read_node_fields(fields), read_node_facts(fields, true));
+        Some(NodeCommand::Administer { change, facts, status: read_node_status(fields, true) })
+    })?;
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, |view| Answer::ok(view))
+}
+
+/// `PUT /admin/nodes/{node_id}/versions/{version}`: everything that is said of a version, its status included.
+pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let body = call.json().await?;
+    let node = call.known_node()?;
+    let number = SemVer::parse(&call.segment("version")).map_err(|_| Problem::not_found("node version"))?;
+    let version = VersionRef::Number(number);
+    let command = fields::read(&body, |fields| {
+        let change = read_version_fields(fields);
+        Some(read_ruling(fields, true).into_command(version.clone(), change))
+    })?;
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    version::with_view(&call, &node, &version, true, |view| Answer::ok(view))
+}

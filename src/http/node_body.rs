@@ -1,0 +1,279 @@
+//! What bodies say of nodes: descriptive fields, which their publishers give, and facts, which only administrators do. From
+//! everybody else facts are not even looked at (contract 4: output-only fields).
+
+use serde_json::Value;
+
+use super::error::Problem;
+use super::fields::{self, Fields};
+use super::version_body::{NewVersion, Ruling, read_new_version, read_support};
+use crate::clock::Surroundings;
+use crate::domain::ids::{NodeId, NodeKey, PublisherId};
+use crate::domain::node::{
+    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeStatus, Rating, TEXTS_MAX, Translations,
+};
+use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
+use crate::domain::version::VersionStatus;
+
+/// A node to be created.
+#[derive(Debug)]
+pub struct NewNode {
+    pub id: NodeId,
+    pub fields: NodeFields,
+    pub facts: NodeFacts,
+    pub status: Option<NodeStatus>,
+    pub first_version: Option<NewVersion>,
+}
+
+/// A version to be published, and what its node says from then on.
+#[derive(Debug)]
+pub struct Publication {
+    pub id: NodeId,
+    pub fields: NodeFields,
+    pub facts: NodeFacts,
+    pub version: NewVersion,
+}
+
+impl NewNode {
+    /// What makes the node for a publisher, all at once. A version is Active at once unless an administrator says otherwise.
+    #[must_use]
+    pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
+        let Self { id, fields, facts, status, first_version } = self;
+        let (version, ruling) = first_version.map(|new| (new.draft, new.ruling)).unzip();
+        let ruling: Ruling = ruling.unwrap_or_default();
+        let ruled = version.as_ref().and_then(|version| ruling.clone().on_new(version.id));
+        let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
+        let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
+        let waiting = waiting.map(|version| {
+            let (id, publisher, fields) = (id.clone(), publisher.clone(), NodeFields::default());
+            NodeCommand::Publish { id, publisher, fields, version }
+        });
+        let create = NodeCommand::Create { id, publisher, fields, facts, first_version };
+        let moderated = status.map(|status| administer(NodeFacts::default(), Some(status)));
+        NodeCommand::in_turn(create, [waiting, ruled, moderated].into_iter().flatten())
+    }
+}
+
+impl Publication {
+    /// What publishes the version, all at once. It waits for its archive unless an administrator says otherwise.
+    #[must_use]
+    pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
+        let Self { id, fields, facts, version: NewVersion { draft: version, ruling } } = self;
+        let ruled = ruling.on_new(version.id);
+        let administered = (facts != NodeFacts::default()).then(|| administer(facts, None));
+        let publish = NodeCommand::Publish { id, publisher, fields, version };
+        NodeCommand::in_turn(publish, [ruled, administered].into_iter().flatten())
+    }
+}
+
+fn administer(facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change: NodeFields::default(), facts, status }
+}
+
+/// Reads the id of a node that is to be created.
+///
+/// # Errors
+/// When it is no node id, or one that a path of the interface uses for itself.
+pub fn new_node_id(text: &str) -> Result<NodeId, Invalid> {
+    let id = NodeId::parse(text)?;
+    if id.key().as_str() == "search" {
+        return Err(Invalid::new("must not be search, whatever its case: GET /nodes/search is the search for nodes"));
+    }
+    Ok(id)
+}
+
+/// Reads a node to be created; its id comes from its name when the body has none.
+///
+/// # Errors
+/// Every field that is wrong.
+pub fn read_new_node(body: &Value, is_admin: bool, surroundings: &Surroundings) -> Result<NewNode, Problem> {
+    fields::read(body, |fields| {
+        let given = fields.text("id", new_node_id);
+        let descriptive = read_node_fields(fields);
+        let id = if fields.value("id").is_some() { given } else { derived_id(fields, descriptive.name.as_ref()) };
+        let (facts, status) = (read_node_facts(fields, is_admin), read_node_status(fields, is_admin));
+        let first_version = fields.object("latest_version", |version| {
+            if version.value("version").is_none() {
+                return Some(None);
+            }
+            read_new_version(version, is_admin, surroundings).map(Some)
+        });
+        Some(NewNode { id: id?, fields: descriptive, facts, status, first_version: first_version.flatten() })
+    })
+}
+
+fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId> {
+    let Some(name) = name else { return fields.required("id", None) };
+    let derived = NodeId::derive(name.as_str()).and_then(|id| new_node_id(id.as_str()));
+    derived.map_err(|reason| fields.fault("id", reason)).ok()
+}
+
+/// Reads the descriptive fields of a node that are present.
+pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
+    let support = read_support(fields);
+    NodeFields {
+        author: fields.text("author", Name::parse),
+        banner_url: fields.text("banner_url", Link::parse),
+        category: fields.text("category", Label::parse),
+        description: fields.text("description", NodeDescription::parse),
+        icon: fields.text("icon", Link::parse),
+        license: fields.text("license", Label::parse),
+        name: fields.text("name", Name::parse),
+        preempted_host_node_names: fields.labels("preempted_host_node_names"),
+        repository: fields.text("repository", Link::parse),
+        supported_accelerators: support.accelerators,
+        supported_host_frontend_version: support.host_frontend_version,
+        supported_host_version: support.host_version,
+        supported_os: support.os,
+        tags: fields.labels("tags"),
+        translations: fields.object("translations", |languages| Some(read_translations(languages))),
+    }
+}
+
+/// Reads texts in other languages: language → field → text.
+pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
+    languages.named(LANGUAGES_MAX, read_language, |languages, language| {
+        languages.object(language, |texts| {
+            let read = |texts: &mut Fields<'_, '_>, name: &str| texts.text(name, Text::parse);
+            Some(texts.named(TEXTS_MAX, Text::parse, read))
+        })
+    })
+}
+
+/// Reads a language tag of the form of BCP 47; whether such a language exists is not asked.
+fn read_language(text: &str) -> Result<Label, Invalid> {
+    let mut parts = text.split('-');
+    let language = parts.next().unwrap_or_default();
+    let part = |part: &str, least, allowed: fn(&u8) -> bool| {
+        (least..=8).contains(&part.len()) && part.as_bytes().iter().all(allowed)
+    };
+    if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|rest| part(rest, 1, u8::is_ascii_alphanumeric)) {
+        return Label::parse(text);
+    }
+    Err(Invalid::new("must be a language tag such as de or pt-BR"))
+}
+
+/// Reads what administrators say of a node.
+pub fn read_node_facts(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeFacts {
+    if !is_admin {
+        return NodeFacts::default();
+    }
+    NodeFacts {
+        created_at: fields.text("created_at", Timestamp::parse),
+        downloads: fields.integer("downloads", count),
+        rating: fields.number("rating", Rating::new),
+        github_stars: fields.integer("github_stars", count),
+        search_ranking: fields.integer("search_ranking", Ok),
+        status_detail: fields.text("status_detail", Text::parse),
+        tags_admin: fields.labels("tags_admin"),
+    }
+}
+
+/// Reads the status that an administrator gives a node.
+pub fn read_node_status(fields: &mut Fields<'_, '_>, is_admin: bool) -> Option<NodeStatus> {
+    if is_admin { fields.text("status", NodeStatus::parse) } else { None }
+}
+
+fn count(number: i64) -> Result<u64, Invalid> {
+    u64::try_from(number).map_err(|_| Invalid::new("must be a whole number from 0"))
+}
+
+/// Reads a version that is to be published, and what is said of its node with it. `in_path` is the node id in the path.
+///
+/// # Errors
+/// Every field that is wrong.
+pub fn read_publication(
+    body: &Value,
+    in_path: &str,
+    is_admin: bool,
+    surroundings: &Surroundings,
+) -> Result<Publication, Problem> {
+    let in_path = new_node_id(in_path);
+    fields::read(body, |fields| {
+        if let Err(reason) = &in_path {
+            fields.fault("node_id", format!("of the path {reason}"));
+        }
+        let node = fields.object("node", |node| {
+            same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
+            Some((read_node_fields(node), read_node_facts(node, is_admin)))
+        });
+        let version = fields.object("node_version", |version| read_new_version(version, is_admin, surroundings));
+        let version = fields.required("node_version", version);
+        let (fields, facts) = node.unwrap_or_default();
+        Some(Publication { id: in_path.ok()?, fields, facts, version: version? })
+    })
+}
+
+/// An id in the body must be that of the path.
+pub fn same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
+    let given = fields.text("id", NodeId::parse);
+    if let (Some(id), Some(path)) = (given, path)
+        && id.key() != *path
+    {
+        fields.fault("id", "must be the node of the path");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn new_node(body: &Value) -> Result<NewNode, Problem> {
+        read_new_node(body, false, &Surroundings::real())
+    }
+
+    #[test]
+    fn the_id_comes_from_the_name_when_it_is_absent() {
+        let id = |body| new_node(&body).map(|node| node.id.to_string());
+        assert_eq!(id(json!({"name": "Face Tools"})).unwrap(), "face-tools");
+        assert_eq!(id(json!({"id": "Ab", "name": "Face Tools"})).unwrap(), "Ab");
+        for bad in [json!({}), json!({"name": "日本"}), json!({"id": "-", "name": "a"}), json!({"id": 1, "name": "a"})]
+        {
+            assert!(id(bad).unwrap_err().to_string().starts_with("/id "));
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_path_is_not_given_out() {
+        for taken in [json!({"id": "search"}), json!({"id": "SEARCH"}), json!({"name": "Search!"})] {
+            assert!(new_node(&taken).unwrap_err().to_string().contains("GET /nodes/search"), "{taken}");
+        }
+        assert!(new_node(&json!({"id": "search-1"})).is_ok());
+    }
+
+    #[test]
+    fn a_first_version_needs_a_number_to_be_one() {
+        let version = |body| new_node(&body).map(|node| node.first_version.is_some()).ok();
+        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1.0.0"}})), Some(true));
+        assert_eq!(version(json!({"id": "a", "latest_version": {"changelog": "x"}})), Some(false));
+        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1"}})), None);
+        assert_eq!(version(json!({"id": "a"})), Some(false));
+    }
+
+    #[test]
+    fn translations_are_read_to_the_last_text() {
+        let body = json!({"id": "a", "translations": {"de": {"name": "Gesicht"}, "fr": {"name": 1}, "it": []}});
+        let problem = new_node(&body).unwrap_err();
+        assert_eq!(problem.to_string(), "/translations/fr/name must be a string; /translations/it must be an object");
+    }
+
+    #[test]
+    fn languages_have_the_form_of_language_tags() {
+        for good in ["de", "pt-BR", "zh-Hant-TW", "abcdefgh-1", "de-1996"] {
+            assert!(read_language(good).is_ok(), "{good}");
+        }
+        for bad in ["", "d", "d1", "de_DE", "de-", "-de", "de--DE", "abcdefghi", "de-abcdefghi", "日本", "translations"]
+        {
+            assert!(read_language(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn facts_count_from_administrators_only() {
+        let body = json!({"id": "a", "downloads": "many", "status": "no such", "created_at": 1, "rating": 6,
+            "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
+        assert!(new_node(&body).is_ok_and(|node| node.facts == NodeFacts::default() && node.status.is_none()));
+        let problem = read_new_node(&body, true, &Surroundings::real()).unwrap_err();
+        assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
+    }
+}

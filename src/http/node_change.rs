@@ -1,0 +1,77 @@
+//! Nodes as they come, change and go, by the hand of their publisher or of an administrator.
+
+use actix_web::http::header::LOCATION;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::fields;
+use super::gate::{Admitted, Call};
+use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status, same_id};
+use crate::domain::ids::NodeKey;
+use crate::domain::node::{NodeCommand, NodeProfile};
+use crate::domain::policy::Action;
+use crate::projections::node::view::NodeView;
+use crate::projections::read_models::Models;
+
+/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version when the body has one.
+pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
+    let body = call.json().await?;
+    let new = read_new_node(&body, call.identity().is_admin(), &call.services().surroundings)?;
+    let (id, publisher) = (new.id.clone(), call.publisher()?.id.clone());
+    call.services().dispatch.node(&id.key(), new.into_command(publisher), call.why()).await?;
+    let location = call.url(&format!("/nodes/{id}"));
+    with_view(&call, &id.key(), |view| Answer::created(view))?.with(LOCATION, location)
+}
+
+/// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
+pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answer, Problem> {
+    let body = call.json().await?;
+    let (node, is_admin) = (call.known_node()?, call.identity().is_admin());
+    let publisher = call.publisher()?.id.clone();
+    let command = fields::read(&body, |fields| {
+        same_id(fields, Some(&node));
+        let (change, facts) = (read_node_fields(fields), read_node_facts(fields, is_admin));
+        Some(match read_node_status(fields, is_admin) {
+            Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
+            None => NodeCommand::Revise { publisher, change, facts },
+        })
+    })?;
+    call.services().dispatch.node(&node, command, call.why()).await?;
+    with_view(&call, &node, |view| Answer::ok(view))
+}
+
+/// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: for ever; the id is never given out again.
+pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<Answer, Problem> {
+    let (node, publisher) = (call.known_node()?, Some(call.publisher()?.id.clone()));
+    call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.why()).await?;
+    Ok(Answer::no_content())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Permissions {
+    can_edit: bool,
+}
+
+/// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: whether the caller may change the node.
+pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    Answer::ok(&Permissions { can_edit: call.could(Action::ReviseNode, call.publisher()?) })
+}
+
+/// Answers with a node as it is now; without a body, when the command was to delete it.
+pub fn with_view(
+    call: &Admitted,
+    key: &NodeKey,
+    answer: impl FnOnce(&NodeView<'_>) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    let models = call.services().models.read();
+    match models.nodes.get(key) {
+        Some(node) => answer(&view(node, &models)),
+        None => Ok(Answer::no_content()),
+    }
+}
+
+fn view<'m>(node: &'m NodeProfile, models: &'m Models) -> NodeView<'m> {
+    NodeView::new(node, models.publishers.get(&node.publisher), models.nodes.links())
+}

@@ -1,0 +1,149 @@
+//! Described: what administrators do.
+
+use serde_json::json;
+
+use super::account::user_example;
+use super::node::node_example;
+use super::operation::{Operation, delete, get, post, put};
+use super::parameter::paging;
+use super::schema::{array, body, field, field_of, named, view};
+use super::token::{shown, token_example};
+use super::version::version_example;
+use super::{Group, node, version};
+use crate::domain::user::Email;
+use crate::domain::value::{Name, Reason};
+use crate::http::error::Code;
+use crate::http::query::LIMIT_MAX;
+
+pub fn group() -> Group {
+    let page = view([
+        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
+        field::<u64>("page", "").required(),
+        field::<u64>("total", "Entries on all pages together.").required(),
+        field::<u64>("totalPages", "").required(),
+        field_of("users", "", array(&named("User"))).required(),
+    ]);
+    let user = body([
+        field::<Email>("email", ""),
+        field::<bool>("isAdmin", ""),
+        field::<bool>("isApproved", ""),
+        field::<Name>("name", ""),
+    ]);
+    let reason = field::<Reason>("reason", "Why; it is recorded and shown.").not_blank().required();
+    let token = shown().into_iter().filter(|field| !field.is("token"));
+    let token = token.chain([field::<String>("token", "What its bearer presents; this once.").required()]);
+    Group {
+        tag: "Administration",
+        about: "Accounts, bans and moderation. For administrators.",
+        operations: [users(), tokens(), bans(), moderation()].into_iter().flatten().collect(),
+        components: vec![
+            ("UserPage", page),
+            ("UserBody", user),
+            ("IssuedToken", view(token)),
+            ("ReasonBody", body([reason])),
+            ("AdministeredNodeBody", node::administered()),
+            ("AdministeredVersionBody", version::administered()),
+        ],
+    }
+}
+
+fn users() -> Vec<Operation> {
+    let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
+    vec![
+        get("/admin/users", "listUsers", "List users").about("Oldest first.").query(paging(10, LIMIT_MAX)).shows(
+            "A page of users.",
+            "UserPage",
+            &page,
+        ),
+        post("/admin/users", "createUser", "Create a user")
+            .about("A user without a token cannot do anything yet: see `POST /admin/users/{user_id}/tokens`.")
+            .takes("UserBody", &json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
+            .creates("The new user.", "User", &user_example()),
+        put("/admin/users/{user_id}", "updateUser", "Update a user")
+            .about("Changes the fields that are present.")
+            .takes("UserBody", &json!({"isApproved": true}))
+            .shows("The user as it is now.", "User", &user_example())
+            .fails(
+                Code::Conflict,
+                "administrators cannot give up their own rights, nor can the bootstrap one lose them",
+            ),
+    ]
+}
+
+fn tokens() -> Vec<Operation> {
+    let mut issued = token_example();
+    issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
+    vec![
+        get("/admin/users/{user_id}/tokens", "listUserTokens", "List a user's tokens")
+            .about("Those that are valid, oldest first, without their secrets.")
+            .answers(200, "The tokens.", &array(&named("PersonalAccessToken")), &json!([token_example()])),
+        post("/admin/users/{user_id}/tokens", "createUserToken", "Create a token that speaks for a user")
+            .takes("TokenBody", &json!({"name": "laptop"}))
+            .creates("The token, this once.", "IssuedToken", &issued),
+        delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a user's token")
+            .about("At once and for good.")
+            .answers_nothing(204, "It is revoked."),
+    ]
+}
+
+fn bans() -> Vec<Operation> {
+    let ban = |path, id, summary, about| {
+        post(path, id, summary)
+            .about(about)
+            .takes("ReasonBody", &json!({"reason": "Spread malware"}))
+            .answers_nothing(204, "It is banned.")
+            .fails(Code::Conflict, "it is banned already, or may not be")
+    };
+    let unban = |path, id, summary| {
+        post(path, id, summary)
+            .about("Everything that the ban took away is back.")
+            .takes("ReasonBody", &json!({"reason": "Cleared up"}))
+            .answers_nothing(204, "It is not banned any more.")
+            .fails(Code::Conflict, "it is not banned")
+    };
+    vec![
+        ban(
+            "/admin/users/{user_id}/ban",
+            "banUser",
+            "Ban a user",
+            "The user still reads, and changes nothing any more.",
+        ),
+        unban("/admin/users/{user_id}/unban", "unbanUser", "Unban a user"),
+        ban(
+            "/admin/publishers/{publisher_id}/ban",
+            "banPublisher",
+            "Ban a publisher",
+            "Only administrators change it, its nodes and their versions; its nodes leave lists and search and cannot be installed.",
+        ),
+        unban("/admin/publishers/{publisher_id}/unban", "unbanPublisher", "Unban a publisher"),
+        ban(
+            "/admin/nodes/{node_id}/ban",
+            "banNode",
+            "Ban a node",
+            "Only administrators change it and its versions; it leaves lists and search and cannot be installed.",
+        ),
+        unban("/admin/nodes/{node_id}/unban", "unbanNode", "Unban a node"),
+    ]
+}
+
+fn moderation() -> Vec<Operation> {
+    vec![
+        put("/admin/nodes/{node_id}", "administerNode", "Change anything of a node")
+            .about("Changes the fields that are present, those included that are output only for everybody else.")
+            .takes(
+                "AdministeredNodeBody",
+                &json!({"tags_admin": ["security: runs shell commands"], "search_ranking": -1}),
+            )
+            .shows("The node as it is now.", "Node", &node_example())
+            .answers_nothing(204, "It has the status Deleted now, and is not found any more.")
+            .fails(Code::Conflict, "the node cannot go from its status to that one; both are named"),
+        put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Change anything of a version")
+            .about("Changes the fields that are present, those included that are output only for everybody else.")
+            .takes(
+                "AdministeredVersionBody",
+                &json!({"status": "NodeVersionStatusFlagged", "status_reason": "Under review"}),
+            )
+            .shows("The version as it is now.", "NodeVersion", &version_example())
+            .fails(Code::Conflict, "the version cannot go from its status to that one; both are named"),
+    ]
+}

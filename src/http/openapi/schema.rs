@@ -1,0 +1,296 @@
+//! JSON schemas, with the limits of the types that check the values: a limit is written once, in the domain.
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use crate::domain::image::{Dial, OptimizedFor, ScaleFactor, UpscaleEngine};
+use crate::domain::node::NodeStatus;
+use crate::domain::publisher::{MemberRole, PublisherStatus};
+use crate::domain::task::TaskStatus;
+use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
+use crate::domain::version::{SemVer, VersionStatus};
+use crate::projections::node::facets::FormFactor;
+
+/// Text without control characters other than tab and line breaks.
+const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
+/// The same, and not white space alone.
+const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
+                         [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
+/// An absolute http(s) URL without user name and password, as far as a pattern can tell.
+const HTTP_URL: &str = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?([/?#][!-~]*)?$";
+/// As semver.org gives it.
+const SEMVER: &str = "^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
+                      (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
+
+/// A checked value, or anything else that a field can hold, as its schema.
+pub trait Documented {
+    /// The schema of the values that pass the type's check.
+    fn schema() -> Value;
+}
+
+impl<const MAX: usize> Documented for Text<MAX> {
+    fn schema() -> Value {
+        json!({"type": "string", "maxLength": MAX, "pattern": PRINTABLE})
+    }
+}
+
+impl Documented for Link {
+    fn schema() -> Value {
+        json!({"type": "string", "maxLength": Link::MAX, "pattern": format!("^$|{HTTP_URL}")})
+    }
+}
+
+impl Documented for CallbackUrl {
+    fn schema() -> Value {
+        Link::schema()
+    }
+}
+
+impl Documented for Labels {
+    fn schema() -> Value {
+        json!({"type": "array", "maxItems": LIST_MAX, "items": Text::<200>::schema()})
+    }
+}
+
+impl Documented for PublisherId {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": "^[a-z][a-z0-9-]{0,62}$"})
+    }
+}
+
+impl Documented for NodeId {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": "^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"})
+    }
+}
+
+impl Documented for SemVer {
+    fn schema() -> Value {
+        json!({"type": "string", "maxLength": 100, "pattern": SEMVER})
+    }
+}
+
+impl Documented for Dial {
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": -10, "maximum": 10, "default": 0})
+    }
+}
+
+impl Documented for bool {
+    fn schema() -> Value {
+        json!({"type": "boolean"})
+    }
+}
+
+/// A count: a whole number from 0.
+impl Documented for u64 {
+    fn schema() -> Value {
+        json!({"type": "integer", "format": "int64", "minimum": 0})
+    }
+}
+
+impl Documented for i64 {
+    fn schema() -> Value {
+        json!({"type": "integer", "format": "int64"})
+    }
+}
+
+impl Documented for String {
+    fn schema() -> Value {
+        json!({"type": "string"})
+    }
+}
+
+impl<T: Documented> Documented for Vec<T> {
+    fn schema() -> Value {
+        json!({"type": "array", "items": T::schema()})
+    }
+}
+
+/// A moment: RFC 3339 in UTC.
+pub struct Moment;
+
+impl Documented for Moment {
+    fn schema() -> Value {
+        json!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// An absolute URL that the service hands out.
+pub struct Url;
+
+impl Documented for Url {
+    fn schema() -> Value {
+        json!({"type": "string", "format": "uri"})
+    }
+}
+
+/// Declares the schemas of identifiers that are UUIDs.
+macro_rules! uuids {
+    ($($name:ty),+ $(,)?) => {
+        $(impl Documented for $name {
+            fn schema() -> Value {
+                json!({"type": "string", "format": "uuid"})
+            }
+        })+
+    };
+}
+
+uuids!(TaskId, TokenId, UserId, VersionId);
+
+/// Declares the schemas of enumerations with the names of all their values.
+macro_rules! named {
+    ($($name:ty),+ $(,)?) => {
+        $(impl Documented for $name {
+            fn schema() -> Value {
+                one_of(<$name>::ALL.iter().map(|value| value.as_str()))
+            }
+        })+
+    };
+}
+
+named!(
+    FormFactor,
+    MemberRole,
+    NodeStatus,
+    OptimizedFor,
+    PublisherStatus,
+    ScaleFactor,
+    TaskStatus,
+    UpscaleEngine,
+    VersionStatus
+);
+
+/// One of these texts.
+pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
+    json!({"type": "string", "enum": names.into_iter().collect::<Vec<_>>()})
+}
+
+/// A schema that stands among the components.
+pub fn named(component: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{component}")})
+}
+
+/// An array of what a schema describes.
+pub fn array(items: &Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+/// One field of an object.
+pub struct Field {
+    name: &'static str,
+    schema: Value,
+    required: bool,
+}
+
+/// A field that holds values of a type.
+pub fn field<T: Documented>(name: &'static str, about: &str) -> Field {
+    field_of(name, about, T::schema())
+}
+
+/// A field with a schema of its own.
+pub fn field_of(name: &'static str, about: &str, schema: Value) -> Field {
+    let mut schema = schema;
+    if !about.is_empty() {
+        schema["description"] = about.into();
+    }
+    Field { name, schema, required: false }
+}
+
+impl Field {
+    /// The same, always there.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// Whether this is its name.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The same, always there if it is one of these.
+    #[must_use]
+    pub fn required_among(self, names: &[&str]) -> Self {
+        Self { required: self.required || names.contains(&self.name), ..self }
+    }
+
+    /// The same text, but not of white space alone.
+    #[must_use]
+    pub fn not_blank(self) -> Self {
+        self.with("pattern", NOT_BLANK)
+    }
+
+    /// The same with one more keyword.
+    #[must_use]
+    pub fn with(mut self, keyword: &str, value: impl Into<Value>) -> Self {
+        self.schema[keyword] = value.into();
+        self
+    }
+}
+
+/// An object of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract 2).
+pub fn body(fields: impl IntoIterator<Item = Field>) -> Value {
+    object(
+        fields
+            .into_iter()
+            .map(|field| if field.required { field } else { Field { schema: or_null(field.schema), ..field } }),
+    )
+}
+
+/// An object of an answer. What is optional is left out rather than `null` (contract 2).
+pub fn view(fields: impl IntoIterator<Item = Field>) -> Value {
+    object(fields)
+}
+
+fn object(fields: impl IntoIterator<Item = Field>) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for Field { name, schema, required: needed } in fields {
+        properties.insert(name.to_owned(), schema);
+        if needed {
+            required.push(name);
+        }
+    }
+    let mut object = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        object["required"] = required.into();
+    }
+    object
+}
+
+/// The same schema, and `null`.
+pub fn or_null(mut schema: Value) -> Value {
+    let Some(kind) = schema.get("type").cloned() else {
+        return json!({"anyOf": [schema, {"type": "null"}]});
+    };
+    schema["type"] = json!([kind, "null"]);
+    if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        names.push(Value::Null);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Name;
+
+    #[test]
+    fn limits_come_from_the_types_that_check_them() {
+        assert_eq!(Name::schema()["maxLength"], 200);
+        assert_eq!(Labels::schema()["maxItems"], 100);
+        assert_eq!(ScaleFactor::schema()["enum"], json!(["2x", "4x", "8x", "16x"]));
+    }
+
+    #[test]
+    fn optional_fields_of_a_request_may_be_null_and_those_of_an_answer_not() {
+        let fields = || [field::<Name>("a", "").required(), field::<MemberRole>("b", "")];
+        let body = body(fields());
+        assert_eq!(body["required"], json!(["a"]));
+        assert_eq!(body["properties"]["a"]["type"], "string");
+        assert_eq!(body["properties"]["b"]["type"], json!(["string", "null"]));
+        assert_eq!(body["properties"]["b"]["enum"], json!(["owner", "member", null]));
+        assert_eq!(view(fields())["properties"]["b"]["type"], "string");
+    }
+}

@@ -1,0 +1,45 @@
+//! Described: whether the service lives, the key of its callbacks, this document.
+
+use serde_json::json;
+
+use super::Group;
+use super::operation::get;
+use super::schema::{field, field_of, view};
+use crate::http::error::Code;
+
+pub fn group() -> Group {
+    Group {
+        tag: "Service",
+        about: "Whether the service lives and can work, the key of its callbacks, and this document.",
+        operations: vec![
+            get("/health", "getHealth", "Whether the process lives").answers_text("It answers.", "OK"),
+            get("/ready", "getReadiness", "Whether the service can do its work")
+                .about("For load balancers. Why it cannot is for its operator, in the log.")
+                .answers_text("It can.", "OK")
+                .fails(Code::NotReady, "not now: the log cannot be written, or a part of the service is down"),
+            get("/.well-known/webhook-key", "getWebhookKey", "The public key of callbacks")
+                .about("The Ed25519 key with which every callback is signed (Standard Webhooks, `v1a`).")
+                .answers_text("The key, as `whpk_` and base64.", "whpk_zgfSExGYWBlNCzlGfMVkFLAVWkZcNzu0z3YEzcHcvWk="),
+            document("/openapi.json", "getOpenApiJson"),
+            document("/openapi", "getOpenApi"),
+        ],
+        components: vec![(
+            "Document",
+            view([
+                field::<String>("openapi", "The version of OpenAPI.").required(),
+                field_of("info", "", json!({"type": "object"})).required(),
+                field_of("paths", "", json!({"type": "object"})).required(),
+                field_of("components", "", json!({"type": "object"})).required(),
+            ]),
+        )],
+    }
+}
+
+fn document(path: &'static str, id: &'static str) -> super::Operation {
+    let example = json!({"openapi": "3.1.0", "info": {"title": "Mediary", "version": env!("CARGO_PKG_VERSION")}, "paths": {}, "components": {}});
+    get(path, id, "This document").about("The OpenAPI 3.1 document of everything that is served.").shows(
+        "The document.",
+        "Document",
+        &example,
+    )
+}

@@ -1,0 +1,109 @@
+//! What a caller is told when a rule of the domain refuses a command.
+
+use super::error::{Code, Problem};
+use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
+use crate::domain::publisher::PublisherRejection;
+use crate::domain::task::TaskRejection;
+use crate::domain::token::TokenRejection;
+use crate::domain::user::UserRejection;
+use crate::domain::value::Transition;
+
+impl From<UserRejection> for Problem {
+    fn from(rejection: UserRejection) -> Self {
+        match rejection {
+            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
+            UserRejection::NotFound => Self::not_found("user"),
+            UserRejection::IllegalTransition(transition) => transition.into(),
+        }
+    }
+}
+
+impl From<Transition> for Problem {
+    fn from(transition: Transition) -> Self {
+        Self::new(Code::Conflict, transition.to_string())
+    }
+}
+
+impl From<PublisherRejection> for Problem {
+    fn from(rejection: PublisherRejection) -> Self {
+        match rejection {
+            PublisherRejection::AlreadyExists => {
+                Self::new(Code::AlreadyExists, "a publisher with this id exists already")
+            }
+            PublisherRejection::NotFound => Self::not_found("publisher"),
+            PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
+            PublisherRejection::LastOwner => {
+                Self::new(Code::Conflict, "a publisher keeps at least one owner: make another member an owner first")
+            }
+            PublisherRejection::IllegalTransition(transition) => transition.into(),
+        }
+    }
+}
+
+impl From<TokenRejection> for Problem {
+    fn from(rejection: TokenRejection) -> Self {
+        match rejection {
+            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id exists already"),
+            TokenRejection::NotFound => Self::not_found("token"),
+        }
+    }
+}
+
+impl From<NodeRejection> for Problem {
+    fn from(rejection: NodeRejection) -> Self {
+        match rejection {
+            NodeRejection::AlreadyExists { id } => {
+                Self::new(Code::AlreadyExists, format!("the node id {id} is taken, whatever its case"))
+            }
+            NodeRejection::NotFound => Self::not_found("node version"),
+            NodeRejection::VersionExists { number } => {
+                Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
+            }
+            NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
+            NodeRejection::ArchiveExists => {
+                Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
+            }
+            NodeRejection::TooManyLanguages => {
+                Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
+            }
+            NodeRejection::IllegalTransition(transition) => transition.into(),
+        }
+    }
+}
+
+impl From<TaskRejection> for Problem {
+    fn from(rejection: TaskRejection) -> Self {
+        match rejection {
+            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id exists already"),
+            TaskRejection::NotFound => Self::not_found("task"),
+            TaskRejection::WrongStage { status } => {
+                Self::new(Code::Conflict, format!("the task is {}", status.as_str()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Reason;
+
+    #[test]
+    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
+        let transition = Transition { what: "node", from: "NodeStatusActive", to: "NodeStatusActive" };
+        let reason = Reason::parse("malware").ok();
+        for (problem, code, detail) in [
+            (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
+            (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
+            (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
+            (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (TokenRejection::NotFound.into(), Code::NotFound, "token"),
+        ] {
+            assert_eq!(problem.code(), code, "{problem}");
+            assert!(problem.to_string().contains(detail), "{problem}");
+        }
+        assert_eq!(Code::Banned.status(), 403);
+    }
+}

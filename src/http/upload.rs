@@ -1,0 +1,218 @@
+//! Archives of versions as they come in: the link is the credential, the file is streamed to disk, checked and kept.
+
+use std::io::{BufReader, ErrorKind};
+use std::sync::Arc;
+
+use actix_web::web::{self, Bytes, BytesMut};
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::answer::Answer;
+use super::authorize::{self, Identity};
+use super::chunks::Chunks;
+use super::error::{Code, Problem};
+use super::gate::{Admitted, Call};
+use super::version::with_view;
+use crate::actors::{Actor, Circumstances};
+use crate::domain::ids::{NodeKey, VersionId};
+use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
+use crate::domain::policy::Action;
+use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
+use crate::media::archive::check::{self, Refusal};
+use crate::media::archive::store::{Archives, Upload};
+use crate::media::archive::ticket::{Grant, Holder, TicketRefusal, VALID_FOR};
+use crate::projections::read_models::Models;
+
+/// Archives that may come in at a time.
+const UPLOADS_MAX: usize = 32;
+/// Archives that may be unpacked at a time.
+const CHECKS_MAX: usize = 2;
+/// How much is gathered in memory before it is written.
+const GATHERED: usize = 256 * 1024;
+
+/// Bounds what archives take while they come in.
+pub struct Uploads {
+    places: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
+}
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self { places: Arc::new(Semaphore::new(UPLOADS_MAX)), checks: Arc::new(Semaphore::new(CHECKS_MAX)) }
+    }
+}
+
+/// A fresh link.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Link {
+    signed_url: String,
+}
+
+/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a fresh link for a version that has no
+/// archive.
+pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
+    let node = call.known_node()?;
+    let version = {
+        let models = call.services().models.read();
+        let reference = VersionRef::parse(&call.segment("version_id"));
+        let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
+        let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
+        let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+        check_waits(node, version)?;
+        version.id
+    };
+    Answer::ok(&Link { signed_url: signed_url(&call, version)? })
+}
+
+/// A link by which the caller may send the archive of a version.
+///
+/// # Errors
+/// A fault of ours, when nobody is asking.
+pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem> {
+    let holder = match call.identity() {
+        Identity::User(user) => Holder::User(user.id),
+        Identity::Token { id, .. } => Holder::Token(*id),
+        Identity::Anonymous => return Err(Problem::internal("nobody asks for an upload link")),
+    };
+    let services = call.services();
+    let grant = Grant { version, holder, until: services.surroundings.now().after(VALID_FOR) };
+    Ok(call.url(&format!("/uploads/{}", services.upload_key.ticket(&grant))))
+}
+
+/// `PUT /uploads/{ticket}`: the archive, as it is. Answers with the version when the archive is durable, and the version
+/// Active unless moderation holds it.
+pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
+    let grant = read_ticket(&call)?;
+    let node = admit(&call, &grant)?;
+    let _place = take_place(&call.shared().uploads)?;
+    let archives = call.services().archives.clone();
+    let chunks = call.chunks()?;
+    let upload = stream(chunks, archives.clone()).await?;
+    let archive = keep(upload, archives, &call.shared().uploads).await?;
+    let hold = call.services().options.moderation;
+    let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
+    let actor = match grant.holder {
+        Holder::User(id) => Actor::User(id),
+        Holder::Token(id) => Actor::Token(id),
+    };
+    call.services().dispatch.node(&node, command, Circumstances { actor, ..call.why() }).await?;
+    with_view(&call, &node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
+}
+
+fn read_ticket(call: &Admitted) -> Result<Grant, Problem> {
+    let services = call.services();
+    let read = services.upload_key.read(&call.segment("ticket"), services.surroundings.now());
+    read.map_err(|refusal| match refusal {
+        TicketRefusal::Invalid => invalid_link("this service has not made this upload link"),
+        TicketRefusal::Expired => Problem::new(
+            Code::UploadLinkExpired,
+            "this upload link has expired: ask for a fresh one at …/versions/{versionId}/upload",
+        ),
+    })
+}
+
+fn invalid_link(detail: &str) -> Problem {
+    Problem::new(Code::UploadLinkInvalid, detail)
+}
+
+/// Looks, before anything is read, whether the version still waits for its archive, and whether the holder of the link may
+/// still publish it; gives the node.
+fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
+    let models = call.services().models.read();
+    let found = models.nodes.by_version(grant.version);
+    let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    let publisher = models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node version"))?;
+    let holder = identity(&models, grant.holder);
+    let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
+    authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
+    check_waits(node, version)?;
+    Ok(node.id.key())
+}
+
+fn identity(models: &Models, holder: Holder) -> Option<Identity> {
+    match holder {
+        Holder::User(id) => models.users.get(id).cloned().map(Identity::User),
+        Holder::Token(id) => {
+            let token = models.tokens.get(id).filter(|token| token.revoked_at.is_none())?;
+            authorize::speaker(token, models).ok()
+        }
+    }
+}
+
+/// Refuses what the domain would refuse once the archive has come.
+fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+    if version.status == VersionStatus::Deleted {
+        return Err(Problem::not_found("node version"));
+    }
+    if node.status == NodeStatus::Banned {
+        return Err(NodeRejection::Banned { reason: None }.into());
+    }
+    if version.archive.is_some() {
+        return Err(NodeRejection::ArchiveExists.into());
+    }
+    match version.status {
+        VersionStatus::Pending | VersionStatus::Active => Ok(()),
+        status => {
+            Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))
+        }
+    }
+}
+
+fn take_place(uploads: &Uploads) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(&uploads.places).try_acquire_owned().map_err(|_| Problem::overloaded())
+}
+
+/// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.
+async fn stream(mut chunks: Chunks, archives: Archives) -> Result<Upload, Problem> {
+    let mut upload = on_disk(move || archives.receive()).await?;
+    let mut gathered = BytesMut::with_capacity(GATHERED);
+    loop {
+        let chunk = chunks.next().await?;
+        gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
+        if gathered.len() >= GATHERED || (chunk.is_none() && !gathered.is_empty()) {
+            upload = write(upload, gathered.split().freeze()).await?;
+        }
+        if chunk.is_none() {
+            return Ok(upload);
+        }
+    }
+}
+
+async fn write(mut upload: Upload, bytes: Bytes) -> Result<Upload, Problem> {
+    on_disk(move || upload.write(&bytes).map(|()| upload)).await
+}
+
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Problem> {
+    web::block(work).await.map_err(Problem::internal)?.map_err(|error| disk_problem(&error))
+}
+
+fn disk_problem(error: &std::io::Error) -> Problem {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            tracing::error!(%error, "an archive could not be stored");
+            Problem::new(Code::ReadOnly, "there is no room for the archive until the operator has made some")
+                .retry_after(60)
+        }
+        _ => Problem::internal(error),
+    }
+}
+
+/// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
+async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Result<Archive, Problem> {
+    let turn = Arc::clone(&uploads.checks).acquire_owned().await.map_err(Problem::internal)?;
+    let kept = web::block(move || {
+        let _turn = turn;
+        let reader = upload.reader().map_err(Refusal::Io)?;
+        check::check(BufReader::new(reader))?;
+        archives.keep(upload).map_err(Refusal::Io)
+    });
+    kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
+        Refusal::Io(error) => disk_problem(&error),
+        Refusal::Bad(flaws) => {
+            let told = flaws.told().to_vec();
+            let more = flaws.count() - told.len();
+            Problem::listing(Code::InvalidArchive, told, more)
+        }
+    })
+}

@@ -1,0 +1,133 @@
+//! Versions as they are listed and read: those of a node, and all of them for moderation.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::{Admitted, Call};
+use crate::domain::ids::{NodeId, NodeKey};
+use crate::domain::node::NodeProfile;
+use crate::domain::policy::Action;
+use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
+use crate::projections::node::entry::Entry;
+use crate::projections::node::view::{Links, VersionView};
+use crate::projections::version::{Held, VersionQuery};
+
+/// Versions of a page, when the caller does not say.
+const LIMIT_DEFAULT: u64 = 10;
+
+/// A version of a node; why it has its status is shown when it was asked for.
+pub fn view<'m>(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, links: &Links) -> VersionView<'m> {
+    let view = VersionView::new(node, version, links);
+    if reasoned { view.with_status_reason(version) } else { view }
+}
+
+/// One page of versions.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VersionPage<'m> {
+    versions: Vec<VersionView<'m>>,
+    page: u64,
+    limit: u64,
+    total: u64,
+    total_pages: u64,
+}
+
+/// `GET /nodes/{node_id}/versions`: highest number first; Active ones, unless `statuses` says otherwise.
+pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let mut statuses = query.many_checked("statuses", VersionStatus::parse);
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    query.finish()?;
+    if statuses.is_empty() {
+        statuses.push(VersionStatus::Active);
+    }
+    look_up(&call, "/versions", |node, links| {
+        let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
+        versions.sort_by(|a, b| b.number.precedence(&a.number));
+        let views = versions.into_iter().map(|version| view(node, version, reasoned, links));
+        Answer::ok(&views.collect::<Vec<_>>())
+    })
+}
+
+/// `GET /nodes/{node_id}/versions/{version}`: one version, whatever its status, unless it was deleted.
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    query.finish()?;
+    let not_found = || Problem::not_found("node version");
+    let number = call.segment("version");
+    let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
+    look_up(&call, &format!("/versions/{number}"), |node, links| {
+        let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
+        Answer::ok(&view(node, version.ok_or_else(not_found)?, reasoned, links))
+    })
+}
+
+/// `GET /versions`: versions of all nodes, newest first; of all statuses, unless `statuses` says otherwise.
+pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let request = query.page(LIMIT_DEFAULT);
+    let statuses = query.many_checked("statuses", VersionStatus::parse);
+    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    let named = query.many("node_id");
+    // An id that cannot exist names no node; it must not widen the list to all of them.
+    let nodes: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
+    let nodes = (!named.is_empty()).then_some(nodes);
+    query.finish()?;
+
+    let (page, links) = {
+        let models = call.services().models.read();
+        let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
+        (page, models.nodes.links().clone())
+    };
+    let versions = page.entries.iter().filter_map(Held::look);
+    Answer::ok(&VersionPage {
+        page: request.page,
+        limit: request.limit,
+        total: page.total,
+        total_pages: page.total_pages(),
+        versions: versions.map(|(node, version)| view(node, version, reasoned, &links)).collect(),
+    })
+}
+
+/// Answers with the node of the path, after the read models were let go; or with the way to the same path (which ends in
+/// `rest`) when the node's own case is another.
+fn look_up(
+    call: &Admitted,
+    rest: &str,
+    answer: impl FnOnce(&NodeProfile, &Links) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    match asked(call, rest)? {
+        Asked::Here(entry, links) => answer(entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links),
+        Asked::Elsewhere(answer) => Ok(answer),
+    }
+}
+
+/// What the node id of a path leads to.
+pub enum Asked {
+    Here(Arc<Entry>, Links),
+    /// The id was written in another case than the node's own.
+    Elsewhere(Answer),
+}
+
+/// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
+///
+/// # Errors
+/// 404, when there is no such node.
+pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
+    let not_found = || Problem::not_found("node");
+    let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
+    let (entry, links) = {
+        let models = call.services().models.read();
+        (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
+    };
+    let own = entry.profile().ok_or_else(not_found)?.id.clone();
+    if own == asked {
+        return Ok(Asked::Here(entry, links));
+    }
+    let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
+    Answer::found_at(call.url(&format!("/nodes/{own}{rest}{query}"))).map(Asked::Elsewhere)
+}

@@ -1,0 +1,292 @@
+//! Whether a file is a zip that everybody can unpack without harm: nothing leads out of the directory it is unpacked into,
+//! nothing is hidden from some tools, nothing swells to many times its size, and every entry really unpacks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read, Seek};
+
+use zip::read::{ArchiveOffset, Config};
+use zip::result::ZipError;
+use zip::{ZipArchive, ZipReadOptions};
+
+use super::directory::{self, Directory, DirectoryError, Header};
+use super::path;
+
+/// Most bytes of all entries together, unpacked.
+pub const UNPACKED_MAX: u64 = 1 << 30;
+/// How many times its packed size a large entry may have, unpacked: deflate of a program's own files stays below 20.
+pub const RATIO_MAX: u64 = 200;
+/// Entries of more bytes than this are large.
+const LARGE: u64 = 1 << 20;
+/// Most flaws that are told one by one.
+pub const FLAWS_TOLD: usize = 20;
+/// How much of a name is told, in characters.
+const NAME_TOLD: usize = 200;
+/// How much is unpacked at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// The flags of an entry that is encrypted, in one of three ways.
+const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+
+/// Why a file was not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It is not a zip, or one that may do harm.
+    Bad(Flaws),
+    /// It could not be read: not the file's fault.
+    Io(io::Error),
+}
+
+/// What is wrong with an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flaws {
+    told: Vec<String>,
+    count: usize,
+}
+
+impl Flaws {
+    /// Sentences, each about the archive or an entry; at most [`FLAWS_TOLD`].
+    #[must_use]
+    pub fn told(&self) -> &[String] {
+        &self.told
+    }
+
+    /// How many there are, with those that are not told.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    fn add(&mut self, sentence: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.told.len() < FLAWS_TOLD {
+            self.told.push(sentence());
+        }
+    }
+}
+
+impl From<DirectoryError> for Refusal {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::Bad(sentence) => whole(sentence),
+            DirectoryError::Io(error) => Self::Io(error),
+        }
+    }
+}
+
+/// Something is wrong with the archive as a whole.
+fn whole(sentence: impl Into<String>) -> Refusal {
+    Refusal::Bad(Flaws { told: vec![sentence.into()], count: 1 })
+}
+
+/// Why the library could not do something: the fault of the file, unless the disk failed.
+fn refused(error: ZipError) -> Result<String, io::Error> {
+    match error {
+        ZipError::Io(error) if error.raw_os_error().is_some() => Err(error),
+        ZipError::Io(error) => Ok(error.to_string()),
+        ZipError::InvalidArchive(reason) => Ok(reason.into_owned()),
+        other => Ok(other.to_string()),
+    }
+}
+
+/// Checks a file; takes as long as unpacking it does, at most [`UNPACKED_MAX`] bytes.
+///
+/// # Errors
+/// [`Refusal`] with everything that is wrong.
+pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
+    let directory = directory::read(&mut file)?;
+    let mut archive = open(file, &directory)?;
+    let mut entries = survey(&archive, &directory);
+    note_conflicts(&mut entries);
+    let unpacked = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+    if unpacked > UNPACKED_MAX {
+        return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
+    }
+    let mut buffer = vec![0; CHUNK];
+    for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
+        entry.flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
+    }
+    settle(&mut archive, &entries)
+}
+
+/// Opens the archive with the library, which must find the same directory.
+fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>, Refusal> {
+    let archive = ZipArchive::with_config(Config { archive_offset: ArchiveOffset::Known(0) }, file);
+    let archive = archive.map_err(|error| refused(error).map_or_else(Refusal::Io, whole))?;
+    if archive.central_directory_start() != directory.start {
+        return Err(whole("the archive can be read in two ways"));
+    }
+    if archive.len() == directory.headers.len() {
+        return Ok(archive);
+    }
+    let mut flaws = Flaws::default();
+    let mut seen = HashMap::new();
+    for header in &directory.headers {
+        if seen.insert(&header.name, ()).is_some() {
+            flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
+        }
+    }
+    // The library renames entries whose headers carry a second name.
+    Err(if flaws.count == 0 { whole("two entries have the same name") } else { Refusal::Bad(flaws) })
+}
+
+/// What is known of an entry before it is unpacked.
+struct Entry {
+    name: String,
+    key: String,
+    kind: Kind,
+    /// Unpacked, as it says.
+    bytes: u64,
+    /// What is wrong; goes after the name.
+    flaw: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    Link,
+    /// A device, a pipe and so on.
+    Other,
+}
+
+impl Kind {
+    /// Tools look at the mode whatever system the entry says that it is from, and so is it done here.
+    fn of(name: &str, attributes: u32) -> Self {
+        match attributes >> 28 {
+            0o12 => Self::Link,
+            0o4 => Self::Directory,
+            0 | 0o10 if name.ends_with(['/', '\\']) => Self::Directory,
+            0 | 0o10 => Self::File,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec<Entry> {
+    let headers: HashMap<u64, &Header> = directory.headers.iter().map(|header| (header.at, header)).collect();
+    let entries = (0..archive.len()).map(|index| {
+        let data = archive.by_index_data(index);
+        let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
+        let Some((header, data)) = found else {
+            let (name, flaw) = (format!("entry {index}"), Some("is not where the directory says".to_owned()));
+            return Entry { key: name.clone(), name, kind: Kind::File, bytes: 0, flaw };
+        };
+        let name = data.name().map(std::borrow::Cow::into_owned);
+        let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
+        let kind = Kind::of(&name, header.attributes);
+        let flaw = flaw(&name, header, kind, Sizes { packed: data.compressed_size(), unpacked: data.size() });
+        Entry { key: path::key(&name), name, kind, bytes: data.size(), flaw }
+    });
+    entries.collect()
+}
+
+#[derive(Clone, Copy)]
+struct Sizes {
+    packed: u64,
+    unpacked: u64,
+}
+
+fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<String> {
+    // A header may carry a second name, which some tools take and some do not.
+    let first_name = String::from_utf8_lossy(&header.name);
+    if let Some(flaw) = path::flaw(name).or_else(|| path::flaw(&first_name)) {
+        return Some(flaw.to_owned());
+    }
+    if kind != Kind::Directory && path::key(name).is_empty() {
+        return Some("names no file".to_owned());
+    }
+    if header.flags & ENCRYPTED != 0 {
+        return Some("is encrypted".to_owned());
+    }
+    if !matches!(header.method, 0 | 8) {
+        return Some(format!("is packed by method {}: only stored and deflated entries are taken", header.method));
+    }
+    if kind == Kind::Other {
+        return Some("is neither a file, a directory nor a symbolic link".to_owned());
+    }
+    if sizes.unpacked > LARGE && sizes.unpacked / RATIO_MAX >= sizes.packed.max(1) {
+        return Some(format!("unpacks to more than {RATIO_MAX} times its size"));
+    }
+    None
+}
+
+/// Notes entries that are one file on some system, and entries that lie inside of what is no directory.
+fn note_conflicts(entries: &mut [Entry]) {
+    let mut flaws = Vec::new();
+    let mut by_key: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if let Some(first) = by_key.get(entry.key.as_str()) {
+            flaws.push((index, format!("is the same file as {} on some systems", shown(&entries[*first].name))));
+        } else {
+            by_key.insert(&entry.key, index);
+        }
+    }
+    for entry in entries.iter().filter(|entry| entry.kind != Kind::Directory) {
+        let inside = format!("{}/", entry.key);
+        let behind = by_key.range(inside.as_str()..).take_while(|(key, _)| key.starts_with(&inside));
+        flaws.extend(
+            behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))),
+        );
+    }
+    for (index, flaw) in flaws {
+        entries[index].flaw.get_or_insert(flaw);
+    }
+}
+
+/// Unpacks an entry to nowhere; what is wrong with it, if something is. The library checks the checksum, and stops where
+/// an entry is larger than it says.
+fn unpack<F: Read + Seek>(
+    archive: &mut ZipArchive<F>,
+    index: usize,
+    entry: &Entry,
+    buffer: &mut [u8],
+) -> io::Result<Option<String>> {
+    let does_not = |error| refused(error).map(|reason| Some(format!("does not unpack: {reason}")));
+    let mut file = match archive.by_index_with_options(index, ZipReadOptions::new()) {
+        Ok(file) => file,
+        Err(error) => return does_not(error),
+    };
+    let (mut unpacked, mut target) = (0, Vec::new());
+    loop {
+        let read = match file.read(buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return does_not(error.into()),
+        };
+        unpacked += read as u64;
+        if entry.kind == Kind::Link && target.len() < CHUNK {
+            target.extend_from_slice(&buffer[..read]);
+        }
+    }
+    if unpacked != entry.bytes {
+        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.bytes)));
+    }
+    let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
+    Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(str::to_owned))
+}
+
+/// The verdict. Whether the entries and the directory agree, and nothing overlaps or is hidden between the entries, is
+/// looked at when nothing else is wrong.
+fn settle<F: Read + Seek>(archive: &mut ZipArchive<F>, entries: &[Entry]) -> Result<(), Refusal> {
+    let mut flaws = Flaws::default();
+    for entry in entries {
+        if let Some(flaw) = &entry.flaw {
+            flaws.add(|| format!("{} {flaw}", shown(&entry.name)));
+        }
+    }
+    if flaws.count > 0 {
+        return Err(Refusal::Bad(flaws));
+    }
+    archive.validate_header_consistency().map_err(|error| match refused(error) {
+        Ok(reason) => whole(format!("the entries and the directory of the archive differ: {reason}")),
+        Err(error) => Refusal::Io(error),
+    })
+}
+
+/// A name as it may stand in an answer: short, and without anything that a terminal would obey.
+fn shown(name: &str) -> String {
+    let cut: String = name.chars().take(NAME_TOLD).collect();
+    let more = if cut.len() < name.len() { "…" } else { "" };
+    format!("\"{}{more}\"", cut.escape_debug())
+}

@@ -1,0 +1,189 @@
+//! The directory at the end of a zip, read strictly: where it is, how many entries it has, and what each header says.
+//!
+//! Tools differ in what they make of a zip whose end can be read in two ways. Here only one that leaves no room for that
+//! is a zip: its last record ends the file, and the directory lies right before it and holds exactly what the record says.
+//! It is bounded before it is read, so that a small file cannot take much memory.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Most entries (contract 10 bounds archives; so many files are no node).
+pub const ENTRIES_MAX: u64 = 10_000;
+/// Most bytes of the directory.
+const DIRECTORY_MAX: u64 = 16 << 20;
+
+const END_MAGIC: [u8; 4] = *b"PK\x05\x06";
+const END_BYTES: usize = 22;
+const COMMENT_MAX: usize = 0xffff;
+const LOCATOR_MAGIC: [u8; 4] = *b"PK\x06\x07";
+const LOCATOR_BYTES: u64 = 20;
+const END64_MAGIC: [u8; 4] = *b"PK\x06\x06";
+const END64_BYTES: usize = 56;
+const HEADER_MAGIC: [u8; 4] = *b"PK\x01\x02";
+const HEADER_BYTES: usize = 46;
+
+/// The directory of a zip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    /// Where it begins in the file.
+    pub start: u64,
+    /// In the order of the file.
+    pub headers: Vec<Header>,
+}
+
+/// What the directory says of an entry, as far as it is needed here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Where the header begins in the file.
+    pub at: u64,
+    pub flags: u16,
+    pub method: u16,
+    /// The upper half is the mode of the file, as Unix has it.
+    pub attributes: u32,
+    /// The name as it stands there, in whatever encoding.
+    pub name: Vec<u8>,
+}
+
+/// Why there is no directory.
+#[derive(Debug)]
+pub enum DirectoryError {
+    /// The bytes are not a zip, or one that is not taken; a sentence.
+    Bad(String),
+    /// The file could not be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for DirectoryError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => bad("the archive is cut off"),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+fn bad(sentence: impl Into<String>) -> DirectoryError {
+    DirectoryError::Bad(sentence.into())
+}
+
+/// Where a directory lies and how many entries it has, by its end record.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    start: u64,
+    bytes: u64,
+    entries: u64,
+    /// Where the record begins.
+    end: u64,
+}
+
+/// Reads the directory of a zip.
+///
+/// # Errors
+/// [`DirectoryError`]; what is not a zip is told from what cannot be read.
+pub fn read(file: &mut (impl Read + Seek)) -> Result<Directory, DirectoryError> {
+    let extent = extent(file)?;
+    if extent.start.checked_add(extent.bytes) != Some(extent.end) {
+        return Err(bad("the archive is cut off, or something stands around it: its directory is not where it says"));
+    }
+    if extent.entries == 0 {
+        return Err(bad("the archive is empty"));
+    }
+    if extent.entries > ENTRIES_MAX {
+        return Err(bad(format!("the archive has {} entries: at most {ENTRIES_MAX} are taken", extent.entries)));
+    }
+    if extent.bytes > DIRECTORY_MAX {
+        return Err(bad(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
+    }
+    let bytes = read_at(file, extent.start, usize::try_from(extent.bytes).unwrap_or(usize::MAX))?;
+    headers(&bytes, extent).map(|headers| Directory { start: extent.start, headers })
+}
+
+fn extent(file: &mut (impl Read + Seek)) -> Result<Extent, DirectoryError> {
+    let no_zip = || bad("the file is not a zip archive");
+    let length = file.seek(SeekFrom::End(0))?;
+    let tail = usize::try_from(length).unwrap_or(usize::MAX).min(END_BYTES + COMMENT_MAX);
+    let tail_at = length - tail as u64;
+    let tail = read_at(file, tail_at, tail)?;
+    let last = tail.windows(END_MAGIC.len()).rposition(|window| window == END_MAGIC).ok_or_else(no_zip)?;
+    let record = &tail[last..];
+    let ends_the_file = record.len() >= END_BYTES && record.len() == END_BYTES + usize::from(u16_at(record, 20));
+    if !ends_the_file {
+        return Err(bad("the archive does not end where it says"));
+    }
+    let end = tail_at + last as u64;
+    if let Some(extent) = extent64(file, end)? {
+        return Ok(extent);
+    }
+    one_disk([u16_at(record, 4), u16_at(record, 6)].map(u32::from), u16_at(record, 8) == u16_at(record, 10))?;
+    let (entries, bytes, start) = (u16_at(record, 10).into(), u32_at(record, 12).into(), u32_at(record, 16).into());
+    Ok(Extent { start, bytes, entries, end })
+}
+
+/// The record of the 64-bit form, when its locator stands before the plain record.
+fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, DirectoryError> {
+    let Some(locator_at) = end.checked_sub(LOCATOR_BYTES) else { return Ok(None) };
+    let locator = read_at(file, locator_at, usize::try_from(LOCATOR_BYTES).unwrap_or_default())?;
+    if locator[..4] != LOCATOR_MAGIC {
+        return Ok(None);
+    }
+    let at = u64_at(&locator, 8);
+    let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
+    let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
+    if !record.starts_with(&END64_MAGIC) || at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
+        return Err(bad("the archive does not end where it says"));
+    }
+    one_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
+    let (entries, bytes, start) = (u64_at(&record, 32), u64_at(&record, 40), u64_at(&record, 48));
+    Ok(Some(Extent { start, bytes, entries, end: at }))
+}
+
+fn one_disk(disks: [u32; 2], all_here: bool) -> Result<(), DirectoryError> {
+    if disks == [0, 0] && all_here { Ok(()) } else { Err(bad("the archive is a part of several")) }
+}
+
+fn headers(bytes: &[u8], extent: Extent) -> Result<Vec<Header>, DirectoryError> {
+    let mut headers = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let at = extent.start + (bytes.len() - rest.len()) as u64;
+        let (header, length) = header(rest, at).ok_or_else(|| bad("the directory of the archive is damaged"))?;
+        headers.push(header);
+        rest = &rest[length..];
+    }
+    if headers.len() as u64 == extent.entries {
+        return Ok(headers);
+    }
+    Err(bad(format!("the archive says that it has {} entries, and has {}", extent.entries, headers.len())))
+}
+
+/// The header at the beginning of `bytes`, and its length.
+fn header(bytes: &[u8], at: u64) -> Option<(Header, usize)> {
+    let fixed = bytes.get(..HEADER_BYTES).filter(|fixed| fixed.starts_with(&HEADER_MAGIC))?;
+    let [name, extra, comment] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
+    let length = HEADER_BYTES + name + extra + comment;
+    let name = bytes.get(..length)?[HEADER_BYTES..HEADER_BYTES + name].to_vec();
+    let header = Header { at, flags: u16_at(fixed, 8), method: u16_at(fixed, 10), attributes: u32_at(fixed, 38), name };
+    Some((header, length))
+}
+
+fn read_at(file: &mut (impl Read + Seek), at: u64, length: usize) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut bytes = vec![0; length];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..at + N).and_then(|slice| slice.try_into().ok()).unwrap_or([0; N])
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, at))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
+}

@@ -1,0 +1,123 @@
+//! Names of entries: which of them stay inside the directory into which an archive is unpacked, on any system.
+
+/// Longest name in bytes: more than any system unpacks comfortably.
+const NAME_MAX: usize = 1024;
+
+/// What is wrong with a name; the words go after it. Slashes of both kinds separate, as some systems have it.
+#[must_use]
+pub fn flaw(name: &str) -> Option<&'static str> {
+    form_flaw(name).or_else(|| parts(name).any(climbs).then_some("leads out of its directory"))
+}
+
+/// What is wrong with the target of a symbolic link that has this name. Only targets that go up first and down then are
+/// taken: then a target that stays inside by its text stays inside on disk, because no entry lies behind a link.
+#[must_use]
+pub fn target_flaw(name: &str, target: &str) -> Option<&'static str> {
+    let depth = steps(name).count().saturating_sub(1);
+    let up = steps(target).take_while(|part| *part == "..").count();
+    let stays = form_flaw(target).is_none() && up <= depth && !steps(target).skip(up).any(climbs);
+    (!stays).then_some("is a symbolic link that leaves the archive")
+}
+
+fn form_flaw(path: &str) -> Option<&'static str> {
+    if path.is_empty() {
+        return Some("is empty");
+    }
+    if path.len() > NAME_MAX {
+        return Some("is longer than 1024 bytes");
+    }
+    if path.chars().any(char::is_control) {
+        return Some("holds a control character");
+    }
+    is_absolute(path).then_some("is an absolute path")
+}
+
+/// Two names with the same key are one file on some system: neither case nor needless parts count.
+#[must_use]
+pub fn key(name: &str) -> String {
+    steps(name).collect::<Vec<_>>().join("/").to_lowercase()
+}
+
+fn is_absolute(name: &str) -> bool {
+    let drive = matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
+    drive || name.starts_with(['/', '\\'])
+}
+
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split(['/', '\\']).filter(|part| !part.is_empty())
+}
+
+/// The parts that lead somewhere.
+fn steps(name: &str) -> impl Iterator<Item = &str> {
+    parts(name).filter(|part| *part != ".")
+}
+
+/// Some systems drop spaces and dots at the end of a part, so that `.. ` and `...` are `..` there.
+fn climbs(part: &str) -> bool {
+    part.len() > 1 && part.chars().all(|c| c == '.' || c == ' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_stay_inside_are_good() {
+        for good in
+            ["a", "a/b.py", "a\\b", "./a", "./", "a//b", "..a/b..", "a.b/...c", "ä/日本", "a: b", &"x".repeat(1024)]
+        {
+            assert_eq!(flaw(good), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not() {
+        for (bad, reason) in [
+            ("", "is empty"),
+            ("/etc/passwd", "is an absolute path"),
+            ("\\\\server\\share", "is an absolute path"),
+            ("C:\\x", "is an absolute path"),
+            ("c:x", "is an absolute path"),
+            ("..", "leads out of its directory"),
+            ("a/../../b", "leads out of its directory"),
+            ("a\\..\\b", "leads out of its directory"),
+            ("a/.. /b", "leads out of its directory"),
+            ("a/.../b", "leads out of its directory"),
+            ("a\0b", "holds a control character"),
+            ("a\nb", "holds a control character"),
+            (&"x".repeat(1025), "is longer than 1024 bytes"),
+        ] {
+            assert_eq!(flaw(bad), Some(reason), "{bad}");
+        }
+    }
+
+    #[test]
+    fn links_may_go_up_as_far_as_they_are_deep_and_only_first() {
+        for (name, target) in [("a", "b"), ("a/b/c", "../../d"), ("a/b", "./c/d"), ("./a/b", "../x")] {
+            assert_eq!(target_flaw(name, target), None, "{name} -> {target}");
+        }
+        for (name, target) in [
+            ("a", ".."),
+            ("a", "../b"),
+            ("./a", "../b"),
+            ("a/b", "../../c"),
+            ("a/b", "c/../d"),
+            ("a", "/etc"),
+            ("a", "C:x"),
+            ("a", ""),
+            ("a/b", "..\\..\\c"),
+            ("a/b", ".../c"),
+            ("a/b", "c\0"),
+        ] {
+            assert!(target_flaw(name, target).is_some(), "{name} -> {target}");
+        }
+    }
+
+    #[test]
+    fn what_is_one_file_somewhere_has_one_key() {
+        for same in ["A/B", "a/b", "a\\b", "./a//B/", "A/./b"] {
+            assert_eq!(key(same), "a/b");
+        }
+        assert_ne!(key("a/b"), key("ab"));
+    }
+}

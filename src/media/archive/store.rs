@@ -1,0 +1,180 @@
+//! Where archives are kept: each under the SHA-256 of its bytes, complete or absent, never changed.
+//!
+//! An upload is written to `incoming/`, a chunk at a time; only when it has been checked is it renamed to its place. What a
+//! crash left in `incoming/` is removed at the next start. Every call blocks on the disk; call it from a blocking thread.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::value::Digest;
+use crate::domain::version::Archive;
+use crate::media::store::{is_complete, sync_directory};
+
+/// The directory of uploads that are not complete or not checked.
+const INCOMING: &str = "incoming";
+
+/// The archives of versions. Cheap to clone; one process owns a root at a time.
+#[derive(Debug, Clone)]
+pub struct Archives {
+    root: Arc<Path>,
+    uploads: Arc<AtomicU64>,
+}
+
+impl Archives {
+    /// Opens or creates the store below `root`, and removes uploads that were cut off.
+    ///
+    /// # Errors
+    /// When a directory cannot be made, read or synced.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let incoming = root.join(INCOMING);
+        fs::create_dir_all(&incoming)?;
+        for left in fs::read_dir(&incoming)? {
+            fs::remove_file(left?.path())?;
+        }
+        for prefix in 0..=u8::MAX {
+            fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
+        }
+        sync_directory(root)?;
+        Ok(Self { root: root.into(), uploads: Arc::default() })
+    }
+
+    /// A place for an upload, of which nothing has come yet.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn receive(&self) -> io::Result<Upload> {
+        let number = self.uploads.fetch_add(1, Ordering::Relaxed);
+        let path = self.root.join(INCOMING).join(format!("{number}.part"));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        Ok(Upload { file, path, hash: Sha256::new(), bytes: 0 })
+    }
+
+    /// Makes an upload an archive: durable under its name when this returns. One that is there already is kept as it is.
+    ///
+    /// # Errors
+    /// When it cannot be synced or renamed; the upload is gone then.
+    pub fn keep(&self, upload: Upload) -> io::Result<Archive> {
+        upload.file.sync_all()?;
+        let archive = Archive { digest: Digest(upload.hash.clone().finalize().into()), bytes: upload.bytes };
+        let path = self.path_of(&archive.digest);
+        if !is_complete(&path, archive.bytes)? {
+            fs::rename(&upload.path, &path)?;
+        }
+        sync_directory(path.parent().unwrap_or(&self.root))?;
+        Ok(archive)
+    }
+
+    /// Where the archive with this hash lies, whether it is there or not.
+    #[must_use]
+    pub fn path_of(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        self.root.join(&name[..2]).join(format!("{name}.zip"))
+    }
+}
+
+/// A file that is coming in; removed when it is dropped and was not kept.
+#[derive(Debug)]
+pub struct Upload {
+    file: File,
+    path: PathBuf,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Upload {
+    /// Appends what has come.
+    ///
+    /// # Errors
+    /// When it cannot be written, as when the disk is full.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The file, to read it from its beginning.
+    ///
+    /// # Errors
+    /// When its position cannot be set.
+    pub fn reader(&mut self) -> io::Result<&mut File> {
+        self.file.rewind()?;
+        Ok(&mut self.file)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // Of a kept upload there is nothing left under this name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    const NAME: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn upload(archives: &Archives, bytes: &[u8]) -> Upload {
+        let mut upload = archives.receive().unwrap();
+        bytes.iter().for_each(|byte| upload.write(&[*byte]).unwrap());
+        upload
+    }
+
+    fn incoming(root: &Path) -> usize {
+        fs::read_dir(root.join(INCOMING)).unwrap().count()
+    }
+
+    #[test]
+    fn an_upload_is_kept_under_its_hash() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        for _again in 0..2 {
+            let mut upload = upload(&archives, b"abc");
+            let mut read = Vec::new();
+            upload.reader().unwrap().read_to_end(&mut read).unwrap();
+            let archive = archives.keep(upload).unwrap();
+            assert_eq!((archive.digest.to_string().as_str(), archive.bytes), (NAME, 3));
+            assert_eq!(fs::read(archives.path_of(&archive.digest)).unwrap(), read);
+        }
+        assert_eq!(incoming(root.path()), 0);
+    }
+
+    #[test]
+    fn of_an_upload_that_is_not_kept_nothing_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        let upload = upload(&archives, b"abc");
+        assert_eq!(incoming(root.path()), 1);
+        drop(upload);
+        assert_eq!(incoming(root.path()), 0);
+    }
+
+    #[test]
+    fn opening_removes_what_was_cut_off_and_keeps_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        let kept = archives.keep(upload(&archives, b"abc")).unwrap();
+        std::mem::forget(upload(&archives, b"half"));
+        let archives = Archives::open(root.path()).unwrap();
+        assert_eq!(incoming(root.path()), 0);
+        assert!(archives.path_of(&kept.digest).exists());
+    }
+
+    #[test]
+    fn a_damaged_archive_is_replaced_by_the_next_upload() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        let kept = archives.keep(upload(&archives, b"abc")).unwrap();
+        fs::write(archives.path_of(&kept.digest), b"ab").unwrap();
+        archives.keep(upload(&archives, b"abc")).unwrap();
+        assert_eq!(fs::read(archives.path_of(&kept.digest)).unwrap(), b"abc");
+    }
+}

@@ -1,0 +1,200 @@
+//! Upload links: who may send the archive of which version until when, in a text that only this service can make.
+//!
+//! Nothing is kept of a link, so it works over a restart. It is a credential: it stands in no log, event or error.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use uuid::Uuid;
+
+use crate::clock::Surroundings;
+use crate::data_dir::{read_private, write_private};
+use crate::domain::ids::{TokenId, UserId, VersionId};
+use crate::domain::value::Timestamp;
+
+/// How long a link is valid (contract 4).
+pub const VALID_FOR: Duration = Duration::from_mins(15);
+
+/// What the key is known by.
+const KEY_PREFIX: &str = "mduk_";
+/// What is authenticated begins with this, so that no other use of the key can be taken for a link.
+const PURPOSE: &[u8] = b"mediary upload link 1\n";
+/// Who asked, the version and the time, in this order.
+const GRANT_BYTES: usize = 1 + 16 + 16 + 8;
+const CODE_BYTES: usize = 32;
+
+/// What a link allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    pub version: VersionId,
+    /// Who asked for the link: the upload is recorded as theirs.
+    pub holder: Holder,
+    /// From then on the link is not valid.
+    pub until: Timestamp,
+}
+
+/// Who asked for a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    User(UserId),
+    Token(TokenId),
+}
+
+/// Why a link is not valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TicketRefusal {
+    /// This service has not made it.
+    Invalid,
+    /// Its time is over.
+    Expired,
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFailure {
+    /// The file could not be read or written.
+    #[error("key of the upload links {path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    /// The file holds something else.
+    #[error("key of the upload links {path}: does not hold {KEY_PREFIX} and 32 bytes in base64")]
+    Malformed { path: PathBuf },
+}
+
+/// The key that makes links and knows them again.
+#[derive(Clone)]
+pub struct UploadKey([u8; 32]);
+
+impl UploadKey {
+    /// Reads the key from a file, or makes one and writes it there, readable only by its owner.
+    ///
+    /// # Errors
+    /// [`KeyFailure`] when the file cannot be read, is damaged, or cannot be written.
+    pub fn open(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
+        let failure = |source| KeyFailure::File { path: path.to_owned(), source };
+        if let Some(text) = read_private(path).map_err(failure)? {
+            return Self::parse(text.trim()).ok_or_else(|| KeyFailure::Malformed { path: path.to_owned() });
+        }
+        let key = Self(surroundings.secret());
+        let text = format!("{KEY_PREFIX}{}\n", STANDARD.encode(key.0));
+        write_private(path, text.as_bytes()).map_err(failure)?;
+        Ok(key)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix(KEY_PREFIX)?).ok()?;
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The text of a link, fit for a path.
+    #[must_use]
+    pub fn ticket(&self, grant: &Grant) -> String {
+        let bytes = grant.to_bytes();
+        let code = self.code(&bytes).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode([&bytes[..], &code[..]].concat())
+    }
+
+    /// What a link allows.
+    ///
+    /// # Errors
+    /// [`TicketRefusal`] when it is not one of ours, or not valid any more.
+    pub fn read(&self, ticket: &str, now: Timestamp) -> Result<Grant, TicketRefusal> {
+        let grant = self.recognise(ticket).ok_or(TicketRefusal::Invalid)?;
+        if now < grant.until { Ok(grant) } else { Err(TicketRefusal::Expired) }
+    }
+
+    fn recognise(&self, ticket: &str) -> Option<Grant> {
+        let bytes = URL_SAFE_NO_PAD.decode(ticket).ok().filter(|bytes| bytes.len() == GRANT_BYTES + CODE_BYTES)?;
+        let (grant, code) = bytes.split_at(GRANT_BYTES);
+        // In constant time.
+        self.code(grant).verify_slice(code).ok()?;
+        Grant::from_bytes(grant)
+    }
+
+    fn code(&self, grant: &[u8]) -> Hmac<Sha256> {
+        let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
+        hmac.chain_update(PURPOSE).chain_update(grant)
+    }
+}
+
+impl Grant {
+    fn to_bytes(self) -> Vec<u8> {
+        let (kind, holder) = match self.holder {
+            Holder::User(UserId(id)) => (0, id),
+            Holder::Token(TokenId(id)) => (1, id),
+        };
+        let until = self.until.micros().to_be_bytes();
+        [&[kind], &holder.as_bytes()[..], &self.version.0.as_bytes()[..], &until[..]].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (holder, rest) = rest.split_at_checked(16)?;
+        let (version, until) = rest.split_at_checked(16)?;
+        let holder = Uuid::from_slice(holder).ok()?;
+        let holder = if *kind == 0 { Holder::User(UserId(holder)) } else { Holder::Token(TokenId(holder)) };
+        let until = Timestamp::from_micros(i64::from_be_bytes(until.try_into().ok()?));
+        Some(Self { version: VersionId(Uuid::from_slice(version).ok()?), holder, until })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_614_265_330_000_000);
+
+    fn grant(holder: Holder) -> Grant {
+        let until = Timestamp::from_micros(NOW.micros() + 1);
+        Grant { version: VersionId(Uuid::from_u128(7)), holder, until }
+    }
+
+    #[test]
+    fn a_ticket_says_what_it_was_made_for_and_only_until_then() {
+        let key = UploadKey([7; 32]);
+        for holder in [Holder::User(UserId(Uuid::from_u128(1))), Holder::Token(TokenId(Uuid::from_u128(2)))] {
+            let grant = grant(holder);
+            let ticket = key.ticket(&grant);
+            assert!(ticket.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{ticket}");
+            assert_eq!(key.read(&ticket, NOW), Ok(grant));
+            assert_eq!(key.read(&ticket, grant.until), Err(TicketRefusal::Expired));
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_ticket_can_be_changed() {
+        let key = UploadKey([7; 32]);
+        let ticket = key.ticket(&grant(Holder::User(UserId(Uuid::nil()))));
+        for at in 0..ticket.len() {
+            let mut forged = ticket.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            let forged = String::from_utf8(forged).unwrap();
+            assert_eq!(key.read(&forged, NOW), Err(TicketRefusal::Invalid), "{at}");
+        }
+        for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &ticket.replace(['-', '_'], "+"), "äöü"] {
+            assert!(bad == ticket || key.read(bad, NOW) == Err(TicketRefusal::Invalid), "{bad}");
+        }
+        assert_eq!(UploadKey([8; 32]).read(&ticket, NOW), Err(TicketRefusal::Invalid));
+    }
+
+    #[test]
+    fn a_key_is_made_once_only_its_owner_reads_it_and_a_damaged_one_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("url-key");
+        let made = UploadKey::open(&path, &Surroundings::manual(NOW, 1)).unwrap();
+        let found = UploadKey::open(&path, &Surroundings::manual(NOW, 2)).unwrap();
+        assert_eq!(made.0, found.0);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for damaged in ["", "mduk_", "mduk_AAAA"] {
+            std::fs::write(&path, damaged).unwrap();
+            let refused = UploadKey::open(&path, &Surroundings::manual(NOW, 1));
+            assert!(matches!(refused, Err(KeyFailure::Malformed { .. })));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+        }
+    }
+}

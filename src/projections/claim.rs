@@ -1,0 +1,128 @@
+//! Claimed idempotency keys of the last 24 hours: what was asked with them, and which commands were carried out (ADR 6).
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::domain::claim::{Claim, ClaimEvent, KEPT};
+use crate::domain::value::{Digest, Timestamp};
+
+/// Every key that is kept. What is too old leaves when a newer key comes, by the times of their events, so that a rebuild
+/// gives the same.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claims {
+    by_key: HashMap<Digest, Claimed>,
+    /// The keys as they were first claimed, and when.
+    order: VecDeque<(Timestamp, Digest)>,
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// Of the request.
+    pub fingerprint: Digest,
+    /// When its first command was carried out; the key is kept from then on.
+    pub at: Timestamp,
+    /// The commands of the request that were carried out.
+    commands: Vec<u16>,
+}
+
+impl Claims {
+    /// Folds a claim that was recorded at `at`.
+    pub fn apply(&mut self, event: &ClaimEvent, at: Timestamp) {
+        let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = *event;
+        self.forget_until(at);
+        let same = |known: &&mut Claimed| known.is_kept(at) && known.fingerprint == fingerprint;
+        if let Some(known) = self.by_key.get_mut(&key).filter(same) {
+            known.commands.push(nth);
+        } else {
+            self.order.push_back((at, key));
+            self.by_key.insert(key, Claimed { fingerprint, at, commands: vec![nth] });
+        }
+    }
+
+    /// What is known of a key, if it is still kept at `now`.
+    #[must_use]
+    pub fn get(&self, key: &Digest, now: Timestamp) -> Option<&Claimed> {
+        self.by_key.get(key).filter(|known| known.is_kept(now))
+    }
+
+    /// Whether this very command was carried out already.
+    #[must_use]
+    pub fn holds(&self, claim: &Claim, now: Timestamp) -> bool {
+        let known = self.get(&claim.key, now);
+        known.is_some_and(|known| known.fingerprint == claim.fingerprint && known.commands.contains(&claim.nth))
+    }
+
+    fn forget_until(&mut self, now: Timestamp) {
+        while let Some((at, key)) = self.order.front().copied().filter(|(at, _)| at.after(KEPT) <= now) {
+            self.order.pop_front();
+            // It may have been claimed anew.
+            if self.by_key.get(&key).is_some_and(|known| known.at == at) {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+}
+
+impl Claimed {
+    fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.at.after(KEPT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
+
+    fn claim(key: u8, fingerprint: u8, nth: u16) -> Claim {
+        Claim { key: Digest([key; 32]), fingerprint: Digest([fingerprint; 32]), nth }
+    }
+
+    fn claimed(claims: &mut Claims, claim: Claim, at: Timestamp) {
+        claims.apply(&ClaimEvent::KeyClaimed(claim), at);
+    }
+
+    #[test]
+    fn a_command_is_held_by_key_fingerprint_and_number() {
+        let mut claims = Claims::default();
+        claimed(&mut claims, claim(1, 1, 0), START);
+        claimed(&mut claims, claim(1, 1, 2), START);
+        assert!(claims.holds(&claim(1, 1, 0), START) && claims.holds(&claim(1, 1, 2), START));
+        for other in [claim(1, 1, 1), claim(1, 2, 0), claim(2, 1, 0)] {
+            assert!(!claims.holds(&other, START), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_kept_for_a_day_from_its_first_command() {
+        let mut claims = Claims::default();
+        let (last, over) = (Timestamp::from_micros(START.after(KEPT).micros() - 1), START.after(KEPT));
+        claimed(&mut claims, claim(1, 1, 0), START);
+        claimed(&mut claims, claim(1, 1, 1), last);
+        assert!(claims.holds(&claim(1, 1, 1), last));
+        assert!(!claims.holds(&claim(1, 1, 1), over) && claims.get(&Digest([1; 32]), over).is_none());
+    }
+
+    #[test]
+    fn an_old_key_may_be_claimed_anew() {
+        let mut claims = Claims::default();
+        let later = START.after(KEPT);
+        claimed(&mut claims, claim(1, 1, 0), START);
+        claimed(&mut claims, claim(1, 2, 0), later);
+        assert!(claims.holds(&claim(1, 2, 0), later));
+        assert_eq!(claims.get(&Digest([1; 32]), later).map(|known| known.at), Some(later));
+        // A clock that was set back does not confuse the two.
+        claimed(&mut claims, claim(2, 1, 0), START);
+        assert!(claims.holds(&claim(1, 2, 0), later));
+    }
+
+    #[test]
+    fn old_keys_leave_when_newer_ones_come() {
+        let mut claims = Claims::default();
+        for key in 0..10 {
+            claimed(&mut claims, claim(key, 1, 0), START.after(KEPT * u32::from(key)));
+        }
+        assert_eq!((claims.by_key.len(), claims.order.len()), (1, 1));
+    }
+}

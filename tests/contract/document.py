@@ -1,0 +1,68 @@
+"""Checks a document that was read from a service: it is OpenAPI 3.1, and every example in it has the form that it shows."""
+
+import json
+import sys
+
+import jsonschema_rs
+import openapi_spec_validator
+
+from closing import close_answers
+
+METHODS = ("get", "put", "post", "delete")
+
+
+def resolve(document, value):
+    """What a reference leads to; anything else as it is."""
+    while "$ref" in value:
+        target = document
+        for step in value["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        value = target
+    return value
+
+
+def contents(document):
+    """Every content that may have examples: where it is, its schema, its examples."""
+    for path, operations in document["paths"].items():
+        for method in METHODS:
+            operation = operations.get(method)
+            if not operation:
+                continue
+            at = f"{method.upper()} {path}"
+            for parameter in operation["parameters"]:
+                parameter = resolve(document, parameter)
+                yield f"{at}: {parameter['name']}", parameter
+            for media_type in operation.get("requestBody", {}).get("content", {}).values():
+                yield f"{at}: body", media_type
+            for status, answer in operation["responses"].items():
+                for media_type in resolve(document, answer).get("content", {}).values():
+                    yield f"{at}: {status}", media_type
+
+
+def examples(content):
+    """The examples of a content."""
+    if "example" in content:
+        yield content["example"]
+    for example in content.get("examples", {}).values():
+        yield example["value"]
+
+
+def main():
+    document = json.load(open(sys.argv[1], encoding="utf-8"))
+    openapi_spec_validator.validate(document)
+    close_answers(document)
+    checked, wrong = 0, 0
+    for at, content in contents(document):
+        schema = {**content["schema"], "components": document["components"]}
+        validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+        for example in examples(content):
+            checked += 1
+            for error in validator.iter_errors(example):
+                wrong += 1
+                print(f"{at}: the example is not right: {error.message} at {list(error.instance_path)}")
+    print(f"the document is OpenAPI 3.1; {checked} examples, {wrong} mistakes")
+    return 1 if wrong or checked < 50 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+//! Archives of versions over HTTP: the link, the upload, the download.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::domain::value::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::zip::{Entry, good, zip};
+use crate::support::{Answer, TestApp, TestUser};
+
+const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
+const DOWNLOAD: &str = "/nodes/face-tools/versions/1.0.0/download";
+
+async fn app() -> (TestApp, TestUser) {
+    with_publisher(TestApp::start().await).await
+}
+
+async fn with_publisher(app: TestApp) -> (TestApp, TestUser) {
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    (app, alice)
+}
+
+/// The path of an upload link, which stays the same when the service moves to another port.
+fn path_of(answer: &Value) -> String {
+    let url = answer["signedUrl"].as_str().expect("a link");
+    url[url.find("/uploads/").expect("an upload link")..].to_owned()
+}
+
+async fn publish(app: &TestApp, token: &str, version: &str) -> String {
+    let body = json!({"node_version": {"version": version}});
+    path_of(&app.post_as(token, VERSIONS, body).await.expect(201).json())
+}
+
+async fn upload(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+    app.send(app.request(Method::PUT, link).body(archive)).await
+}
+
+async fn get_with(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+    let request = app.request(Method::GET, path);
+    app.send(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+}
+
+fn files_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
+/// How many files there are in the store of archives.
+fn archives(app: &TestApp) -> usize {
+    files_below(&app.dir.path().join("archives"))
+}
+
+#[actix_web::test]
+async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
+    let (app, alice) = app().await;
+    let body = json!({"node_version": {"version": "1.0.0"}});
+    let published = app.post_as(&alice.token, VERSIONS, body).await.expect(201).json();
+    assert_eq!(published["node_version"]["status"], "NodeVersionStatusPending");
+    assert_eq!(published["node_version"].get("downloadUrl"), None);
+
+    let request = app.request(Method::PUT, &path_of(&published)).header("content-type", "application/x-anything");
+    let version = app.send(request.body(good())).await.expect(200).json();
+    let url = app.url(DOWNLOAD);
+    assert_eq!((&version["status"], &version["downloadUrl"]), (&json!("NodeVersionStatusActive"), &json!(url)));
+    let node = app.get("/nodes/face-tools").await.expect(200).json();
+    assert_eq!(
+        (&node["latest_version"]["version"], &node["latest_version"]["downloadUrl"]),
+        (&json!("1.0.0"), &json!(url))
+    );
+
+    let (archive, tag) = (good(), format!("\"{:x}\"", Sha256::digest(good())));
+    let whole = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
+    assert!(whole.body == archive, "the bytes are those that were uploaded");
+    for (name, value) in [
+        ("etag", tag.as_str()),
+        ("content-type", "application/zip"),
+        ("content-disposition", "attachment; filename=\"face-tools-1.0.0.zip\""),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "no-cache"),
+        ("accept-ranges", "bytes"),
+    ] {
+        assert_eq!(whole.header(name), Some(value), "{name}");
+    }
+    let head = app.send(app.request(Method::HEAD, DOWNLOAD)).await.expect(200);
+    assert_eq!((head.header("content-length"), head.body.len()), (Some(archive.len().to_string().as_str()), 0));
+    assert!(get_with(&app, DOWNLOAD, &[("range", "bytes=5-9")]).await.expect(206).body == archive[5..10]);
+    assert_eq!(
+        get_with(&app, DOWNLOAD, &[("if-none-match", &tag)]).await.expect(304).header("etag"),
+        Some(tag.as_str())
+    );
+    get_with(&app, DOWNLOAD, &[("range", "bytes=0-1"), ("if-range", &tag)]).await.expect(206);
+    get_with(&app, DOWNLOAD, &[("range", "bytes=0-1"), ("if-range", "\"other\"")]).await.expect(200);
+    get_with(&app, DOWNLOAD, &[("range", "bytes=99999999-")]).await.expect(416);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn downloads_find_the_node_in_any_case_and_say_what_is_not_there() {
+    let (app, alice) = app().await;
+    publish(&app, &alice.token, "1.0.0").await;
+    app.get_as(&alice.token, DOWNLOAD).await.expect(404);
+    let moved = app.get("/nodes/FACE-tools/versions/1.0.0/download?x=1").await.expect(302);
+    assert_eq!(moved.header("location"), Some(app.url(&format!("{DOWNLOAD}?x=1")).as_str()));
+    for unknown in ["/nodes/none/versions/1.0.0/download", "/nodes/face-tools/versions/9.9.9/download"] {
+        app.get(unknown).await.expect(404);
+    }
+    app.get("/nodes/face-tools/versions/nonsense/download").await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() {
+    let app = TestApp::start_with(|settings| settings.registry.moderation = true, Surroundings::real()).await;
+    let (app, alice) = with_publisher(app).await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let held = upload(&app, &link, good()).await.expect(200).json();
+    assert_eq!(held["status"], "NodeVersionStatusPending");
+    app.get(DOWNLOAD).await.expect(403);
+    app.get_as(&alice.token, DOWNLOAD).await.expect(200);
+    app.get("/nodes/face-tools/install").await.expect(404);
+    let body = json!({"status": "NodeVersionStatusActive"});
+    app.put_as(app.admin_token(), "/admin/nodes/face-tools/versions/1.0.0", body).await.expect(200);
+    app.get(DOWNLOAD).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_is_good_for_one_archive() {
+    let (app, alice) = app().await;
+    let first = publish(&app, &alice.token, "1.0.0").await;
+    let fresh = format!("{VERSIONS}/1.0.0/upload");
+    let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
+
+    let (a, b) = futures_util::future::join(
+        upload(&app, &first, good()),
+        upload(&app, &second, zip(&[Entry::stored("b", b"b")])),
+    )
+    .await;
+    let mut statuses = [a.status, b.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());
+    for link in [&first, &second] {
+        let refused = upload(&app, link, good()).await.expect(409).json();
+        assert_eq!(refused["instance"], "/uploads/<ticket>");
+    }
+    app.post_as(&alice.token, &fresh, json!({})).await.expect(409);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_is_valid_for_a_quarter_of_an_hour() {
+    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let (app, alice) = with_publisher(TestApp::start_with(|_| {}, clock.clone()).await).await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    clock.advance(Duration::from_secs(15 * 60));
+    let refused = upload(&app, &link, good()).await.expect(403).json();
+    assert_eq!((&refused["error"], &refused["instance"]), (&json!("upload_link_expired"), &json!("/uploads/<ticket>")));
+
+    let fresh = app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
+    clock.advance(Duration::from_secs(15 * 60 - 1));
+    upload(&app, &path_of(&fresh), good()).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_outlives_a_restart() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    upload(&app, &link, good()).await.expect(200);
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert!(app.get(DOWNLOAD).await.expect(200).body == good());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_that_was_not_made_here_opens_nothing() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let changed = link.replace("/uploads/A", "/uploads/B");
+    for forged in [changed.as_str(), "/uploads/x", "/uploads/%2e%2e%2fx", &format!("{link}A")] {
+        let refused = upload(&app, forged, good()).await.expect(403).json();
+        assert_eq!(refused["error"], "upload_link_invalid", "{forged}");
+    }
+    assert_ne!(changed, link);
+    upload(&app, "/uploads/", good()).await.expect(404);
+    app.get(&link).await.expect(405);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_is_worth_what_its_holder_is() {
+    let (app, alice) = app().await;
+    let bob = app.user("bob").await;
+    app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
+    let ci = app.access_token("acme", &alice).await;
+    let (of_token, of_bob) = (publish(&app, &ci, "1.0.0").await, publish(&app, &bob.token, "1.0.1").await);
+
+    let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    let path = format!("/publishers/acme/tokens/{}", tokens[0]["id"].as_str().unwrap());
+    app.delete_as(&alice.token, &path).await.expect(204);
+    assert_eq!(upload(&app, &of_token, good()).await.expect(403).json()["error"], "upload_link_invalid");
+
+    app.delete_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id)).await.expect(204);
+    assert_eq!(upload(&app, &of_bob, good()).await.expect(403).json()["error"], "forbidden");
+    assert_eq!(archives(&app), 0);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn nothing_is_uploaded_to_what_is_banned_or_deleted() {
+    let (app, alice) = app().await;
+    let (first, second) = (publish(&app, &alice.token, "1.0.0").await, publish(&app, &alice.token, "1.0.1").await);
+    app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
+    upload(&app, &first, good()).await.expect(404);
+    for (subject, undone) in [("nodes/face-tools", "nodes"), ("publishers/acme", "publishers")] {
+        let body = json!({"reason": "malware"});
+        app.post_as(app.admin_token(), &format!("/admin/{subject}/ban"), body.clone()).await.expect(204);
+        assert_eq!(upload(&app, &second, good()).await.expect(403).json()["error"], "banned", "{undone}");
+        app.post_as(app.admin_token(), &format!("/admin/{subject}/unban"), body).await.expect(204);
+    }
+    upload(&app, &second, good()).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_bad_archive_names_what_is_wrong_and_leaves_the_link_as_it_was() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let bad = zip(&[Entry::stored("../evil", b"x"), Entry::stored("good", b"x"), Entry::link("link", "/etc")]);
+    let refused = upload(&app, &link, bad).await.expect(400).json();
+    assert_eq!(refused["error"], "invalid_archive");
+    let told = json!(["\"../evil\" leads out of its directory", "\"link\" is a symbolic link that leaves the archive"]);
+    assert_eq!(refused["details"], told);
+
+    let many: Vec<_> = (0..25).map(|n| Entry::stored(&format!("../{n}"), b"")).collect();
+    let refused = upload(&app, &link, zip(&many)).await.expect(400).json();
+    assert_eq!(refused["details"].as_array().map(Vec::len), Some(20));
+    assert!(refused["detail"].as_str().unwrap().ends_with("; and 22 more"), "{refused}");
+    for no_zip in [Vec::new(), b"no zip".to_vec(), good()[..200].to_vec()] {
+        upload(&app, &link, no_zip).await.expect(400);
+    }
+    let coded = app.request(Method::PUT, &link).header("content-encoding", "gzip").body(good());
+    app.send(coded).await.expect(415);
+
+    assert_eq!(archives(&app), 0);
+    upload(&app, &link, good()).await.expect(200);
+    assert_eq!(archives(&app), 1);
+    app.stop().await;
+}
+
+/// A connection on which an upload has begun.
+async fn begin_upload(app: &TestApp, link: &str, length: u64) -> TcpStream {
+    let mut connection = TcpStream::connect(app.app.address()).await.expect("a connection");
+    let head = format!("PUT {link} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+    connection.write_all(head.as_bytes()).await.expect("sent");
+    connection
+}
+
+#[actix_web::test]
+async fn what_is_too_large_is_refused_before_it_is_sent() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let mut connection = begin_upload(&app, &link, (100 << 20) + 1).await;
+    let mut answer = [0; 12];
+    connection.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    assert_eq!(archives(&app), 0);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn of_an_upload_that_breaks_off_nothing_is_left() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let mut connection = begin_upload(&app, &link, 1_000_000).await;
+    connection.write_all(&vec![7; 500_000]).await.expect("sent");
+    until(&app, 1).await;
+    drop(connection);
+    until(&app, 0).await;
+    upload(&app, &link, good()).await.expect(200);
+    app.stop().await;
+}
+
+/// Waits until the store has so many files.
+async fn until(app: &TestApp, files: usize) {
+    while archives(app) != files {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

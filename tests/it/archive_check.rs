@@ -1,0 +1,205 @@
+//! Which files are taken for archives, and what is told of the others.
+
+use std::io::{Cursor, Read, Write};
+
+use mediary::media::archive::check::{Flaws, Refusal, check};
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use crate::support::zip::{Entry, good, zip, zip_with};
+
+const GIB: u64 = 1 << 30;
+
+#[track_caller]
+fn flaws(bytes: &[u8]) -> Flaws {
+    match check(Cursor::new(bytes)) {
+        Err(Refusal::Bad(flaws)) => flaws,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The only thing that is wrong.
+#[track_caller]
+fn flaw(bytes: &[u8]) -> String {
+    let flaws = flaws(bytes);
+    assert_eq!((flaws.count(), flaws.told().len()), (1, 1), "{:?}", flaws.told());
+    flaws.told()[0].clone()
+}
+
+#[track_caller]
+fn is_good(bytes: &[u8]) {
+    if let Err(refusal) = check(Cursor::new(bytes)) {
+        panic!("{refusal:?}");
+    }
+}
+
+fn zeros(bytes: u64) -> impl Read {
+    std::io::repeat(0).take(bytes)
+}
+
+#[test]
+fn what_tools_make_is_taken() {
+    is_good(&good());
+    let mut bytes = good();
+    // With a comment, as some tools put the revision there.
+    let length = bytes.len();
+    bytes[length - 2] = 4;
+    bytes.extend(b"abcd");
+    is_good(&bytes);
+    is_good(&zip(&[Entry::stored("dir/", b""), Entry::link("dir/link", "../file"), Entry::stored("file", b"x")]));
+    is_good(&zip(&[Entry::deflated("large", zeros(1 << 20)), Entry::deflated("empty", &b""[..])]));
+}
+
+#[test]
+fn archives_of_the_library_are_taken_plain_streamed_and_in_the_large_form() {
+    let write = |mut archive: ZipWriter<Cursor<Vec<u8>>>, options: SimpleFileOptions| {
+        archive.add_directory("src", options).unwrap();
+        archive.start_file("src/ä.py", options).unwrap();
+        archive.write_all(b"x = 1\n").unwrap();
+        archive.add_symlink("main.py", "src/ä.py", options).unwrap();
+        archive.finish().unwrap().into_inner()
+    };
+    for options in [SimpleFileOptions::default(), SimpleFileOptions::default().large_file(true)] {
+        is_good(&write(ZipWriter::new(Cursor::new(Vec::new())), options));
+    }
+    let mut streamed = ZipWriter::new_stream(Vec::new());
+    streamed.start_file("a", SimpleFileOptions::default()).unwrap();
+    streamed.write_all(b"abc").unwrap();
+    is_good(&streamed.finish().unwrap().into_inner());
+}
+
+#[test]
+fn what_is_no_zip_or_a_damaged_one() {
+    for no_zip in [&b""[..], b"PK", b"hello", &[0; 70_000]] {
+        assert_eq!(flaw(no_zip), "the file is not a zip archive");
+    }
+    assert_eq!(flaw(&zip(&[])), "the archive is empty");
+    let good = good();
+    for cut in 1..good.len() {
+        flaw(&good[..good.len() - cut]);
+    }
+    let before = [&b"MZ"[..], &good].concat();
+    assert!(flaw(&before).starts_with("the archive is cut off, or something stands around it"));
+    assert_eq!(flaw(&[&good[..], b"more"].concat()), "the archive does not end where it says");
+    let mut damaged = good.clone();
+    damaged[60] ^= 0x55;
+    let told = flaw(&damaged);
+    assert!(told.starts_with("\"face_tools/__init__.py\" does not unpack: "), "{told}");
+}
+
+#[test]
+fn no_byte_can_be_changed_into_a_panic() {
+    let good = good();
+    for at in 0..good.len() {
+        for bit in [1, 0x80] {
+            let mut bytes = good.clone();
+            bytes[at] ^= bit;
+            let verdict = check(Cursor::new(&bytes));
+            assert!(!matches!(verdict, Err(Refusal::Io(_))), "byte {at}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn names_that_lead_out_are_named() {
+    for (name, told) in [
+        ("../evil", "\"../evil\" leads out of its directory"),
+        ("a/../../evil", "\"a/../../evil\" leads out of its directory"),
+        ("a\\..\\..\\evil", "\"a\\\\..\\\\..\\\\evil\" leads out of its directory"),
+        ("/etc/passwd", "\"/etc/passwd\" is an absolute path"),
+        ("\\evil", "\"\\\\evil\" is an absolute path"),
+        ("C:\\evil", "\"C:\\\\evil\" is an absolute path"),
+        ("a\0.py", "\"a\\0.py\" holds a control character"),
+        ("a\u{1b}[2J", "\"a\\u{1b}[2J\" holds a control character"),
+        ("", "\"\" is empty"),
+    ] {
+        assert_eq!(flaw(&zip(&[Entry::stored("good", b"x"), Entry::stored(name, b"x")])), told);
+    }
+}
+
+#[test]
+fn links_that_leave_or_are_gone_through() {
+    let leaves = "is a symbolic link that leaves the archive";
+    for (name, target) in [("link", "/etc"), ("link", ".."), ("dir/link", "../../x"), ("a/link", "b/../../../x")] {
+        assert_eq!(flaw(&zip(&[Entry::link(name, target)])), format!("\"{name}\" {leaves}"));
+    }
+    let through = zip(&[Entry::link("Dir", "other"), Entry::stored("dir/file", b"x")]);
+    assert_eq!(flaw(&through), "\"dir/file\" lies inside \"Dir\", which is no directory");
+    let device = Entry { attributes: 0o060_644 << 16, ..Entry::stored("device", b"") };
+    assert_eq!(flaw(&zip(&[device])), "\"device\" is neither a file, a directory nor a symbolic link");
+}
+
+#[test]
+fn names_that_are_there_twice() {
+    let twice = |a: &str, b: &str| flaw(&zip(&[Entry::stored(a, b"1"), Entry::stored(b, b"2")]));
+    assert_eq!(twice("a", "a"), "\"a\" is there twice");
+    assert_eq!(twice("Readme", "README"), "\"README\" is the same file as \"Readme\" on some systems");
+    assert_eq!(twice("a/b", "a\\b"), "\"a\\\\b\" is the same file as \"a/b\" on some systems");
+    assert_eq!(twice("a", "a/"), "\"a/\" is the same file as \"a\" on some systems");
+    assert_eq!(twice("a", "a/b"), "\"a/b\" lies inside \"a\", which is no directory");
+}
+
+#[test]
+fn bombs_are_refused_whether_they_say_it_or_not() {
+    let bomb = Entry::deflated("bomb", zeros(GIB));
+    assert!(bomb.packed.len() < 8 << 20);
+    assert_eq!(flaw(&zip(&[bomb.clone()])), "\"bomb\" unpacks to more than 200 times its size");
+    let lying = Entry { size: 1000, ..bomb.clone() };
+    let told = flaw(&zip(&[lying]));
+    assert!(told.starts_with("\"bomb\" does not unpack: "), "{told}");
+    let many: Vec<_> =
+        (0..5).map(|n| Entry { size: 1 << 28, ..Entry::stored(&format!("{n}"), &vec![0; 1 << 21]) }).collect();
+    let told = flaw(&zip(&many));
+    assert_eq!(told, "the archive unpacks to 1342177280 bytes: at most 1073741824 are taken");
+}
+
+#[test]
+fn headers_that_lie() {
+    let entry = Entry::stored("a", b"abc");
+    for (lie, told) in [
+        (Entry { size: 7, ..entry.clone() }, "\"a\" says that it has 7 bytes, and has 3"),
+        (Entry { size: 2, ..entry.clone() }, "\"a\" does not unpack: "),
+        (Entry { crc: 7, ..entry.clone() }, "\"a\" does not unpack: "),
+        (Entry { flags: 1, ..entry.clone() }, "\"a\" is encrypted"),
+        (Entry { flags: 1 << 6, ..entry.clone() }, "\"a\" is encrypted"),
+        (
+            Entry { method: 14, ..entry.clone() },
+            "\"a\" is packed by method 14: only stored and deflated entries are taken",
+        ),
+        (
+            Entry { local_name: Some(b"../b".to_vec()), ..entry.clone() },
+            "the entries and the directory of the archive differ: ",
+        ),
+    ] {
+        let found = flaw(&zip(&[lie]));
+        assert!(found.starts_with(told), "{found} and not {told}");
+    }
+    for count in [0, 2] {
+        flaw(&zip_with(&[entry.clone()], count));
+    }
+    let two = [entry, Entry::stored("../evil", b"x")];
+    assert_eq!(flaw(&zip_with(&two, 1)), "the archive says that it has 1 entries, and has 2");
+}
+
+#[test]
+fn entries_that_share_bytes_or_are_hidden() {
+    // The directory names the first entry only: who reads the file from its beginning finds the second as well.
+    let (first, second) = (Entry::stored("a", b"1"), Entry::stored("hidden", b"2"));
+    let (one, both) = (zip(&[first.clone()]), zip(&[first.clone(), second]));
+    let directory = one.len() - 22 - 47..one.len() - 22;
+    let entries = both.len() - 22 - 47 - 52;
+    let mut bytes = [&both[..entries], &one[directory], &one[one.len() - 22..]].concat();
+    let at = bytes.len() - 6;
+    bytes[at..at + 4].copy_from_slice(&u32::try_from(entries).unwrap().to_le_bytes());
+    let told = flaw(&bytes);
+    assert!(told.starts_with("the entries and the directory of the archive differ: "), "{told}");
+}
+
+#[test]
+fn there_may_be_many_entries_but_not_too_many_and_twenty_flaws_are_told() {
+    let entries = |count: usize| (0..count).map(|n| Entry::stored(&format!("{n}"), b"")).collect::<Vec<_>>();
+    is_good(&zip(&entries(10_000)));
+    assert_eq!(flaw(&zip(&entries(10_001))), "the archive has 10001 entries: at most 10000 are taken");
+    let bad: Vec<_> = (0..25).map(|n| Entry::stored(&format!("../{n}"), b"")).collect();
+    let flaws = flaws(&zip(&bad));
+    assert_eq!((flaws.count(), flaws.told().len()), (25, 20));
+}

@@ -1,0 +1,200 @@
+//! Bans: what the banned may still do, that a ban can be taken back, and that nobody locks everybody out.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, TestApp, TestUser};
+
+/// A publisher `acme` of alice with the node `face-tools`, and a token of it.
+async fn acme() -> (TestApp, TestUser, String) {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let token = app.access_token("acme", &alice).await;
+    (app, alice, token)
+}
+
+async fn rule(app: &TestApp, path: &str) -> Answer {
+    app.post_as(app.admin_token(), path, json!({"reason": "it spreads spam"})).await
+}
+
+#[track_caller]
+fn assert_banned(answer: Answer) {
+    let refused = answer.expect(403).json();
+    assert_eq!(refused["error"], "banned", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("it spreads spam"), "{refused}");
+}
+
+/// The ids of a list of nodes.
+fn listed(page: &Value) -> Vec<&str> {
+    page["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()
+}
+
+#[actix_web::test]
+async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
+    let (app, alice, token) = acme().await;
+    let user = format!("/admin/users/{}", alice.id);
+    rule(&app, &format!("{user}/ban")).await.expect(204);
+
+    let account = app.get_as(&alice.token, "/users").await.expect(200).json();
+    let told = (&account["status"], &account["status_reason"], &account["statusReason"]);
+    assert_eq!(told, (&json!("UserStatusBanned"), &Value::Null, &json!("it spreads spam")));
+    app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
+    app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200);
+    assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
+    assert_banned(app.post_as(&alice.token, "/publishers", json!({"id": "other"})).await);
+    assert_banned(app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "b"})).await);
+    // Nor may what the user made for that purpose before.
+    assert_banned(app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await);
+    app.get_as(&token, "/publishers/acme/nodes").await.expect(200);
+
+    rule(&app, &format!("{user}/unban")).await.expect(204);
+    app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200);
+    app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(201);
+    assert_eq!(app.get_as(&alice.token, "/users").await.json().get("status"), None);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_banned_publisher_is_changed_by_administrators_alone() {
+    let (app, alice, token) = acme().await;
+    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+
+    let shown = app.get("/publishers/acme").await.expect(200).json();
+    let told = (&shown["status"], &shown["status_detail"]);
+    assert_eq!(told, (&json!("PublisherStatusBanned"), &json!("it spreads spam")));
+    assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
+    assert_banned(app.delete_as(&alice.token, "/publishers/acme").await);
+    assert_banned(app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "x"})).await);
+    let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
+    for token in [&alice.token, &token] {
+        assert_banned(app.post_as(token, "/publishers/acme/nodes", json!({"id": "b"})).await);
+        assert_banned(app.put_as(token, version, json!({"changelog": "x"})).await);
+        app.get_as(token, "/publishers/acme/nodes").await.expect(200);
+    }
+    app.put_as(app.admin_token(), "/publishers/acme", json!({"name": "Renamed"})).await.expect(200);
+    app.put_as(app.admin_token(), version, json!({"changelog": "x"})).await.expect(200);
+    // The owner is not banned, and goes on with other publishers.
+    app.publisher("second", &alice).await;
+
+    rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+    let shown = app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200).json();
+    assert_eq!((&shown["status"], shown.get("status_detail")), (&json!("PublisherStatusActive"), None));
+    app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(201);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_banned_publisher_is_listed_for_administrators_who_ask() {
+    let (app, alice, _) = acme().await;
+    app.publisher("good", &alice).await;
+    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+    let ids = async |token: &str, query: &str| {
+        let page = app.get_as(token, &format!("/publishers{query}")).await.expect(200).json();
+        let publishers = page["publishers"].as_array().unwrap().iter();
+        let ids: Vec<_> = publishers.map(|publisher| publisher["id"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(page["total"].as_u64(), Some(ids.len() as u64));
+        ids
+    };
+    assert_eq!(ids(&alice.token, "?include_banned=true").await, ["good"]);
+    assert_eq!(ids(app.admin_token(), "").await, ["good"]);
+    assert_eq!(ids(app.admin_token(), "?include_banned=false").await, ["good"]);
+    assert_eq!(ids(app.admin_token(), "?include_banned=true").await, ["acme", "good"]);
+    let own = app.get_as(&alice.token, "/users/publishers").await.expect(200).json();
+    assert_eq!((&own[0]["id"], &own[0]["status"]), (&json!("acme"), &json!("PublisherStatusBanned")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_banned_node_takes_no_changes_and_leaves_the_lists() {
+    let (app, alice, token) = acme().await;
+    app.node("acme", "good", &alice).await;
+    // The wrong case is the same node.
+    rule(&app, "/admin/nodes/FACE-tools/ban").await.expect(204);
+    let node = app.get("/nodes/face-tools").await.expect(200).json();
+    assert_eq!((&node["status"], &node["status_detail"]), (&json!("NodeStatusBanned"), &json!("it spreads spam")));
+    assert_eq!(listed(&app.get("/nodes").await.expect(200).json()), ["good"]);
+    let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
+    for token in [&alice.token, &token] {
+        assert_banned(app.put_as(token, version, json!({"changelog": "x"})).await);
+    }
+    app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200);
+
+    rule(&app, "/admin/nodes/face-tools/unban").await.expect(204);
+    app.put_as(&token, version, json!({"changelog": "x"})).await.expect(200);
+    assert_eq!(listed(&app.get("/nodes").await.expect(200).json()), ["face-tools", "good"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_ban_that_does_not_apply_names_both_states() {
+    let (app, alice, _) = acme().await;
+    for (what, kind) in [
+        (format!("/admin/users/{}", alice.id), "UserStatus"),
+        ("/admin/publishers/acme".to_owned(), "PublisherStatus"),
+        ("/admin/nodes/face-tools".to_owned(), "NodeStatus"),
+    ] {
+        for (command, state) in [("unban", "Active"), ("ban", "Banned")] {
+            if command == "ban" {
+                rule(&app, &format!("{what}/ban")).await.expect(204);
+            }
+            let refused = rule(&app, &format!("{what}/{command}")).await.expect(409).json();
+            let both = format!("from {kind}{state} to {kind}{state}");
+            assert!(refused["detail"].as_str().unwrap().ends_with(&both), "{refused}");
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn every_ban_has_a_reason() {
+    let (app, alice, _) = acme().await;
+    for what in [&format!("/admin/users/{}", alice.id), "/admin/publishers/acme", "/admin/nodes/face-tools"] {
+        for command in ["ban", "unban"] {
+            let path = format!("{what}/{command}");
+            for (body, reason) in [
+                (json!({}), "is required"),
+                (json!({"reason": null}), "is required"),
+                (json!({"reason": " \n"}), "must not be blank"),
+                (json!({"reason": "x".repeat(1001)}), "must be at most 1000 characters"),
+                (json!({"reason": 1}), "must be a string"),
+            ] {
+                let refused = app.post_as(app.admin_token(), &path, body).await.expect(400).json();
+                assert_eq!(refused["errors"], json!([{"pointer": "/reason", "reason": reason}]), "{path}");
+            }
+        }
+        let longest = json!({"reason": "ü".repeat(1000)});
+        app.post_as(app.admin_token(), &format!("{what}/ban"), longest).await.expect(204);
+    }
+    for nothing in ["users/nonsense", "publishers/nowhere", "nodes/nothing", "nodes/-"] {
+        rule(&app, &format!("/admin/{nothing}/ban")).await.expect(404);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn administrators_cannot_lock_themselves_out() {
+    let app = TestApp::start().await;
+    let root = app.user("root").await;
+    let admin = json!({"isAdmin": true});
+    app.put_as(app.admin_token(), &format!("/admin/users/{}", root.id), admin).await.expect(200);
+    let first = app.get_as(app.admin_token(), "/users").await.expect(200).json()["id"].as_str().unwrap().to_owned();
+
+    for token in [root.token.as_str(), app.admin_token()] {
+        app.post_as(token, &format!("/admin/users/{first}/ban"), json!({"reason": "x"})).await.expect(409);
+        app.put_as(token, &format!("/admin/users/{first}"), json!({"isAdmin": false})).await.expect(409);
+    }
+    let own = format!("/admin/users/{}", root.id);
+    app.post_as(&root.token, &format!("{own}/ban"), json!({"reason": "x"})).await.expect(409);
+    let refused = app.put_as(&root.token, &own, json!({"isAdmin": false, "name": "x"})).await.expect(409).json();
+    assert_eq!(refused["error"], "conflict");
+    assert_eq!(app.get_as(&root.token, "/users").await.json()["name"], "root");
+    app.put_as(&root.token, &own, json!({"isAdmin": true, "name": "Root"})).await.expect(200);
+
+    rule(&app, &format!("{own}/ban")).await.expect(204);
+    app.get_as(&root.token, "/admin/users").await.expect(200);
+    assert_banned(app.post_as(&root.token, "/admin/users", json!({"name": "x"})).await);
+    assert_banned(app.post_as(&root.token, &format!("{own}/unban"), json!({"reason": "x"})).await);
+    app.stop().await;
+}

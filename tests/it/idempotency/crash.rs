@@ -1,0 +1,179 @@
+//! kill -9 under load, and clients who send every request with a key until it is answered: every key leads to one thing.
+//!
+//! The suite does 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency` does more.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::domain::claim::ClaimEvent;
+use mediary::domain::event::Event;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::SledLog;
+use mediary::events::stream::Position;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use super::KEY;
+use crate::support::client;
+use crate::support::process::{Process, TOKEN};
+
+const WRITERS: usize = 16;
+const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
+
+/// What one writer did, over all lives of the service.
+struct Writer {
+    number: usize,
+    client: Client,
+    /// The request that was not answered yet, by its number.
+    next: usize,
+    /// Every answer, by the number of its request.
+    answered: Vec<(u16, Value)>,
+}
+
+impl Writer {
+    fn new(number: usize) -> Self {
+        Self { number, client: client(), next: 0, answered: Vec::new() }
+    }
+
+    /// The first two requests make what the others need.
+    fn request(&self, nth: usize) -> (Method, String, Value, &'static str) {
+        let (writer, tokens) = (self.number, format!("/admin/users/{ADMINISTRATOR}/tokens"));
+        let nodes = format!("/publishers/p{writer}/nodes");
+        match nth {
+            0 => (Method::POST, "/publishers".to_owned(), json!({"id": format!("p{writer}")}), "PublisherCreated"),
+            1 => (Method::POST, nodes, json!({"id": format!("n{writer}")}), "NodeCreated"),
+            _ => match nth % 4 {
+                0 => (Method::POST, "/admin/users".to_owned(), json!({"name": "somebody"}), "UserCreated"),
+                1 => (Method::POST, tokens, json!({"name": "x"}), "TokenIssued"),
+                2 => {
+                    let version = json!({"node_version": {"version": format!("1.0.{nth}")}});
+                    (Method::POST, format!("{nodes}/n{writer}/versions"), version, "VersionPublished")
+                }
+                _ => {
+                    let name = json!({"name": format!("Name {nth}")});
+                    (Method::PUT, format!("/publishers/p{writer}"), name, "PublisherRevised")
+                }
+            },
+        }
+    }
+
+    async fn send(&self, base: &str, nth: usize) -> Option<(u16, bool, Value)> {
+        let (method, path, body, _) = self.request(nth);
+        let request = self.client.request(method, format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
+        let answer = request.header(KEY, format!("w{}-{nth}", self.number)).send().await.ok()?;
+        let (status, replayed) = (answer.status().as_u16(), answer.headers().contains_key("idempotent-replayed"));
+        Some((status, replayed, answer.json().await.ok()?))
+    }
+
+    /// Sends what was not answered, and more, until the service is gone or it is enough.
+    async fn write(mut self, base: String, enough: Arc<AtomicBool>) -> Self {
+        if let Some((status, body)) = self.answered.last().cloned() {
+            // What was answered before the service was killed is answered in the same way.
+            match self.send(&base, self.next - 1).await {
+                Some(again) => assert_eq!(again, (status, true, body)),
+                None => return self,
+            }
+        }
+        while !enough.load(Ordering::SeqCst) {
+            match self.send(&base, self.next).await {
+                Some((status @ (200 | 201), _, body)) => self.answered.push((status, body)),
+                Some((status, _, body)) => panic!("{status}: {body}"),
+                None => return self,
+            }
+            self.next += 1;
+        }
+        self
+    }
+
+    /// The ids that the service chose.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let places = |body: &'_ Value| body.pointer("/node_version/id").is_some();
+        self.answered.iter().skip(2).filter_map(move |(status, body)| {
+            let id = if places(body) { body.pointer("/node_version/id") } else { body.get("id") };
+            id.filter(|_| *status == 201)?.as_str()
+        })
+    }
+}
+
+#[actix_web::test]
+async fn every_key_leads_to_one_thing_over_kill_9() {
+    let rounds: u64 = std::env::var("CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
+    let data = tempfile::tempdir().unwrap();
+    let mut writers: Vec<_> = (0..WRITERS).map(Writer::new).collect();
+    let mut moments = StdRng::seed_from_u64(0xB0B);
+    for round in 0..=rounds {
+        // Given writers who go on with the request that was not answered
+        let service = Process::start(data.path());
+        let enough = Arc::new(AtomicBool::new(false));
+        let writing: Vec<_> = writers
+            .drain(..)
+            .map(|writer| actix_web::rt::spawn(writer.write(service.url(""), enough.clone())))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(moments.gen_range(20..300))).await;
+        // When the service is killed, but for the last time
+        let last = round == rounds;
+        enough.store(last, Ordering::SeqCst);
+        let service = if last { Some(service) } else { drop_dead(service) };
+        for writer in writing {
+            writers.push(writer.await.unwrap());
+        }
+        if let Some(service) = service {
+            tokens_work(&service, &writers).await;
+            let (status, errors) = service.terminate();
+            assert!(status.success(), "{status}: {errors}");
+        }
+    }
+    // Then every request was carried out once
+    verify(data.path(), &writers);
+}
+
+fn drop_dead(service: Process) -> Option<Process> {
+    service.kill();
+    None
+}
+
+/// The last token of each writer opens the door, whoever made its answer.
+async fn tokens_work(service: &Process, writers: &[Writer]) {
+    let client = client();
+    for writer in writers {
+        let token = writer.answered.iter().rev().find_map(|(_, body)| body["token"].as_str());
+        let Some(token) = token else { continue };
+        let answer = client.get(service.url("/users")).bearer_auth(token).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+    }
+}
+
+fn verify(data: &std::path::Path, writers: &[Writer]) {
+    let options = mediary::app::log_options(data, &mediary::config::Settings::default());
+    let (log, _) = SledLog::open(&options, &Surroundings::real(), |_| {}).unwrap();
+    let events = log.read_all(Position(0), usize::MAX).unwrap();
+    let mut claims = HashMap::new();
+    let mut kinds: HashMap<&str, usize> = HashMap::new();
+    for event in &events {
+        *kinds.entry(event.event.name()).or_default() += 1;
+        if let Event::Claim(ClaimEvent::KeyClaimed(claim)) = &event.event {
+            *claims.entry((claim.key, claim.nth)).or_insert(0) += 1;
+        }
+    }
+    assert!(claims.values().all(|times| *times == 1), "a key was claimed twice");
+    let mut expected: HashMap<&str, usize> = HashMap::from([("UserCreated", 1)]);
+    for writer in writers {
+        for nth in 0..writer.next {
+            *expected.entry(writer.request(nth).3).or_default() += 1;
+            *expected.entry("KeyClaimed").or_default() += 1;
+        }
+    }
+    assert_eq!(kinds, expected);
+    let streams: Vec<_> = events.iter().map(|event| event.stream.as_str()).collect();
+    let published: Vec<_> = events.iter().map(|event| format!("{:?}", event.event)).collect();
+    for id in writers.iter().flat_map(Writer::ids) {
+        let known = streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|it| it.contains(id));
+        assert!(known, "{id} was answered and is not in the log");
+    }
+    println!("{} requests carried out once each", claims.len());
+}

@@ -1,0 +1,277 @@
+//! What comes in between: others with the same key, a caller who goes away, a death between the commit and the answer.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mediary::clock::{Place, Surroundings};
+use parking_lot::{Condvar, Mutex};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::{assert_problem, assert_replay, replayed, somebody};
+use crate::support::{TestApp, picture};
+
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+
+/// A door in the code that a test closes and opens.
+#[derive(Default)]
+struct Door {
+    closed: Mutex<bool>,
+    opened: Condvar,
+    reached: AtomicBool,
+}
+
+impl Door {
+    fn pass(&self) {
+        let mut closed = self.closed.lock();
+        self.reached.store(*closed, Ordering::SeqCst);
+        self.opened.wait_while(&mut closed, |closed| *closed);
+    }
+
+    fn close(&self) {
+        *self.closed.lock() = true;
+    }
+
+    fn open(&self) {
+        *self.closed.lock() = false;
+        self.opened.notify_all();
+    }
+
+    async fn until_reached(&self) {
+        while !self.reached.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// A service whose aggregates stop before they append while the door is closed.
+async fn with_door() -> (TestApp, Arc<Door>) {
+    let door = Arc::new(Door::default());
+    let at_door = door.clone();
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
+        if place == Place::Append {
+            at_door.pass();
+        }
+    }));
+    (TestApp::start_with(|_| {}, surroundings).await, door)
+}
+
+#[actix_web::test]
+async fn only_one_of_many_at_a_time_is_carried_out() {
+    let app = TestApp::start_with(|settings| settings.workers = 2, Surroundings::real()).await;
+    for round in 0..10 {
+        let (key, body) = (format!("k-{round}"), somebody("ada"));
+        let answers = join_all((0..16).map(|_| app.post_once(&key, app.admin_token(), "/admin/users", &body))).await;
+        let first: Vec<_> = answers.iter().filter(|answer| answer.status == 201 && !replayed(answer)).collect();
+        assert_eq!(first.len(), 1, "in round {round}");
+        for other in answers.iter().filter(|answer| !std::ptr::eq(*answer, first[0])) {
+            match other.status {
+                201 => assert_replay(first[0], other),
+                _ => assert_problem(other, 409, "idempotency_key_in_use"),
+            }
+        }
+        assert_eq!(app.recorded("UserCreated"), round + 2);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn while_the_first_is_carried_out_others_are_told_so() {
+    // Given a request that waits for the disk
+    let (app, door) = with_door().await;
+    let (ada, body) = (app.user("ada").await, json!({"id": "acme"}));
+    door.close();
+    let first = app.post_once("k", &ada.token, "/publishers", &body);
+    let meanwhile = async {
+        door.until_reached().await;
+        // When it comes again, or another with its key
+        let other = json!({"id": "other"});
+        let others = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
+        let answers = tokio::time::timeout(Duration::from_secs(30), others).await.expect("they do not wait");
+        door.open();
+        answers
+    };
+    let (first, others) = tokio::join!(first, meanwhile);
+    // Then the first one is done, and the others were told why they are not
+    first.expect(201);
+    assert_problem(&others[0], 409, "idempotency_key_in_use");
+    assert_eq!(others[0].header("retry-after"), Some("1"));
+    assert_problem(&others[1], 422, "idempotency_key_reused");
+    assert!(replayed(&app.post_once("k", &ada.token, "/publishers", &body).await.expect(201)));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
+    // Given a request that waits for the disk
+    let (app, door) = with_door().await;
+    let (admin, body) = (app.admin_token(), somebody("ada"));
+    door.close();
+    let mut caller = TcpStream::connect(app.app.address()).await.unwrap();
+    let request = format!(
+        "POST /admin/users HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {admin}\r\nidempotency-key: k\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.to_string().len()
+    );
+    caller.write_all(request.as_bytes()).await.unwrap();
+    door.until_reached().await;
+    // When the connection is torn down, then the request is carried out all the same
+    caller.set_zero_linger().unwrap();
+    drop(caller);
+    for _ in 0..10 {
+        let meanwhile = app.post_once("k", admin, "/admin/users", &body);
+        let answer = tokio::time::timeout(Duration::from_secs(30), meanwhile).await.expect("it is not run again");
+        assert_problem(&answer, 409, "idempotency_key_in_use");
+    }
+    door.open();
+    // And its caller gets the answer when they come back
+    let answer = loop {
+        let answer = app.post_once("k", admin, "/admin/users", &body).await;
+        if answer.status != 409 {
+            break answer.expect(201);
+        }
+    };
+    assert!(replayed(&answer));
+    assert_eq!(app.count_users().await, 2);
+    app.stop().await;
+}
+
+/// The requests that make something with an id or a secret of our choice, and the events of which each makes one.
+fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
+    vec![
+        ("user", "/admin/users".to_owned(), somebody("bob"), "UserCreated"),
+        ("user-token", format!("/admin/users/{user}/tokens"), json!({"name": "x"}), "TokenIssued"),
+        ("token", "/publishers/acme/tokens".to_owned(), json!({"name": "ci"}), "TokenIssued"),
+        (
+            "node",
+            "/publishers/acme/nodes".to_owned(),
+            json!({"id": "tools", "latest_version": {"version": "1.0.0"}}),
+            "NodeCreated",
+        ),
+        (
+            "version",
+            "/publishers/acme/nodes/tools/versions".to_owned(),
+            json!({"node_version": {"version": "2.0.0"}}),
+            "VersionPublished",
+        ),
+        ("task", UPSCALER.to_owned(), json!({"image": picture::base64_png(8, 8)}), "TaskSubmitted"),
+    ]
+}
+
+#[actix_web::test]
+async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
+    // Given a service that dies once in every request after its commands
+    let dies = Arc::new(AtomicBool::new(false));
+    let armed = dies.clone();
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
+        assert!(place != Place::Answer || !armed.swap(false, Ordering::SeqCst), "a mishap on purpose");
+    }));
+    let app = TestApp::start_with(|_| {}, surroundings).await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    for (key, path, body, event) in requests(&ada.id) {
+        let before = app.recorded(event);
+        dies.store(true, Ordering::SeqCst);
+        app.post_once(key, app.admin_token(), &path, &body).await.expect(500);
+        assert_eq!(app.recorded(event), before + 1, "{path}");
+        // When it comes again, then it is answered as if nothing had been
+        let second = app.post_once(key, app.admin_token(), &path, &body).await;
+        assert!((200..300).contains(&second.status) && replayed(&second), "{}: {}", second.status, second.text());
+        assert_eq!(app.recorded(event), before + 1, "{path}");
+        // And what it names is really there
+        let third = app.post_once(key, app.admin_token(), &path, &body).await;
+        assert_eq!((second.status, second.text()), (third.status, third.text()));
+        match key {
+            "user-token" => drop(app.get_as(third.json()["token"].as_str().unwrap(), "/users").await.expect(200)),
+            "task" => {
+                let task = format!("{UPSCALER}/{}", third.json()["data"]["task_id"].as_str().unwrap());
+                app.get_as(app.admin_token(), &task).await.expect(200);
+            }
+            _ => {}
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_lost_answer_is_made_anew_with_the_same_ids() {
+    // Given requests that were answered
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let mut answered = Vec::new();
+    for (key, path, body, event) in requests(&ada.id) {
+        let answer = app.post_once(key, app.admin_token(), &path, &body).await;
+        assert!((200..300).contains(&answer.status), "{}: {}", answer.status, answer.text());
+        answered.push((key, path, body, event, answer));
+    }
+    app.publisher("fickle", &ada).await;
+    let renamed = json!({"name": "One"});
+    app.put_once("rename", &ada.token, "/publishers/fickle", &renamed).await.expect(200);
+    app.put_once("same", &ada.token, "/publishers/fickle", &renamed).await.expect(200);
+    app.put_as(&ada.token, "/publishers/fickle", json!({"name": "Two"})).await.expect(200);
+    let recorded = answered.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>();
+
+    // When the answers are lost, but not the log
+    let dir = app.stop().await;
+    fs::remove_dir_all(dir.path().join("answers")).unwrap();
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+
+    // Then each request gets the same answer, with the same ids and secrets, and nothing is done
+    for (key, path, body, _, first) in &answered {
+        let again = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
+        assert!(replayed(&again), "{path}");
+        assert_eq!(first.text(), again.text(), "{path}");
+    }
+    // And a change that was made since stays, also one that a request without effect would undo
+    for key in ["rename", "same"] {
+        let answer = app.put_once(key, &ada.token, "/publishers/fickle", &renamed).await.expect(200);
+        assert_eq!(answer.json()["name"], "Two");
+    }
+    assert_eq!(answered.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>(), recorded);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
+    // Given a caller who may have one unfinished task, and a vendor that never gets to it
+    let surroundings = Surroundings::real().with_mishap(Arc::new(|place, _| {
+        assert!(place != Place::Reactor, "a mishap on purpose");
+    }));
+    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, surroundings.clone()).await;
+    let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));
+    assert!(body.to_string().len() > 128 * 1024, "large enough to be hashed on a thread of its own");
+    let first = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
+    assert_replay(&first, &app.post_once("k", &ada.token, UPSCALER, &body).await);
+    app.post_once("k-2", &ada.token, UPSCALER, &body).await.expect(429);
+    // When the answer is lost, then the task is found although its caller has no place left
+    let dir = app.stop().await;
+    fs::remove_dir_all(dir.path().join("answers")).unwrap();
+    let one_place = |settings: &mut mediary::config::Settings| settings.limits.submissions_per_caller = 1;
+    let app = TestApp::start_in(dir, one_place, surroundings).await;
+    let again = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
+    assert_eq!(again.text(), first.text());
+    assert_eq!(app.recorded("TaskSubmitted"), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn damaged_answers_are_as_good_as_none() {
+    let app = TestApp::start().await;
+    let body = somebody("ada");
+    let first = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);
+    let folder = fs::read_dir(app.dir.path().join("answers")).unwrap().next().unwrap().unwrap().path();
+    let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let sealed = fs::read(&file).unwrap();
+    for damaged in [&[][..], &sealed[..10], &sealed[..sealed.len() - 1], &[&[9], &sealed[1..]].concat()] {
+        fs::write(&file, damaged).unwrap();
+        let again = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);
+        assert_eq!(again.json()["id"], first.json()["id"]);
+    }
+    assert_eq!(app.count_users().await, 2);
+    app.stop().await;
+}

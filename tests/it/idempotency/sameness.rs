@@ -1,0 +1,277 @@
+//! What is the same request, and what answer it gets.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use reqwest::Method;
+use serde_json::json;
+
+use super::{KEY, START, assert_problem, assert_replay, replayed, somebody};
+use crate::support::TestApp;
+
+#[actix_web::test]
+async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
+    // Given a publisher that was made with a key, and is another one now
+    let app = TestApp::start().await;
+    let (ada, body) = (app.user("ada").await, json!({"id": "acme", "name": "Acme"}));
+    let first = app.post_once("k-1", &ada.token, "/publishers", &body).await.expect(201);
+    app.put_as(&ada.token, "/publishers/acme", json!({"name": "Changed", "description": "x".repeat(2000)})).await;
+
+    // When the request comes again, then it gets the first answer
+    let second = app.post_once("k-1", &ada.token, "/publishers", &body).await;
+    assert_replay(&first, &second);
+    assert!(first.header("location").is_some_and(|location| location.ends_with("/publishers/acme")));
+
+    // And after a restart as well, with nothing done twice
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let third = app.post_once("k-1", &ada.token, "/publishers", &body).await;
+    assert_eq!((third.status, third.text()), (first.status, first.text()));
+    assert!(replayed(&third));
+    assert_eq!(app.recorded("PublisherCreated"), 1);
+    assert_eq!(app.get("/publishers/acme").await.json()["name"], "Changed");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let (one, two) = (json!({"name": "One"}), json!({"name": "Two"}));
+    let first = app.put_once("k-1", &ada.token, "/publishers/acme", &one).await.expect(200);
+    app.put_once("k-2", &ada.token, "/publishers/acme", &two).await.expect(200);
+    let again = app.put_once("k-1", &ada.token, "/publishers/acme", &one).await;
+    assert_replay(&first, &again);
+    assert_eq!(app.get("/publishers/acme").await.json()["name"], "Two");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
+    // Given requests that are refused for all kinds of reasons
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    for (key, body, status) in
+        [("taken", json!({"id": "acme"}), 409), ("wrong", json!({"id": "Not an id"}), 400), ("empty", json!({}), 400)]
+    {
+        let first = app.post_once(key, &ada.token, "/publishers", &body).await.expect(status);
+        let again = app.post_once(key, &ada.token, "/publishers", &body).await;
+        assert_replay(&first, &again);
+    }
+    // When what was missing is there
+    app.node("acme", "tools", &ada).await;
+    let (path, change) = ("/publishers/acme/nodes/tools/versions/1.0.0", json!({"deprecated": true}));
+    let missing = app.put_once("missing", &ada.token, path, &change).await.expect(404);
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    app.post_as(&ada.token, "/publishers/acme/nodes/tools/versions", version).await.expect(201);
+    // Then the old key still has the old answer, and a new one gets a new answer
+    assert_replay(&missing, &app.put_once("missing", &ada.token, path, &change).await);
+    assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
+    app.put_once("missing-2", &ada.token, path, &change).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_look_up_by_post_is_replayed_too() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let asked = json!({"node_versions": [{"node_id": "tools", "version": "1.0.0"}]});
+    let look_up = |key: &str| app.request(Method::POST, "/bulk/nodes/versions").header(KEY, key).json(&asked);
+    let first = app.send(look_up("k-1")).await.expect(200);
+    let node = json!({"id": "tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&ada.token, "/publishers/acme/nodes", node).await.expect(201);
+    assert_replay(&first, &app.send(look_up("k-1")).await);
+    assert_eq!(app.send(look_up("k-2")).await.json()["node_versions"][0]["status"], "success");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn refusals_that_may_change_are_not_kept() {
+    // Given a caller who may not yet
+    let app = TestApp::start().await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    app.publisher("acme", &ada).await;
+    let body = json!({"name": "Bob's"});
+    app.put_once("k", &bob.token, "/publishers/acme", &body).await.expect(403);
+    app.put_once("k", "mdu_nonsense", "/publishers/acme", &body).await.expect(401);
+    app.put_once("k", &bob.token, "/publishers/none", &body).await.expect(404);
+    // When the key is used for what they may, then nothing is in its way
+    let text = app.request(Method::POST, "/publishers").bearer_auth(&bob.token).header(KEY, "k");
+    app.send(text.header("content-type", "text/plain").body("{}")).await.expect(415);
+    let made = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
+    assert!(!replayed(&made));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_key_means_one_request() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let body = json!({"id": "acme"});
+    app.post_once("k", &ada.token, "/publishers", &body).await.expect(201);
+    // When anything of the request differs, then it is refused, before and after a restart, and with the answer lost
+    let mut app = app;
+    for lost in [false, true] {
+        let post = |path: &str| app.request(Method::POST, path).bearer_auth(&ada.token).header(KEY, "k");
+        for other in [
+            post("/publishers").json(&json!({"id": "other"})),
+            post("/publishers?x=1").json(&body),
+            post("/publishers/acme/nodes").json(&body),
+            post("/publishers").header("content-type", "application/merge-patch+json").body(body.to_string()),
+            app.request(Method::PUT, "/publishers/acme").bearer_auth(&ada.token).header(KEY, "k").json(&body),
+        ] {
+            assert_problem(&app.send(other).await, 422, "idempotency_key_reused");
+        }
+        let dir = app.stop().await;
+        if !lost {
+            fs::remove_dir_all(dir.path().join("answers")).unwrap();
+        }
+        app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    }
+    assert_eq!((app.recorded("PublisherCreated"), app.recorded("NodeCreated")), (1, 0));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn keys_are_their_callers_own() {
+    // Given a user and two tokens, all with the same key
+    let app = TestApp::start().await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    app.post_once("k", &ada.token, "/publishers", &json!({"id": "acme"})).await.expect(201);
+    let others = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
+    assert!(!replayed(&others));
+    let (one, two) = (app.access_token("acme", &ada).await, app.access_token("acme", &ada).await);
+    let nodes = "/publishers/acme/nodes";
+    app.post_once("k", &one, nodes, &json!({"id": "one"})).await.expect(201);
+    app.post_once("k", &two, nodes, &json!({"id": "two"})).await.expect(201);
+    // Then another token of the same user speaks for the same caller
+    let path = format!("/admin/users/{}/tokens", ada.id);
+    let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
+    let body = json!({"id": "acme"});
+    let again = app.post_once("k", second["token"].as_str().unwrap(), "/publishers", &body).await.expect(201);
+    assert!(replayed(&again));
+    // And a token in the body is a caller like one in the header
+    let publish = json!({"personal_access_token": one, "node_version": {"version": "1.0.0"}});
+    let versions = "/publishers/acme/nodes/one/versions";
+    let without_header = || app.request(Method::POST, versions).header(KEY, "v").json(&publish);
+    let first = app.send(without_header()).await.expect(201);
+    assert_replay(&first, &app.send(without_header()).await);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_new_token_is_replayed_and_lies_nowhere_in_plain() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let (path, body) = ("/publishers/acme/tokens", json!({"name": "ci"}));
+    let first = app.post_once("tell-me-once", &ada.token, path, &body).await.expect(201);
+    let again = app.post_once("tell-me-once", &ada.token, path, &body).await;
+    assert_replay(&first, &again);
+    assert_eq!(app.recorded("TokenIssued"), 2, "ada's own and the publisher's");
+
+    let token = first.json()["token"].as_str().unwrap().to_owned();
+    let dir = app.stop().await;
+    let mut files = 0;
+    visit(dir.path(), &mut |bytes| {
+        files += 1;
+        for secret in [token.as_str(), "tell-me-once"] {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "a secret lies in a file");
+        }
+    });
+    assert!(files > 5, "only {files} files were looked at");
+}
+
+/// Shows every file below a directory.
+fn visit(directory: &Path, see: &mut impl FnMut(&[u8])) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            visit(&path, see);
+        } else {
+            see(&fs::read(&path).unwrap());
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_key_is_forgotten_after_a_day() {
+    // Given a user who was made with a key, and a manual clock
+    let surroundings = Surroundings::manual(START, 7);
+    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let (admin, body) = (app.admin_token().to_owned(), somebody("ada"));
+    let first = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
+    // When it comes again within the day, then it is the same one
+    surroundings.advance(Duration::from_hours(24) - Duration::from_micros(1));
+    assert_replay(&first, &app.post_once("k", &admin, "/admin/users", &body).await);
+    // When it comes after the day, then it is a new request, and makes another user
+    surroundings.advance(Duration::from_micros(1));
+    let second = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
+    assert!(!replayed(&second));
+    assert_ne!(second.json()["id"], first.json()["id"]);
+    // And a key that was used for something else is free again
+    surroundings.advance(Duration::from_hours(24));
+    let third = app.post_once("k", &admin, "/admin/users", &somebody("bob")).await.expect(201);
+    assert_eq!(third.json()["name"], "bob");
+    assert_eq!(app.count_users().await, 4);
+
+    // And old answers are gone after a start
+    let dir = app.stop().await;
+    let answers = dir.path().join("answers");
+    let count = || {
+        let mut files = 0;
+        visit(&answers, &mut |_| files += 1);
+        files
+    };
+    assert_eq!(count(), 1);
+    surroundings.advance(Duration::from_hours(24));
+    let app = TestApp::start_in(dir, |_| {}, surroundings).await;
+    while count() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_no_key_is_refused_where_keys_mean_something() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let long = "x".repeat(256);
+    for bad in ["", "two words", "schl\u{fc}ssel", &long] {
+        let post = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).json(&json!({"id": "acme"}));
+        assert_problem(&app.send(post.header(KEY, bad)).await, 400, "malformed_request");
+        let get = app.request(Method::GET, "/users").bearer_auth(&ada.token);
+        app.send(get.header(KEY, bad)).await.expect(200);
+    }
+    let twice = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "a").header(KEY, "a");
+    assert_problem(&app.send(twice.json(&json!({"id": "acme"}))).await, 400, "malformed_request");
+    assert_eq!(app.recorded("PublisherCreated"), 0);
+    // Reading with a key always shows what is there now
+    let read = || app.request(Method::GET, "/publishers/acme").header(KEY, "k");
+    app.send(read()).await.expect(404);
+    app.publisher("acme", &ada).await;
+    assert!(!replayed(&app.send(read()).await.expect(200)));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let body = json!({"id": "acme", "description": "x".repeat(5000)});
+    let post = |coding: &'static str| {
+        let request = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "k");
+        request.header("accept-encoding", coding).json(&body)
+    };
+    let gzipped = app.send(post("gzip")).await.expect(201);
+    let plain = app.send(post("identity")).await.expect(201);
+    assert_eq!((gzipped.header("content-encoding"), plain.header("content-encoding")), (Some("gzip"), None));
+    assert_eq!(plain.json()["description"], body["description"]);
+    assert_replay(&gzipped, &app.send(post("gzip")).await);
+    app.stop().await;
+}

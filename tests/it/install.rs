@@ -1,0 +1,193 @@
+//! Installing: which version tools are told to take, whom it is kept from, and how it is counted.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::domain::event::Event;
+use mediary::domain::ids::{NodeId, TokenId};
+use mediary::domain::node::NodeEvent;
+use mediary::domain::token::TokenEvent;
+use mediary::domain::value::Timestamp;
+use mediary::events::log::EventLog;
+use mediary::events::stream::{StreamId, Version};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+const INSTALL: &str = "/nodes/face-tools/install";
+
+/// A node with these versions, the way `POST …/nodes` registers the first and administrators let the others go.
+async fn app_with(versions: &[&str]) -> (TestApp, TestUser) {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    app.node("acme", "face-tools", &alice).await;
+    for version in versions {
+        let body = json!({"node_version": {"version": version}});
+        app.post_as(&alice.token, "/publishers/acme/nodes/face-tools/versions", body).await.expect(201);
+        set_status(&app, version, "NodeVersionStatusActive").await;
+    }
+    (app, alice)
+}
+
+async fn set_status(app: &TestApp, version: &str, status: &str) {
+    let path = format!("/admin/nodes/face-tools/versions/{version}");
+    app.put_as(app.admin_token(), &path, json!({"status": status})).await.expect(200);
+}
+
+/// How often the node was downloaded, as it shows.
+async fn downloads(app: &TestApp) -> u64 {
+    app.get("/nodes/face-tools").await.expect(200).json()["downloads"].as_u64().expect("a number")
+}
+
+async fn until_downloads(app: &TestApp, count: u64) {
+    while downloads(app).await < count {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What was recorded of the node's downloads.
+fn counted(app: &TestApp) -> Vec<u64> {
+    let stream = StreamId::from(&NodeId::parse("face-tools").unwrap().key());
+    let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
+    let counts = history.iter().filter_map(|recorded| match &recorded.event {
+        Event::Node(NodeEvent::DownloadsCounted { count }) => Some(*count),
+        _ => None,
+    });
+    counts.collect()
+}
+
+#[actix_web::test]
+async fn the_latest_version_is_installed_unless_another_is_asked_for() {
+    let (app, _) = app_with(&["1.0.0", "1.1.0", "2.0.0-rc.1"]).await;
+    let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
+    assert_eq!(version("").await, "1.1.0");
+    assert_eq!(version("?version=").await, "1.1.0");
+    assert_eq!(version("?version=1.0.0").await, "1.0.0");
+    assert_eq!(version("?version=2.0.0-rc.1").await, "2.0.0-rc.1");
+    app.get(&format!("{INSTALL}?version=3.0.0")).await.expect(404);
+    let refused = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();
+    assert_eq!(refused["errors"][0]["pointer"], "/version");
+    app.get("/nodes/none/install").await.expect(404);
+    let moved = app.get("/nodes/Face-Tools/install?version=1.0.0").await.expect(302);
+    assert_eq!(moved.header("location"), Some(app.url(&format!("{INSTALL}?version=1.0.0")).as_str()));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn there_may_be_nothing_to_install() {
+    let (app, _) = app_with(&[]).await;
+    app.get(INSTALL).await.expect(404);
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!((downloads(&app).await, counted(&app)), (0, Vec::new()));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn installs_are_counted_together() {
+    let (app, _) = app_with(&["1.0.0"]).await;
+    for _ in 0..20 {
+        app.get(INSTALL).await.expect(200);
+        app.send(app.request(Method::HEAD, INSTALL)).await.expect(200);
+    }
+    until_downloads(&app, 20).await;
+    let first = counted(&app);
+    assert_eq!(first.iter().sum::<u64>(), 20);
+    let began = std::time::Instant::now();
+    for _ in 0..5 {
+        app.get(INSTALL).await.expect(200);
+        until_downloads(&app, downloads(&app).await).await;
+    }
+    until_downloads(&app, 25).await;
+    let events = counted(&app).len() - first.len();
+    let seconds = began.elapsed().as_secs() + 1;
+    assert!(events as u64 <= seconds + 1, "{events} events in {seconds} s");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_was_counted_is_recorded_when_the_service_stops() {
+    let (app, _) = app_with(&["1.0.0"]).await;
+    for _ in 0..3 {
+        app.get(INSTALL).await.expect(200);
+    }
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(downloads(&app).await, 3);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn flagged_and_pending_versions_are_for_those_who_made_them() {
+    let (app, alice) = app_with(&["1.0.0"]).await;
+    let bob = app.user("bob").await;
+    let token = app.access_token("acme", &alice).await;
+    set_status(&app, "1.0.0", "NodeVersionStatusFlagged").await;
+    app.get(INSTALL).await.expect(404);
+    let path = format!("{INSTALL}?version=1.0.0");
+    assert_eq!(app.get(&path).await.expect(403).json()["error"], "forbidden");
+    app.get_as(&bob.token, &path).await.expect(403);
+    for insider in [alice.token.as_str(), &token, app.admin_token()] {
+        app.get_as(insider, &path).await.expect(200);
+    }
+    set_status(&app, "1.0.0", "NodeVersionStatusBanned").await;
+    for caller in [alice.token.as_str(), app.admin_token()] {
+        assert_eq!(app.get_as(caller, &path).await.expect(403).json()["error"], "banned");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_banned_is_not_installed() {
+    let (app, alice) = app_with(&["1.0.0"]).await;
+    for subject in ["nodes/face-tools", "publishers/acme"] {
+        let ask = async |what: &str| {
+            let path = format!("/admin/{subject}/{what}");
+            app.post_as(app.admin_token(), &path, json!({"reason": "malware"})).await.expect(204);
+        };
+        ask("ban").await;
+        for path in [INSTALL, "/nodes/face-tools/versions/1.0.0/download"] {
+            let refused = app.get_as(&alice.token, path).await.expect(403).json();
+            assert_eq!(refused["error"], "banned", "{subject} {path}");
+        }
+        ask("unban").await;
+        app.get(INSTALL).await.expect(200);
+    }
+    app.stop().await;
+}
+
+/// When the token was used, as it was recorded.
+fn uses(app: &TestApp, token: &Value) -> Vec<Timestamp> {
+    let stream = StreamId::from(&TokenId::parse(token["id"].as_str().unwrap()).unwrap());
+    let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
+    let uses = history.iter().filter_map(|recorded| match &recorded.event {
+        Event::Token(TokenEvent::TokenUsed { at }) => Some(*at),
+        _ => None,
+    });
+    uses.collect()
+}
+
+#[actix_web::test]
+async fn the_use_of_a_token_is_noted_once_a_minute() {
+    let start = Timestamp::from_micros(1_800_000_000_000_000);
+    let clock = Surroundings::manual(start, 7);
+    let app = TestApp::start_with(|_| {}, clock.clone()).await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let token = app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "ci"})).await.expect(201).json();
+    let secret = token["token"].as_str().unwrap();
+    let until_used = async |times: usize| {
+        while uses(&app, &token).len() < times {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    app.get_as(secret, "/nodes").await.expect(200);
+    until_used(1).await;
+    clock.advance(Duration::from_secs(59));
+    app.get_as(secret, "/nodes").await.expect(200);
+    clock.advance(Duration::from_secs(1));
+    app.get_as(secret, "/nodes").await.expect(200);
+    until_used(2).await;
+    assert_eq!(uses(&app, &token), [start, start.after(Duration::from_secs(60))]);
+    app.stop().await;
+}

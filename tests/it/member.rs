@@ -1,0 +1,119 @@
+//! Members of a publisher: who joins, what a role opens, and that nobody is left without an owner.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+/// A publisher `acme` of alice, and bob, who does not belong to it.
+async fn acme() -> (TestApp, TestUser, TestUser) {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.publisher("acme", &alice).await;
+    (app, alice, bob)
+}
+
+fn membership(user: &TestUser) -> String {
+    format!("/publishers/acme/members/{}", user.id)
+}
+
+fn roles(publisher: &Value) -> Vec<(&str, &str)> {
+    let members = publisher["members"].as_array().unwrap().iter();
+    members.map(|member| (member["user"]["name"].as_str().unwrap(), member["role"].as_str().unwrap())).collect()
+}
+
+#[actix_web::test]
+async fn a_member_publishes_and_manages_nothing() {
+    let (app, alice, bob) = acme().await;
+    app.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(403);
+
+    let publisher = app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200).json();
+    assert_eq!(roles(&publisher), [("alice", "owner"), ("bob", "member")]);
+    assert_eq!(publisher["members"][1]["id"], json!(bob.id));
+    assert_eq!(publisher["members"][1]["user"]["email"], "bob@example.org");
+    app.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(201);
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    app.post_as(&bob.token, "/publishers/acme/nodes/a/versions", version).await.expect(201);
+
+    app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(403);
+    app.post_as(&bob.token, "/publishers/acme/tokens", json!({"name": "ci"})).await.expect(403);
+    app.put_as(&bob.token, "/publishers/acme", json!({"name": "Mine"})).await.expect(403);
+    app.put_as(&bob.token, &membership(&bob), json!({"role": "owner"})).await.expect(403);
+    app.delete_as(&bob.token, &membership(&alice)).await.expect(403);
+    app.delete_as(&bob.token, "/publishers/acme").await.expect(403);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_role_counts_from_the_next_request_on() {
+    let (app, alice, bob) = acme().await;
+    let rename = || json!({"name": "Acme Ltd"});
+    app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
+    app.put_as(&bob.token, "/publishers/acme", rename()).await.expect(200);
+    let publisher = app.put_as(&bob.token, &membership(&alice), json!({"role": "member"})).await.expect(200).json();
+    assert_eq!(roles(&publisher), [("alice", "member"), ("bob", "owner")]);
+    app.put_as(&alice.token, "/publishers/acme", rename()).await.expect(403);
+    app.delete_as(&bob.token, &membership(&alice)).await.expect(204);
+    app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(403);
+    app.delete_as(&bob.token, &membership(&alice)).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_last_owner_stays_owner() {
+    let (app, alice, bob) = acme().await;
+    app.put_as(&alice.token, &membership(&bob), json!({"role": "member"})).await.expect(200);
+    for token in [alice.token.as_str(), app.admin_token()] {
+        let refused = app.delete_as(token, &membership(&alice)).await.expect(409).json();
+        assert_eq!(refused["error"], "conflict");
+        app.put_as(token, &membership(&alice), json!({"role": "member"})).await.expect(409);
+    }
+    app.delete_as(&alice.token, &membership(&bob)).await.expect(204);
+    assert_eq!(roles(&app.get("/publishers/acme").await.expect(200).json()), [("alice", "owner")]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn without_a_role_a_member_keeps_the_own_one() {
+    let (app, alice, bob) = acme().await;
+    app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
+    for user in [&alice, &bob] {
+        let publisher = app.put_as(&alice.token, &membership(user), json!({"role": null})).await.expect(200).json();
+        assert_eq!(roles(&publisher), [("alice", "owner"), ("bob", "owner")]);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn members_are_users_with_a_role_that_exists() {
+    let (app, alice, bob) = acme().await;
+    for (role, reason) in [(json!("admin"), "must be one of owner member"), (json!(1), "must be a string")] {
+        let refused = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
+        assert_eq!(refused["errors"], json!([{"pointer": "/role", "reason": reason}]));
+    }
+    for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
+        let path = format!("/publishers/acme/members/{user}");
+        let refused = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
+        assert_eq!(refused["detail"], "there is no such user");
+        app.delete_as(&alice.token, &path).await.expect(404);
+    }
+    app.delete_as(&alice.token, &membership(&bob)).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_user_finds_the_publishers_to_which_it_belongs() {
+    let (app, alice, bob) = acme().await;
+    app.publisher("zeta", &bob).await;
+    app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200);
+    let own = async |user: &TestUser| {
+        let publishers = app.get_as(&user.token, "/users/publishers").await.expect(200).json();
+        let ids = publishers.as_array().unwrap().iter().map(|publisher| publisher["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!((own(&alice).await, own(&bob).await), (vec!["acme".to_owned()], vec!["acme".into(), "zeta".into()]));
+    app.delete_as(&alice.token, &membership(&bob)).await.expect(204);
+    assert_eq!(own(&bob).await, ["zeta"]);
+    let listed = app.get_as(&alice.token, "/users/publishers").await.json();
+    assert_eq!(listed[0], app.get_as(&alice.token, "/publishers/acme").await.json());
+    app.stop().await;
+}

@@ -1,0 +1,56 @@
+//! Reviews: one a user, and what they make of the rating.
+
+use serde_json::json;
+
+use crate::support::TestApp;
+
+#[actix_web::test]
+async fn the_rating_is_the_mean_of_the_last_review_of_each_user() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.publisher("acme", &alice).await;
+    assert_eq!(app.node("acme", "Face-Tools", &alice).await.get("rating"), None);
+    let mut rating = json!(null);
+    for (user, star, expected) in [(&bob, 1, 1.0), (&alice, 4, 2.5), (&bob, 5, 4.5), (&bob, 5, 4.5), (&alice, 1, 3.0)] {
+        let reviewed = app.post_as(&user.token, &format!("/nodes/Face-Tools/reviews?star={star}"), json!({})).await;
+        rating = reviewed.expect(200).json()["rating"].clone();
+        assert_eq!(rating, json!(expected));
+    }
+    assert_eq!(app.get("/nodes/Face-Tools").await.expect(200).json()["rating"], rating);
+    app.put_as(app.admin_token(), "/admin/nodes/Face-Tools", json!({"rating": 5})).await.expect(200);
+    assert_eq!(app.get("/nodes/Face-Tools").await.expect(200).json()["rating"], rating, "reviews count more");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_mean_has_two_decimals() {
+    let app = TestApp::start().await;
+    let users = [app.user("a").await, app.user("b").await, app.user("c").await];
+    app.publisher("acme", &users[0]).await;
+    app.node("acme", "n", &users[0]).await;
+    for (user, star) in users.iter().zip([1, 1, 5]) {
+        app.post_as(&user.token, &format!("/nodes/N/reviews?star={star}"), json!({})).await.expect(200);
+    }
+    assert_eq!(app.get("/nodes/n").await.expect(200).json()["rating"], json!(2.33));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn reviews_are_of_users_and_of_1_to_5_stars() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    app.node("acme", "n", &alice).await;
+    for query in ["", "?star=", "?star=0", "?star=6", "?star=-1", "?star=4.5", "?star=five", "?star=256", "?stars=5"] {
+        let refused =
+            app.post_as(&alice.token, &format!("/nodes/n/reviews{query}"), json!({})).await.expect(400).json();
+        assert_eq!(refused["errors"][0]["pointer"], "/star", "{query}");
+    }
+    app.post("/nodes/n/reviews?star=5", json!({})).await.expect(401);
+    let token = app.access_token("acme", &alice).await;
+    app.post_as(&token, "/nodes/n/reviews?star=5", json!({})).await.expect(403);
+    app.post_as(&alice.token, "/nodes/none/reviews?star=5", json!({})).await.expect(404);
+    let bare = app.request(reqwest::Method::POST, "/nodes/n/reviews?star=5").bearer_auth(&alice.token);
+    assert_eq!(app.send(bare).await.expect(200).json()["rating"], json!(5.0), "no body is needed");
+    app.stop().await;
+}

@@ -1,0 +1,211 @@
+//! Who may do what, on every route: each is really asked by every kind of caller, with what would succeed, and what comes
+//! back must follow from the table of the policy and the rule of bans. A new route needs one line in `rights/cases.rs`.
+
+mod cases;
+mod world;
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt;
+use mediary::domain::policy::{Action, Standing};
+use mediary::http::routes::rows;
+
+use crate::support::Answer;
+use cases::{Case, cases};
+use world::{Ground, World};
+
+/// How many cells of the matrix are tried at a time.
+const AT_ONCE: usize = 8;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    Anonymous,
+    Stranger,
+    Member,
+    Owner,
+    ForeignOwner,
+    OwnToken,
+    OtherToken,
+    /// An owner who is banned.
+    BannedUser,
+    /// A token of the publisher that the banned owner made before the ban.
+    TokenOfBannedUser,
+    Admin,
+    /// The owner of a publisher that is banned.
+    OwnerOfBanned,
+    /// A token of a publisher that is banned.
+    TokenOfBanned,
+}
+
+impl Caller {
+    const ALL: [Self; 12] = [
+        Self::Anonymous,
+        Self::Stranger,
+        Self::Member,
+        Self::Owner,
+        Self::ForeignOwner,
+        Self::OwnToken,
+        Self::OtherToken,
+        Self::BannedUser,
+        Self::TokenOfBannedUser,
+        Self::Admin,
+        Self::OwnerOfBanned,
+        Self::TokenOfBanned,
+    ];
+
+    fn standing(self) -> Standing {
+        match self {
+            Self::Anonymous => Standing::Anonymous,
+            Self::Stranger | Self::ForeignOwner => Standing::User,
+            Self::Member => Standing::Member,
+            Self::Owner | Self::BannedUser | Self::OwnerOfBanned => Standing::Owner,
+            Self::OwnToken | Self::TokenOfBannedUser | Self::TokenOfBanned => Standing::OwnToken,
+            Self::OtherToken => Standing::OtherToken,
+            Self::Admin => Standing::Admin,
+        }
+    }
+
+    /// Whether the publisher on whose ground it asks is banned.
+    pub fn on_banned_ground(self) -> bool {
+        matches!(self, Self::OwnerOfBanned | Self::TokenOfBanned)
+    }
+
+    /// Whether it may change nothing of this publisher, or, being banned itself, nothing at all.
+    fn is_held_back(self, concerns_publisher: bool) -> bool {
+        match self {
+            Self::BannedUser | Self::TokenOfBannedUser | Self::TokenOfBanned => true,
+            Self::OwnerOfBanned => concerns_publisher,
+            _ => false,
+        }
+    }
+}
+
+/// What must come back: a status, and for refusals the code.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome(u16, Option<&'static str>);
+
+fn expected(case: &Case, caller: Caller) -> Outcome {
+    let action = case.action;
+    let concerns_publisher = case.path.contains("{publisher_id}") || case.path.contains("{node_id}");
+    if !action.allows(caller.standing()) {
+        return match caller {
+            Caller::Anonymous => Outcome(401, Some("unauthorized")),
+            _ => Outcome(403, Some("forbidden")),
+        };
+    }
+    if case.writes() && caller.is_held_back(concerns_publisher) {
+        return Outcome(403, Some("banned"));
+    }
+    if case.withheld && caller.on_banned_ground() {
+        return Outcome(403, Some("banned"));
+    }
+    if case.of_the_owner && !matches!(caller, Caller::Owner | Caller::OwnerOfBanned | Caller::Admin) {
+        return Outcome(404, Some("not_found"));
+    }
+    Outcome(case.success, None)
+}
+
+#[test]
+fn every_route_has_a_case_and_every_case_a_route() {
+    let served: BTreeSet<_> =
+        rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
+    let cases = cases();
+    let tried: BTreeSet<_> = cases.iter().map(|it| format!("{} {}: {:?}", it.method, it.path, it.action)).collect();
+    let without_case: Vec<_> = served.difference(&tried).collect();
+    let without_route: Vec<_> = tried.difference(&served).collect();
+    assert!(without_case.is_empty(), "each of these needs a line in rights/cases.rs: {without_case:#?}");
+    assert!(without_route.is_empty(), "there is no such route, or with another action: {without_route:#?}");
+    assert_eq!(tried.len(), cases.len(), "a case is there twice");
+}
+
+#[actix_web::test]
+async fn every_caller_is_let_through_or_refused_as_the_policy_says() {
+    let world = World::new().await;
+    let cases = cases();
+    let cells = cases.iter().flat_map(|case| Caller::ALL.map(|caller| (case, caller)));
+    let tried = futures_util::stream::iter(cells).map(|(case, caller)| try_cell(&world, case, caller));
+    let wrong: Vec<String> = tried.buffer_unordered(AT_ONCE).filter_map(async |wrong| wrong).collect().await;
+
+    assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    world.stop().await;
+}
+
+/// Asks, and tells what is wrong with the answer.
+async fn try_cell(world: &World, case: &Case, caller: Caller) -> Option<String> {
+    let expected = expected(case, caller);
+    // What is refused changes nothing, so that all refusals can share one ground; the rest would be in each other's way.
+    let goes_through = expected.1.is_none();
+    let own_ground = goes_through && (case.writes() || !case.before.is_empty());
+    let fresh;
+    let ground: &Ground = if own_ground {
+        fresh = world.ground(caller.on_banned_ground()).await;
+        for step in &case.before {
+            world.prepare(&fresh, step).await;
+        }
+        &fresh
+    } else {
+        world.shared_ground(caller.on_banned_ground())
+    };
+    let answer = world.ask(ground, case, caller).await;
+    let told = outcome_of(&answer);
+    let wrong = told.0 != expected.0 || expected.1.is_some_and(|code| told.1.as_deref() != Some(code));
+    let Case { method, path, .. } = case;
+    wrong.then(|| format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", told.0, answer.text()))
+}
+
+fn outcome_of(answer: &Answer) -> (u16, Option<String>) {
+    let json: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
+    (answer.status, json.and_then(|json| json["error"].as_str().map(str::to_owned)))
+}
+
+#[actix_web::test]
+async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher() {
+    let world = World::new().await;
+    for case in cases().iter().filter(|case| case.path.contains("{publisher_id}/nodes/{node_id}")) {
+        let (ours, theirs) = (world.shared_ground(false), world.foreign_ground());
+        let mixed = ours.with_publisher_of(theirs);
+        let answer = world.ask(&mixed, case, Caller::ForeignOwner).await;
+        let status = if is_publication(case) { 409 } else { 404 };
+        assert_eq!(answer.status, status, "{} {}: {}", case.method, case.path, answer.text());
+    }
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_publisher() {
+    let world = World::new().await;
+    let (ground, second) = (world.shared_ground(false), world.second_node().await);
+    for case in cases().iter().filter(|case| case.path.contains("{version_id}")) {
+        let mixed = ground.with_node(second.clone());
+        let answer = world.ask(&mixed, case, Caller::Owner).await;
+        assert_eq!(answer.status, 404, "{} {}: {}", case.method, case.path, answer.text());
+    }
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_not_there_is_not_found_by_administrators_either() {
+    let world = World::new().await;
+    for case in cases().iter().filter(|case| case.path.contains('{')) {
+        let answer = world.ask(&Ground::nowhere(), case, Caller::Admin).await;
+        assert_eq!(answer.status, 404, "{} {}: {}", case.method, case.path, answer.text());
+    }
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn a_bad_token_is_refused_even_where_none_is_needed() {
+    let world = World::new().await;
+    for case in cases() {
+        let answer = world.ask_with(world.shared_ground(false), &case, Some("mdu_nonsense")).await.expect(401);
+        let told = answer.header("www-authenticate");
+        assert_eq!(told, Some("Bearer error=\"invalid_token\""), "{} {}", case.method, case.path);
+    }
+    world.stop().await;
+}
+
+/// Publishing makes a node that is not there, so that a node of somebody else is one whose id is taken.
+fn is_publication(case: &Case) -> bool {
+    case.action == Action::PublishVersion && !case.path.contains("{version_id}")
+}

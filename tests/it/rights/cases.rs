@@ -1,0 +1,174 @@
+//! The routes, each with its action and a request that succeeds for whoever may make it. One line a route.
+
+use mediary::domain::policy::Action::{self, *};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::picture::base64_png;
+
+/// A route, and how it is asked.
+pub struct Case {
+    pub action: Action,
+    pub method: Method,
+    /// As in the route table; the ground on which it is tried fills the braces, `{fresh}` in bodies with a new name.
+    pub path: &'static str,
+    pub query: &'static str,
+    pub body: Body,
+    /// The status of success.
+    pub success: u16,
+    /// What an administrator does on the ground before.
+    pub before: Vec<Step>,
+    /// Whether what is read belongs to the owner alone.
+    pub of_the_owner: bool,
+    /// Whether it is kept back while the publisher is banned, though nothing is changed.
+    pub withheld: bool,
+}
+
+/// What is sent.
+pub enum Body {
+    Nothing,
+    Json(Value),
+    Bytes(Vec<u8>),
+}
+
+/// A request that an administrator makes first.
+pub struct Step {
+    pub method: Method,
+    pub path: &'static str,
+    pub body: Value,
+}
+
+impl Case {
+    /// Whether its success changes something.
+    pub fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.writes()
+    }
+
+    /// With a query.
+    fn asking(self, query: &'static str) -> Self {
+        Self { query, ..self }
+    }
+
+    /// After an administrator has done this.
+    fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
+        self.before.push(Step { method, path, body });
+        self
+    }
+
+    fn of_the_owner(self) -> Self {
+        Self { of_the_owner: true, ..self }
+    }
+}
+
+fn case(action: Action, method: Method, path: &'static str, success: u16, body: Body) -> Case {
+    Case { action, method, path, query: "", body, success, before: Vec::new(), of_the_owner: false, withheld: false }
+}
+
+fn get(action: Action, path: &'static str) -> Case {
+    case(action, Method::GET, path, 200, Body::Nothing)
+}
+
+fn post(action: Action, path: &'static str, success: u16, body: Value) -> Case {
+    case(action, Method::POST, path, success, Body::Json(body))
+}
+
+fn put(action: Action, path: &'static str, body: Value) -> Case {
+    case(action, Method::PUT, path, 200, Body::Json(body))
+}
+
+fn delete(action: Action, path: &'static str) -> Case {
+    case(action, Method::DELETE, path, 204, Body::Nothing)
+}
+
+/// Every route.
+pub fn cases() -> Vec<Case> {
+    [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
+}
+
+fn service() -> Vec<Case> {
+    vec![
+        get(ReadServiceState, "/health"),
+        get(ReadServiceState, "/ready"),
+        get(ReadServiceState, "/.well-known/webhook-key"),
+    ]
+}
+
+#[rustfmt::skip]
+fn accounts() -> Vec<Case> {
+    let reason = || json!({"reason": "tried"});
+    vec![
+        get(ReadOwnAccount, "/users"),
+        get(ReadOwnAccount, "/users/publishers"),
+        get(Administer, "/admin/users"),
+        post(Administer, "/admin/users", 201, json!({"name": "new"})),
+        put(Administer, "/admin/users/{user_id}", json!({"name": "renamed"})),
+        get(Administer, "/admin/users/{user_id}/tokens"),
+        post(Administer, "/admin/users/{user_id}/tokens", 201, json!({"name": "laptop"})),
+        delete(Administer, "/admin/users/{user_id}/tokens/{token_id}"),
+        post(Administer, "/admin/users/{user_id}/ban", 204, reason()),
+        post(Administer, "/admin/users/{user_id}/unban", 204, reason()).after(Method::POST, "/admin/users/{user_id}/ban", reason()),
+        post(Administer, "/admin/publishers/{publisher_id}/ban", 204, reason()),
+        post(Administer, "/admin/publishers/{publisher_id}/unban", 204, reason()).after(Method::POST, "/admin/publishers/{publisher_id}/ban", reason()),
+        post(Administer, "/admin/nodes/{node_id}/ban", 204, reason()),
+        post(Administer, "/admin/nodes/{node_id}/unban", 204, reason()).after(Method::POST, "/admin/nodes/{node_id}/ban", reason()),
+    ]
+}
+
+#[rustfmt::skip]
+fn publishers() -> Vec<Case> {
+    vec![
+        get(ReadRegistry, "/publishers"),
+        post(CreatePublisher, "/publishers", 201, json!({"id": "{fresh}"})),
+        get(ReadRegistry, "/publishers/validate").asking("?username=anything"),
+        get(ReadRegistry, "/publishers/{publisher_id}"),
+        put(UpdatePublisher, "/publishers/{publisher_id}", json!({"description": "changed"})),
+        delete(DeletePublisher, "/publishers/{publisher_id}").after(Method::DELETE, "/publishers/{publisher_id}/nodes/{node_id}", json!({})),
+        get(ReadRegistry, "/publishers/{publisher_id}/permissions"),
+        put(ManageMembers, "/publishers/{publisher_id}/members/{user_id}", json!({"role": "owner"})),
+        delete(ManageMembers, "/publishers/{publisher_id}/members/{user_id}"),
+        get(ManagePublisherTokens, "/publishers/{publisher_id}/tokens"),
+        post(ManagePublisherTokens, "/publishers/{publisher_id}/tokens", 201, json!({"name": "ci"})),
+        delete(ManagePublisherTokens, "/publishers/{publisher_id}/tokens/{token_id}"),
+    ]
+}
+
+#[rustfmt::skip]
+fn nodes() -> Vec<Case> {
+    vec![
+        get(ReadRegistry, "/nodes"),
+        get(ReadRegistry, "/nodes/search").asking("?search=anything"),
+        get(ReadRegistry, "/nodes/{node_id}"),
+        get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
+        post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
+        put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
+        delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
+        get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
+        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
+    ]
+}
+
+#[rustfmt::skip]
+fn versions() -> Vec<Case> {
+    let draft = || json!({"node_version": {"version": "2.0.0"}});
+    vec![
+        get(ReadRegistry, "/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
+        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
+        put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
+        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
+    ]
+}
+
+#[rustfmt::skip]
+fn media() -> Vec<Case> {
+    vec![
+        get(ReadResult, "/media/{file}"),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, json!({"image": base64_png(4, 4)})),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").of_the_owner(),
+    ]
+}

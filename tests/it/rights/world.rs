@@ -1,0 +1,219 @@
+//! The world in which the cases are tried: people who stay as they are, and grounds that a success may trample.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Caller;
+use super::cases::{Body, Case, Step};
+use crate::support::picture::base64_png;
+use crate::support::{Answer, TestApp, TestUser};
+use crate::upscaler::ended;
+
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
+
+/// A service and its people.
+pub struct World {
+    app: TestApp,
+    stranger: TestUser,
+    member: TestUser,
+    owner: TestUser,
+    foreign: TestUser,
+    banned: TestUser,
+    /// Made by the banned user, for the publisher of the first ground, before the ban.
+    token_of_banned: String,
+    /// Of the owner, and its result.
+    task: String,
+    file: String,
+    grounds: Vec<Ground>,
+    names: AtomicUsize,
+}
+
+/// A publisher with all that paths name.
+#[derive(Clone)]
+pub struct Ground {
+    node: String,
+    publisher: String,
+    version: String,
+    /// A member who does not ask.
+    user: String,
+    user_token: String,
+    token: String,
+    task: String,
+    file: String,
+    /// What the publisher's token is presented as.
+    secret: String,
+}
+
+/// Where the grounds are that no success may change.
+const OPEN: usize = 0;
+const BANNED: usize = 1;
+const FOREIGN: usize = 2;
+
+impl World {
+    pub async fn new() -> Self {
+        let app = TestApp::start().await;
+        let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
+        let (foreign, banned) = (app.user("foreign").await, app.user("banned").await);
+        let submission = app.post_as(&owner.token, UPSCALER, json!({"image": base64_png(4, 4)})).await.expect(200);
+        let task = submission.json()["data"]["task_id"].as_str().expect("a task id").to_owned();
+        let ended = ended(&app, &owner, &task).await;
+        let result = ended["generated"][0].as_str().expect("a result");
+        let file = result.rsplit('/').next().expect("a file name").to_owned();
+        let (token_of_banned, grounds, names) = (String::new(), Vec::new(), AtomicUsize::new(0));
+        let mut world =
+            Self { app, stranger, member, owner, foreign, banned, token_of_banned, task, file, grounds, names };
+        let open = world.ground(false).await;
+        world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
+        world.administer(Method::POST, &format!("/admin/users/{}/ban", world.banned.id)).await;
+        let (closed, theirs) = (world.ground(true).await, world.ground_of(&world.foreign).await);
+        world.grounds = vec![open, closed, theirs];
+        world
+    }
+
+    pub async fn stop(self) {
+        self.app.stop().await;
+    }
+
+    /// A ground that stays as it is.
+    pub fn shared_ground(&self, banned: bool) -> &Ground {
+        &self.grounds[if banned { BANNED } else { OPEN }]
+    }
+
+    /// The ground of somebody who owns another publisher.
+    pub fn foreign_ground(&self) -> &Ground {
+        &self.grounds[FOREIGN]
+    }
+
+    /// A ground of its own.
+    pub async fn ground(&self, banned: bool) -> Ground {
+        let ground = self.ground_of(&self.owner).await;
+        if banned {
+            self.administer(Method::POST, &format!("/admin/publishers/{}/ban", ground.publisher)).await;
+        }
+        ground
+    }
+
+    async fn ground_of(&self, owner: &TestUser) -> Ground {
+        let (app, admin, publisher) = (&self.app, self.app.admin_token(), self.fresh());
+        let user = app.user("bystander").await;
+        app.publisher(&publisher, owner).await;
+        for (user, role) in [(&user.id, "member"), (&self.member.id, "member"), (&self.banned.id, "owner")] {
+            let path = format!("/publishers/{publisher}/members/{user}");
+            app.put_as(&owner.token, &path, json!({"role": role})).await.expect(200);
+        }
+        let node = json!({"id": self.fresh(), "latest_version": {"version": "1.0.0"}});
+        let nodes = format!("/publishers/{publisher}/nodes");
+        let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
+        let secret = app.access_token(&publisher, owner).await;
+        let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
+        let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
+        Ground {
+            node: text(&node["id"]),
+            publisher,
+            version: text(&node["latest_version"]["id"]),
+            user: user.id,
+            user_token: text(&user_tokens[0]["id"]),
+            token: text(&tokens[0]["id"]),
+            task: self.task.clone(),
+            file: self.file.clone(),
+            secret,
+        }
+    }
+
+    /// Another node on the shared ground.
+    pub async fn second_node(&self) -> String {
+        let name = self.fresh();
+        self.app.node(&self.shared_ground(false).publisher, &name, &self.owner).await;
+        name
+    }
+
+    fn fresh(&self) -> String {
+        format!("name-{}", self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn administer(&self, method: Method, path: &str) {
+        let request = self.app.request(method, path).bearer_auth(self.app.admin_token());
+        self.app.send(request.json(&json!({"reason": "for the test"}))).await.expect(204);
+    }
+
+    /// What must have happened before a case is tried.
+    pub async fn prepare(&self, ground: &Ground, step: &Step) {
+        let request = self.app.request(step.method.clone(), &ground.fill(step.path));
+        let answer = self.app.send(request.bearer_auth(self.app.admin_token()).json(&step.body)).await;
+        assert!(answer.status < 300, "{} {}: {}", step.method, step.path, answer.text());
+    }
+
+    pub async fn ask(&self, ground: &Ground, case: &Case, caller: Caller) -> Answer {
+        let token = match caller {
+            Caller::Anonymous => None,
+            Caller::Stranger => Some(self.stranger.token.as_str()),
+            Caller::Member => Some(self.member.token.as_str()),
+            Caller::Owner | Caller::OwnerOfBanned => Some(self.owner.token.as_str()),
+            Caller::ForeignOwner => Some(self.foreign.token.as_str()),
+            Caller::OwnToken | Caller::TokenOfBanned => Some(ground.secret.as_str()),
+            Caller::OtherToken => Some(self.foreign_ground().secret.as_str()),
+            Caller::BannedUser => Some(self.banned.token.as_str()),
+            Caller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
+            Caller::Admin => Some(self.app.admin_token()),
+        };
+        self.ask_with(ground, case, token).await
+    }
+
+    pub async fn ask_with(&self, ground: &Ground, case: &Case, token: Option<&str>) -> Answer {
+        let path = format!("{}{}", ground.fill(case.path), case.query);
+        let request = self.app.request(case.method.clone(), &path);
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+        self.app
+            .send(match &case.body {
+                Body::Nothing => request,
+                Body::Bytes(bytes) => request.body(bytes.clone()),
+                Body::Json(body) => {
+                    let body = body.to_string().replace("{fresh}", &self.fresh());
+                    request.header("content-type", "application/json").body(body)
+                }
+            })
+            .await
+    }
+}
+
+impl Ground {
+    /// Where nothing is that a path names.
+    pub fn nowhere() -> Self {
+        let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
+        let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
+        let (file, secret) = (format!("{}.png", "0".repeat(64)), String::new());
+        Self { node, publisher, version, user, user_token, token, task, file, secret }
+    }
+
+    /// The same with another node.
+    pub fn with_node(&self, node: String) -> Self {
+        Self { node, ..self.clone() }
+    }
+
+    /// The same under another publisher's name.
+    pub fn with_publisher_of(&self, other: &Self) -> Self {
+        Self { publisher: other.publisher.clone(), ..self.clone() }
+    }
+
+    fn fill(&self, template: &str) -> String {
+        let token = if template.starts_with("/admin/") { &self.user_token } else { &self.token };
+        let names = [
+            ("{publisher_id}", self.publisher.as_str()),
+            ("{node_id}", &self.node),
+            ("{version_id}", &self.version),
+            ("{version}", "1.0.0"),
+            ("{user_id}", &self.user),
+            ("{token_id}", token),
+            ("{task_id}", &self.task),
+            ("{file}", &self.file),
+        ];
+        names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}

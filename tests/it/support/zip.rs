@@ -1,0 +1,114 @@
+//! Zip archives made byte by byte: good ones, and such as no tool makes.
+
+use std::io::{Read, Write};
+
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+
+/// An entry; what its headers say can be changed to anything.
+#[derive(Clone)]
+pub struct Entry {
+    pub name: Vec<u8>,
+    /// The name in the header before the bytes; the same, if there is none.
+    pub local_name: Option<Vec<u8>>,
+    pub flags: u16,
+    pub method: u16,
+    pub crc: u32,
+    pub size: u32,
+    pub packed: Vec<u8>,
+    /// The upper half is the Unix mode.
+    pub attributes: u32,
+}
+
+impl Entry {
+    pub fn stored(name: &str, content: &[u8]) -> Self {
+        Self::new(name, 0, content.to_vec(), content)
+    }
+
+    pub fn deflated(name: &str, mut content: impl Read) -> Self {
+        let (mut packer, mut crc) = (DeflateEncoder::new(Vec::new(), Compression::fast()), Crc::new());
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = content.read(&mut buffer).expect("content");
+            if read == 0 {
+                break;
+            }
+            crc.update(&buffer[..read]);
+            packer.write_all(&buffer[..read]).expect("packed");
+        }
+        let packed = packer.finish().expect("packed");
+        Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
+    }
+
+    pub fn link(name: &str, target: &str) -> Self {
+        Self { attributes: 0o120_777 << 16, ..Self::stored(name, target.as_bytes()) }
+    }
+
+    fn new(name: &str, method: u16, packed: Vec<u8>, content: &[u8]) -> Self {
+        let mut crc = Crc::new();
+        crc.update(content);
+        let (crc, size) = (crc.sum(), crc.amount());
+        let (name, attributes) = (name.as_bytes().to_vec(), 0o100_644 << 16);
+        Self { name, local_name: None, flags: 0, method, crc, size, packed, attributes }
+    }
+
+    /// Flags to sizes: the part that both headers have.
+    fn common(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(self.flags.to_le_bytes());
+        bytes.extend(self.method.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(self.crc.to_le_bytes());
+        bytes.extend(u32::try_from(self.packed.len()).expect("small").to_le_bytes());
+        bytes.extend(self.size.to_le_bytes());
+        bytes
+    }
+}
+
+/// An archive of these entries.
+pub fn zip(entries: &[Entry]) -> Vec<u8> {
+    zip_with(entries, entries.len())
+}
+
+/// An archive that says it has `count` entries.
+pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
+    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let at = length(&bytes);
+        let name = entry.local_name.as_ref().unwrap_or(&entry.name);
+        bytes.extend(b"PK\x03\x04\x14\x00");
+        bytes.extend(entry.common());
+        bytes.extend([&short(name.len())[..], &[0; 2], name, &entry.packed].concat());
+
+        // Made by a Unix, which is what its attributes are taken for.
+        directory.extend(b"PK\x01\x02\x14\x03\x14\x00");
+        directory.extend(entry.common());
+        directory.extend([&short(entry.name.len())[..], &[0; 8]].concat());
+        directory.extend(entry.attributes.to_le_bytes());
+        directory.extend(at.to_le_bytes());
+        directory.extend(&entry.name);
+    }
+    let (start, size) = (length(&bytes), length(&directory));
+    bytes.extend(directory);
+    bytes.extend(b"PK\x05\x06\0\0\0\0");
+    bytes.extend([short(count), short(count)].concat());
+    bytes.extend([size.to_le_bytes(), start.to_le_bytes()].concat());
+    bytes.extend([0; 2]);
+    bytes
+}
+
+/// A small archive as a tool makes it.
+pub fn good() -> Vec<u8> {
+    zip(&[
+        Entry::deflated("face_tools/__init__.py", &b"NODES = {}\n".repeat(500)[..]),
+        Entry::stored("face_tools/README.md", b"# Face tools\n"),
+    ])
+}
+
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("small")
+}
+
+fn short(length: usize) -> [u8; 2] {
+    u16::try_from(length).expect("small").to_le_bytes()
+}

@@ -1,0 +1,112 @@
+//! Access tokens after they were handed out: how they are listed, and that a revoked one opens nothing.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+const TOKENS: &str = "/publishers/acme/tokens";
+
+async fn acme() -> (TestApp, TestUser) {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    (app, alice)
+}
+
+async fn issue(app: &TestApp, owner: &TestUser, body: Value) -> String {
+    let answer = app.post_as(&owner.token, TOKENS, body).await.expect(201).json();
+    answer["token"].as_str().unwrap().to_owned()
+}
+
+/// The id of the only token of a list.
+fn only_id(tokens: &Value) -> &str {
+    assert_eq!(tokens.as_array().map(Vec::len), Some(1), "{tokens}");
+    tokens[0]["id"].as_str().unwrap()
+}
+
+#[actix_web::test]
+async fn tokens_are_listed_without_anything_secret() {
+    let (app, alice) = acme().await;
+    let secrets = [
+        issue(&app, &alice, json!({"name": "ci", "description": "builds"})).await,
+        issue(&app, &alice, json!({"name": "laptop"})).await,
+    ];
+    let answer = app.get_as(&alice.token, TOKENS).await.expect(200);
+    let tokens = answer.json();
+    let names: Vec<_> = tokens.as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ci", "laptop"]);
+    let [first, second] = [&tokens[0], &tokens[1]];
+    assert_eq!((&first["description"], second.get("description")), (&json!("builds"), None));
+    assert_eq!((&first["token"], first.get("lastUsedAt")), (&json!("mdp_********"), None));
+    assert!(first["createdAt"].as_str().unwrap().ends_with('Z'));
+    for secret in &secrets {
+        assert!(!answer.text().contains(&secret[4..]));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_revoked_token_is_refused_on_the_very_next_request() {
+    let (app, alice) = acme().await;
+    let token = issue(&app, &alice, json!({"name": "ci"})).await;
+    let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
+    let path = format!("{TOKENS}/{}", only_id(&tokens));
+    app.post_as(&token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(201);
+
+    app.delete_as(&alice.token, &path).await.expect(204);
+    app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(401);
+    app.get_as(&token, "/nodes").await.expect(401);
+    let version = json!({"personal_access_token": token, "node_version": {"version": "1.0.0"}});
+    app.post("/publishers/acme/nodes/a/versions", version).await.expect(401);
+    assert_eq!(app.get_as(&alice.token, TOKENS).await.expect(200).json(), json!([]));
+    app.delete_as(&alice.token, &path).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_token_is_revoked_only_by_those_to_whom_it_belongs() {
+    let (app, alice) = acme().await;
+    let bob = app.user("bob").await;
+    app.publisher("other", &bob).await;
+    let token = issue(&app, &alice, json!({"name": "ci"})).await;
+    let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
+    let id = only_id(&tokens);
+    app.delete_as(&bob.token, &format!("{TOKENS}/{id}")).await.expect(403);
+    app.delete_as(&bob.token, &format!("/publishers/other/tokens/{id}")).await.expect(404);
+    app.delete_as(app.admin_token(), &format!("/admin/users/{}/tokens/{id}", alice.id)).await.expect(404);
+    app.delete_as(&token, &format!("{TOKENS}/{id}")).await.expect(403);
+    for unknown in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
+        app.delete_as(&alice.token, &format!("{TOKENS}/{unknown}")).await.expect(404);
+    }
+    app.post_as(&token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(201);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn administrators_list_and_revoke_tokens_of_users() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let of = |user: &TestUser| format!("/admin/users/{}/tokens", user.id);
+    let tokens = app.get_as(app.admin_token(), &of(&alice)).await.expect(200).json();
+    let id = only_id(&tokens);
+    assert_eq!((&tokens[0]["name"], &tokens[0]["token"]), (&json!("test"), &json!("mdu_********")));
+
+    app.delete_as(app.admin_token(), &format!("{}/{id}", of(&bob))).await.expect(404);
+    app.get_as(&alice.token, "/users").await.expect(200);
+    app.delete_as(app.admin_token(), &format!("{}/{id}", of(&alice))).await.expect(204);
+    app.get_as(&alice.token, "/users").await.expect(401);
+    app.get_as(&bob.token, "/users").await.expect(200);
+    let nobody = "/admin/users/00000000-0000-4000-8000-00000000abcd/tokens";
+    app.get_as(app.admin_token(), nobody).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_tokens_of_a_deleted_publisher_open_nothing() {
+    let (app, alice) = acme().await;
+    let token = issue(&app, &alice, json!({"name": "ci"})).await;
+    app.get_as(&token, "/publishers/acme").await.expect(200);
+    app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
+    app.get_as(&token, "/nodes").await.expect(401);
+    app.stop().await;
+}
