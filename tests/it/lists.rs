@@ -299,3 +299,87 @@ async fn all_parameters_that_are_wrong_are_named_at_once() {
     );
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn banned_nodes_are_listed_for_administrators_who_ask() {
+    let (app, alice) = app_with(&[json!({"id": "a", "name": "z"}), json!({"id": "b"}), json!({"id": "c"})]).await;
+    let admin = app.admin_token().to_owned();
+    let ban = |what: &'static str| app.post_as(&admin, what, json!({"reason": "Malware"}));
+    let asked = async |token: &str, path: &str| {
+        let page = app.get_as(token, path).await.expect(200).json();
+        let ids = page["nodes"].as_array().or(page.as_array()).unwrap().iter();
+        ids.map(|node| node["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    ban("/admin/nodes/b/ban").await.expect(204);
+    for path in ["/nodes?x=", "/nodes?sort=name;desc", "/nodes/search?search=acme", "/nodes?node_id=a,b,c"] {
+        let with_banned = format!("{path}&include_banned=true");
+        assert_eq!(ids(&app, path).await.len(), 2, "{path}");
+        assert_eq!(ids(&app, &with_banned).await.len(), 2, "{path}: it is not for everybody");
+        assert_eq!(asked(&alice.token, &with_banned).await.len(), 2, "{path}: nor for members");
+        assert_eq!(asked(&admin, &with_banned).await.len(), 3, "{path}");
+    }
+    assert_eq!(asked(&admin, "/nodes?include_banned=true&sort=name&sort=id").await, ["b", "c", "a"]);
+    let shown = app.get("/nodes/b").await.expect(200).json();
+    assert_eq!((&shown["status"], &shown["status_detail"]), (&json!("NodeStatusBanned"), &json!("Malware")));
+
+    let stranger = app.user("stranger").await;
+    let own = "/publishers/acme/nodes?include_banned=true";
+    assert_eq!(asked(&stranger.token, own).await, ["a", "c"]);
+    assert_eq!(asked(&alice.token, own).await, ["a", "b", "c"]);
+    assert_eq!(asked(&alice.token, "/publishers/acme/nodes").await, ["a", "c"]);
+
+    ban("/admin/publishers/acme/ban").await.expect(204);
+    assert_eq!(listed(&app, "/nodes").await, (vec![], 0));
+    assert_eq!(asked(&admin, "/nodes?include_banned=true").await, ["a", "b", "c"]);
+    let shown = app.get("/nodes/a").await.expect(200).json();
+    let (status, detail) = (&shown["status"], &shown["status_detail"]);
+    assert_eq!((status, detail), (&json!("NodeStatusBanned"), &json!("the publisher is banned")));
+    ban("/admin/publishers/acme/unban").await.expect(204);
+    ban("/admin/nodes/b/unban").await.expect(204);
+    assert_eq!(ids(&app, "/nodes").await, ["a", "b", "c"]);
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_administrators_set_sorts_lists_at_once() {
+    let (app, _) = app_with(&[json!({"id": "a"}), json!({"id": "b"}), json!({"id": "c"})]).await;
+    let admin = app.admin_token().to_owned();
+    let facts = json!({"downloads": 9, "github_stars": 3, "rating": 4.5, "search_ranking": -2});
+    app.put_as(&admin, "/admin/nodes/b", facts.clone()).await.expect(200);
+    app.put_as(&admin, "/admin/nodes/c", json!({"downloads": 12, "search_ranking": 1})).await.expect(200);
+    for (sort, expected) in [
+        ("downloads;desc", ["c", "b", "a"]),
+        ("downloads", ["a", "b", "c"]),
+        ("github_stars;desc", ["b", "a", "c"]),
+        ("rating;desc", ["b", "a", "c"]),
+        ("search_ranking", ["a", "b", "c"]),
+        ("search_ranking;desc", ["c", "b", "a"]),
+    ] {
+        assert_eq!(ids(&app, &format!("/nodes?sort={sort}")).await, expected, "{sort}");
+    }
+    assert_eq!(ids(&app, "/nodes/search").await, ["c", "b", "a"]);
+    let shown = app.get("/nodes/b").await.expect(200).json();
+    for field in ["downloads", "github_stars", "rating", "search_ranking"] {
+        assert_eq!(shown[field], facts[field], "{field}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_deleted_node_leaves_every_list() {
+    let (app, alice) =
+        app_with(&[json!({"id": "a"}), json!({"id": "b", "latest_version": {"version": "1.0.0"}})]).await;
+    assert_eq!(ids(&app, "/nodes/search?search=b").await, ["b"]);
+    app.send(app.request(Method::DELETE, "/publishers/acme/nodes/b").bearer_auth(&alice.token)).await.expect(204);
+    for path in ["/nodes?include_banned=true", "/nodes?sort=name,id"] {
+        let page = app.get_as(app.admin_token(), path).await.expect(200).json();
+        assert_eq!((&page["total"], &page["nodes"][0]["id"]), (&json!(1), &json!("a")), "{path}");
+    }
+    assert_eq!(listed(&app, "/nodes/search?search=b").await, (vec![], 0));
+    app.get("/nodes/b").await.expect(404);
+    let wanted = json!({"node_versions": [{"node_id": "b", "version": "1.0.0"}]});
+    let answer = app.post("/bulk/nodes/versions", wanted).await.expect(200).json();
+    assert_eq!(answer["node_versions"][0]["status"], "not_found");
+    app.stop().await;
+}

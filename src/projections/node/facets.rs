@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::host::{HostRange, HostVersion};
-use super::slots::{Bits, Slot, insert_sorted, remove_sorted};
+use super::order::Order;
+use super::slots::{Bits, Slot};
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
@@ -111,11 +112,11 @@ pub struct Facets {
     /// For each platform the nodes that exclude it.
     excluding: [Bits; 3],
     /// Ranges that are understood, with the nodes that have them; all other nodes admit every host.
-    hosts: HashMap<Box<str>, (HostRange, Vec<Slot>)>,
+    hosts: HashMap<Box<str>, (HostRange, Order)>,
 }
 
-/// By value the nodes that have it, ascending.
-type Values = HashMap<Box<str>, Vec<Slot>>;
+/// By value the nodes that have it, by slot.
+type Values = HashMap<Box<str>, Order>;
 
 impl Facets {
     /// What a node said `before` is now what it says `after`.
@@ -127,8 +128,12 @@ impl Facets {
             (&mut self.systems, &before.systems, &after.systems),
             (&mut self.accelerators, &before.accelerators, &after.accelerators),
         ] {
-            before.iter().for_each(|value| take_out(values, value, slot));
-            after.iter().for_each(|value| insert_sorted(values.entry(value.as_str().into()).or_default(), slot));
+            for value in before {
+                take_out(values, value, slot);
+            }
+            for value in after {
+                values.entry(value.as_str().into()).or_default().insert_slot(slot);
+            }
         }
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
             excluding.set(slot, after.excludes(platform));
@@ -138,16 +143,16 @@ impl Facets {
 
     fn change_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
         if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
-            remove_sorted(slots, slot);
-            if slots.is_empty() {
+            slots.remove_slot(slot);
+            if slots.len() == 0 {
                 self.hosts.remove(range);
             }
         }
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
-            insert_sorted(slots, slot);
+            slots.insert_slot(slot);
         } else if let Some(range) = HostRange::parse(text) {
-            self.hosts.insert(text.into(), (range, vec![slot]));
+            self.hosts.insert(text.into(), (range, Order::from_sorted(&[slot])));
         }
     }
 
@@ -174,21 +179,21 @@ impl Facets {
     #[must_use]
     pub fn refusing(&self, host: &HostVersion) -> Bits {
         let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));
-        refusing.flat_map(|(_, slots)| slots.iter().copied()).collect()
+        refusing.flat_map(|(_, slots)| slots.iter()).collect()
     }
 }
 
 fn take_out(values: &mut Values, value: &str, slot: Slot) {
     if let Some(slots) = values.get_mut(value) {
-        remove_sorted(slots, slot);
-        if slots.is_empty() {
+        slots.remove_slot(slot);
+        if slots.len() == 0 {
             values.remove(value);
         }
     }
 }
 
 fn any_of(values: &Values, wanted: &[String]) -> Bits {
-    wanted.iter().filter_map(|value| values.get(value.as_str())).flatten().copied().collect()
+    wanted.iter().filter_map(|value| values.get(value.as_str())).flat_map(Order::iter).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Lists of nodes against a plain model: filter everything, sort everything, cut a page.
 
-mod search;
-
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -83,7 +81,7 @@ fn version(node: u8, minor: u8) -> VersionId {
     VersionId(Uuid::from_u128(u128::from(node) << 8 | u128::from(minor)))
 }
 
-fn reason() -> Reason {
+pub(super) fn reason() -> Reason {
     Reason::recorded("because".to_owned())
 }
 
@@ -114,9 +112,9 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
         H::Released { node, minor, fields: seed } => {
             let NodeFields { supported_os, supported_accelerators, supported_host_version, .. } = fields(*seed);
             let fields = VersionFields {
-                supported_os,
                 supported_accelerators,
                 supported_host_version,
+                supported_os,
                 ..VersionFields::default()
             };
             let number = SemVer::parse(&format!("1.{minor}.0")).unwrap();
@@ -137,7 +135,7 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
     nodes.apply(id(node).key().as_str(), &event, at);
 }
 
-fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherProfile {
+pub(super) fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherProfile {
     PublisherProfile {
         id: PublisherId::parse(id).unwrap(),
         fields: PublisherFields { name: Some(Name::recorded(format!("Name {name}"))), ..PublisherFields::default() },
@@ -235,7 +233,7 @@ fn passes(node: &NodeProfile, filter: &Filter) -> bool {
         && platform.is_none_or(|platform| systems.is_empty() || admits(platform))
 }
 
-fn ids(page: &Page<Arc<Entry>>) -> Vec<NodeId> {
+pub(super) fn ids(page: &Page<Arc<Entry>>) -> Vec<NodeId> {
     page.entries.iter().filter_map(|entry| Some(entry.profile()?.id.clone())).collect()
 }
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::picture::base64_png;
-use crate::support::zip;
+use crate::support::zip::{Entry, zip};
 
 /// A route, and how it is asked.
 pub struct Case {
@@ -32,11 +32,12 @@ pub enum Body {
     Bytes(Vec<u8>),
 }
 
-/// A request that an administrator makes first.
-pub struct Step {
-    pub method: Method,
-    pub path: &'static str,
-    pub body: Body,
+/// What an administrator does first.
+pub enum Step {
+    /// A request.
+    Ask { method: Method, path: &'static str, body: Value },
+    /// The version of the ground gets its archive.
+    Upload,
 }
 
 impl Case {
@@ -52,13 +53,13 @@ impl Case {
 
     /// After an administrator has done this.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(Step { method, path, body: Body::Json(body) });
+        self.before.push(Step::Ask { method, path, body });
         self
     }
 
-    /// After the archive of the version was uploaded.
-    fn after_upload(mut self) -> Self {
-        self.before.push(Step { method: Method::PUT, path: "/uploads/{ticket}", body: Body::Bytes(zip::good()) });
+    /// Once the version has its archive.
+    fn with_archive(mut self) -> Self {
+        self.before.push(Step::Upload);
         self
     }
 
@@ -91,6 +92,11 @@ fn delete(action: Action, path: &'static str) -> Case {
     case(action, Method::DELETE, path, 204, Body::Nothing)
 }
 
+/// What is uploaded.
+pub fn archive() -> Vec<u8> {
+    zip(&[Entry::stored("node.py", b"pass")])
+}
+
 /// Every route.
 pub fn cases() -> Vec<Case> {
     [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
@@ -101,6 +107,8 @@ fn service() -> Vec<Case> {
         get(ReadServiceState, "/health"),
         get(ReadServiceState, "/ready"),
         get(ReadServiceState, "/.well-known/webhook-key"),
+        get(ReadServiceState, "/openapi.json"),
+        get(ReadServiceState, "/openapi"),
     ]
 }
 
@@ -172,9 +180,11 @@ fn versions() -> Vec<Case> {
         post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
-        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
-        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(zip::good())).withheld(),
         delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
+        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
+        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(archive())),
+        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").with_archive().withheld(),
         put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]
 }

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::{Method, RequestBuilder};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Caller;
-use super::cases::{Body, Case, Step};
+use super::cases::{Body, Case, Step, archive};
 use crate::support::picture::base64_png;
 use crate::support::{Answer, TestApp, TestUser};
 use crate::upscaler::ended;
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
 /// A service and its people.
@@ -37,14 +38,14 @@ pub struct Ground {
     node: String,
     publisher: String,
     version: String,
-    /// Of a link by which the version gets its archive.
-    ticket: String,
     /// A member who does not ask.
     user: String,
     user_token: String,
     token: String,
     task: String,
     file: String,
+    /// By which the owner may upload the archive of the version.
+    ticket: String,
     /// What the publisher's token is presented as.
     secret: String,
 }
@@ -69,7 +70,7 @@ impl World {
             Self { app, stranger, member, owner, foreign, banned, token_of_banned, task, file, grounds, names };
         let open = world.ground(false).await;
         world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
-        world.administer(Method::POST, &format!("/admin/users/{}/ban", world.banned.id)).await;
+        world.ban(&format!("users/{}", world.banned.id)).await;
         let (closed, theirs) = (world.ground(true).await, world.ground_of(&world.foreign).await);
         world.grounds = vec![open, closed, theirs];
         world
@@ -93,7 +94,7 @@ impl World {
     pub async fn ground(&self, banned: bool) -> Ground {
         let ground = self.ground_of(&self.owner).await;
         if banned {
-            self.administer(Method::POST, &format!("/admin/publishers/{}/ban", ground.publisher)).await;
+            self.ban(&format!("publishers/{}", ground.publisher)).await;
         }
         ground
     }
@@ -109,23 +110,23 @@ impl World {
         let node = json!({"id": self.fresh(), "latest_version": {"version": "1.0.0"}});
         let nodes = format!("/publishers/{publisher}/nodes");
         let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
-        let upload = format!("{nodes}/{}/versions/1.0.0/upload", text(&node["id"]));
-        let link = app.post_as(&owner.token, &upload, json!({})).await.expect(200).json();
         let secret = app.access_token(&publisher, owner).await;
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
         let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
-        Ground {
+        let mut ground = Ground {
             node: text(&node["id"]),
             publisher,
             version: text(&node["latest_version"]["id"]),
-            ticket: text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned(),
             user: user.id,
             user_token: text(&user_tokens[0]["id"]),
             token: text(&tokens[0]["id"]),
             task: self.task.clone(),
             file: self.file.clone(),
+            ticket: String::new(),
             secret,
-        }
+        };
+        ground.ticket = self.ticket(&ground.fill(UPLOAD), &owner.token).await;
+        ground
     }
 
     /// Another node on the shared ground.
@@ -139,16 +140,33 @@ impl World {
         format!("name-{}", self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    async fn administer(&self, method: Method, path: &str) {
-        let request = self.app.request(method, path).bearer_auth(self.app.admin_token());
-        self.app.send(request.json(&json!({"reason": "for the test"}))).await.expect(204);
+    async fn ban(&self, what: &str) {
+        let reason = json!({"reason": "for the test"});
+        self.ask_as_admin(&Method::POST, &format!("/admin/{what}/ban"), &reason).await.expect(204);
     }
 
     /// What must have happened before a case is tried.
     pub async fn prepare(&self, ground: &Ground, step: &Step) {
-        let request = self.app.request(step.method.clone(), &ground.fill(step.path));
-        let answer = self.send(request.bearer_auth(self.app.admin_token()), &step.body).await;
-        assert!(answer.status < 300, "{} {}: {}", step.method, step.path, answer.text());
+        let answer = match step {
+            Step::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
+            Step::Upload => {
+                let ticket = self.ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
+                let request = self.app.request(Method::PUT, &format!("/uploads/{ticket}"));
+                self.app.send(request.body(archive())).await
+            }
+        };
+        assert!(answer.status < 300, "{}", answer.text());
+    }
+
+    async fn ask_as_admin(&self, method: &Method, path: &str, body: &Value) -> Answer {
+        let request = self.app.request(method.clone(), path).bearer_auth(self.app.admin_token());
+        self.app.send(request.json(body)).await
+    }
+
+    /// The last part of a fresh upload link.
+    async fn ticket(&self, path: &str, token: &str) -> String {
+        let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
+        text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
     }
 
     pub async fn ask(&self, ground: &Ground, case: &Case, caller: Caller) -> Answer {
@@ -170,20 +188,17 @@ impl World {
     pub async fn ask_with(&self, ground: &Ground, case: &Case, token: Option<&str>) -> Answer {
         let path = format!("{}{}", ground.fill(case.path), case.query);
         let request = self.app.request(case.method.clone(), &path);
-        let request = token.into_iter().fold(request, RequestBuilder::bearer_auth);
-        self.send(request, &case.body).await
-    }
-
-    async fn send(&self, request: RequestBuilder, body: &Body) -> Answer {
-        let request = match body {
-            Body::Nothing => request,
-            Body::Bytes(bytes) => request.body(bytes.clone()),
-            Body::Json(body) => {
-                let body = body.to_string().replace("{fresh}", &self.fresh());
-                request.header("content-type", "application/json").body(body)
-            }
-        };
-        self.app.send(request).await
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+        self.app
+            .send(match &case.body {
+                Body::Nothing => request,
+                Body::Bytes(bytes) => request.body(bytes.clone()),
+                Body::Json(body) => {
+                    let body = body.to_string().replace("{fresh}", &self.fresh());
+                    request.header("content-type", "application/json").body(body)
+                }
+            })
+            .await
     }
 }
 
@@ -192,9 +207,8 @@ impl Ground {
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
-        let (file, secret) = (format!("{}.png", "0".repeat(64)), String::new());
-        let ticket = "nowhere".to_owned();
-        Self { node, publisher, version, ticket, user, user_token, token, task, file, secret }
+        let (file, ticket, secret) = (format!("{}.png", "0".repeat(64)), "nothing".to_owned(), String::new());
+        Self { node, publisher, version, user, user_token, token, task, file, ticket, secret }
     }
 
     /// The same with another node.
@@ -214,11 +228,11 @@ impl Ground {
             ("{node_id}", &self.node),
             ("{version_id}", &self.version),
             ("{version}", "1.0.0"),
-            ("{ticket}", &self.ticket),
             ("{user_id}", &self.user),
             ("{token_id}", token),
             ("{task_id}", &self.task),
             ("{file}", &self.file),
+            ("{ticket}", &self.ticket),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }

@@ -1,7 +1,13 @@
 //! What is found by words, and in which order.
 
-use super::super::search::SearchText;
 use super::*;
+use crate::domain::ids::{NodeId, PublisherId};
+use crate::domain::node::{NodeEvent, NodeFields};
+use crate::domain::value::{Name, Timestamp};
+use crate::projections::node::list::{NodeQuery, Selection};
+use crate::projections::node::tests::{ids, publisher_profile, reason};
+use crate::projections::node::{Nodes, Sort, SortColumn};
+use crate::projections::page::PageRequest;
 
 /// Nodes by id, name, author, tags and description, all of one publisher.
 fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
@@ -116,4 +122,42 @@ fn filters_narrow_what_is_found() {
     assert_eq!(found_with(&nodes, "tool", only_b), ["b"]);
     assert_eq!(found_with(&nodes, "b", only_b), ["b"]);
     assert_eq!(found_with(&nodes, "x", only_b), [""; 0]);
+}
+
+#[test]
+fn places_count_before_whole_words() {
+    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [level(place, false), level(place, true)]);
+    assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(level(NAMES | DESCRIPTION, true), 8);
+}
+
+#[test]
+fn an_index_forgets_what_is_gone() {
+    let words = |texts: &[&str]| texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect::<NodeWords>();
+    let mut index = SearchIndex::default();
+    index.change(3, &Vec::new(), &words(&["a", "b"]));
+    index.change(1, &Vec::new(), &words(&["b", "c"]));
+    index.change(3, &words(&["a", "b"]), &words(&["b", "d"]));
+    let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
+    let (one, three) = (pack(1, NAMES), pack(3, NAMES));
+    assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
+    index.change(3, &words(&["b", "d"]), &Vec::new());
+    index.change(1, &words(&["b", "c"]), &Vec::new());
+    assert_eq!(index, SearchIndex::default());
+}
+
+#[test]
+fn a_publisher_is_found_by_its_new_name_only() {
+    let mut index = SearchIndex::default();
+    index.rename_owner(0, "acme", None, "Acme Tools");
+    index.rename_owner(0, "acme", Some("Acme Tools"), "Other");
+    let known: Vec<_> = index.owners.keys().map(|word| &**word).collect();
+    assert_eq!(known, ["acme", "other"]);
+}
+
+#[test]
+fn queries_are_short() {
+    assert!(SearchText::parse(&"ä".repeat(200)).is_ok());
+    assert!(SearchText::parse(&"a".repeat(201)).is_err());
+    assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_empty()));
 }
