@@ -137,9 +137,9 @@ impl App {
             .await
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
-        let (outside, tally) = (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
-        let reactors =
-            Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
+        let (outside, tally) =
+            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let services = Services {
             dispatch: actors.dispatch.clone(),
@@ -349,4 +349,3 @@ async fn create_bootstrap_admin(
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
     created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
 }
-

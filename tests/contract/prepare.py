@@ -48,4 +48,4 @@ send("POST", "/publishers/acme/tokens", {"name": "release pipeline"}, owner_toke
 for node in ("face-tools", "mask-tools"):
     first = {"id": node, "name": node, "latest_version": {"version": "1.0.0"}, "supported_os": ["Linux"]}
     send("POST", "/publishers/acme/nodes", first, owner_token)
-print(f"OWNER_TOKEN={owner_token} PLAIN_TOKEN={plain_token}")
+print(f"tokens[owner]={owner_token} tokens[plain]={plain_token}")

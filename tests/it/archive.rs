@@ -138,8 +138,11 @@ async fn a_link_is_good_for_one_archive() {
     let fresh = format!("{VERSIONS}/1.0.0/upload");
     let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
 
-    let (a, b) =
-        futures_util::future::join(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")]))).await;
+    let (a, b) = futures_util::future::join(
+        upload(&app, &first, good()),
+        upload(&app, &second, zip(&[Entry::stored("b", b"b")])),
+    )
+    .await;
     let mut statuses = [a.status, b.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());

@@ -52,8 +52,10 @@ impl Loader<'_> {
                 Err(refused) => refusals.push(refused.to_string()),
             }
         }
-        let versions = sample.nodes.iter().map(|node| node.versions.len()).sum();
-        self.progress.publisher_done(sample.id(), sample.nodes.len(), versions);
+        if refusals.is_empty() {
+            let versions = sample.nodes.iter().map(|node| node.versions.len()).sum();
+            self.progress.publisher_done(sample.id(), sample.nodes.len(), versions);
+        }
         Ok(refusals)
     }
 

@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// A publisher is through.
+    /// A publisher is there with all that is its own.
     pub(super) fn publisher_done(&self, name: &str, nodes: usize, versions: usize) {
         if !self.terminal {
             say(&format!("{name}: {nodes} nodes, {versions} versions\n"));

@@ -224,7 +224,9 @@ fn note_conflicts(entries: &mut [Entry]) {
     for entry in entries.iter().filter(|entry| entry.kind != Kind::Directory) {
         let inside = format!("{}/", entry.key);
         let behind = by_key.range(inside.as_str()..).take_while(|(key, _)| key.starts_with(&inside));
-        flaws.extend(behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))));
+        flaws.extend(
+            behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))),
+        );
     }
     for (index, flaw) in flaws {
         entries[index].flaw.get_or_insert(flaw);
@@ -288,4 +290,3 @@ fn shown(name: &str) -> String {
     let more = if cut.len() < name.len() { "…" } else { "" };
     format!("\"{}{more}\"", cut.escape_debug())
 }
-

@@ -50,7 +50,7 @@ async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
 
 #[actix_web::test]
 async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
-    // Given a refused version, for a node of somebody else's choice of name
+    // Given requests that are refused for all kinds of reasons
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -61,10 +61,31 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
         let again = app.post_once(key, &ada.token, "/publishers", &body).await;
         assert_replay(&first, &again);
     }
-    let path = "/admin/users/00000000-0000-4000-8000-00000000000f/tokens";
-    let missing = app.post_once("missing", app.admin_token(), path, &json!({"name": "x"})).await.expect(404);
-    assert_replay(&missing, &app.post_once("missing", app.admin_token(), path, &json!({"name": "x"})).await);
+    // When what was missing is there
+    app.node("acme", "tools", &ada).await;
+    let (path, change) = ("/publishers/acme/nodes/tools/versions/1.0.0", json!({"deprecated": true}));
+    let missing = app.put_once("missing", &ada.token, path, &change).await.expect(404);
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    app.post_as(&ada.token, "/publishers/acme/nodes/tools/versions", version).await.expect(201);
+    // Then the old key still has the old answer, and a new one gets a new answer
+    assert_replay(&missing, &app.put_once("missing", &ada.token, path, &change).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
+    app.put_once("missing-2", &ada.token, path, &change).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_look_up_by_post_is_replayed_too() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let asked = json!({"node_versions": [{"node_id": "tools", "version": "1.0.0"}]});
+    let look_up = |key: &str| app.request(Method::POST, "/bulk/nodes/versions").header(KEY, key).json(&asked);
+    let first = app.send(look_up("k-1")).await.expect(200);
+    let node = json!({"id": "tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&ada.token, "/publishers/acme/nodes", node).await.expect(201);
+    assert_replay(&first, &app.send(look_up("k-1")).await);
+    assert_eq!(app.send(look_up("k-2")).await.json()["node_versions"][0]["status"], "success");
     app.stop().await;
 }
 

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""A client that keeps a copy of the whole registry, while others publish, revise and ban. Only the standard library.
+
+  sync.py                                      starts target/release/mediary on a directory of its own, fills it, runs
+  sync.py --base http://127.0.0.1:8080 --token TOKEN    uses a running service, and adds to what is there
+
+The copy is made page by page, and then kept up by asking for what was touched after a moment. At the end it must be equal
+to the whole list, read once more: exit code 0 when it is, 1 when it is not, 2 when it could not run.
+
+What makes this right, and what any client has to observe:
+- Sorted by created_at, and with include_banned (administrators), nothing leaves the list while it is read: what comes in
+  between shifts later pages back, so that something may be read twice, but nothing is left out.
+- The moment of a change is when its request arrived; it is seen some time after that. So every question goes back a little
+  (--overlap) behind the time of the service's clock at the last one.
+- Deleted nodes leave the list without a trace; then `total` is smaller than the copy, and the ids have to be read anew.
+"""
+
+import argparse
+import email.utils
+import http.client
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from datetime import datetime, timezone
+from urllib.parse import urlencode, urlsplit
+
+TOKEN = "token-of-the-sync-client"
+
+
+class Failure(Exception):
+    pass
+
+
+class Api:
+    """One kept connection."""
+
+    def __init__(self, base, token):
+        self.connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def call(self, method, path, body=None, expected=(200, 201, 204)):
+        headers = dict(self.headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        while True:
+            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self.connection.getresponse()
+            text = answer.read()
+            if answer.status not in (429, 503):
+                break
+            time.sleep(0.1)
+        if answer.status not in expected:
+            raise Failure(f"{method} {path}: {answer.status} {text.decode()}")
+        return answer, json.loads(text) if text else None
+
+
+class Copy:
+    """The copy: nodes by id, banned ones included."""
+
+    def __init__(self, base, token, limit, overlap):
+        self.api, self.limit, self.overlap = Api(base, token), limit, overlap
+        self.nodes, self.after = {}, None
+        self.pages, self.rounds, self.seen = 0, 0, 0
+
+    def pull(self):
+        """One round: everything the first time, then what was touched since the round before."""
+        query = {"limit": self.limit, "sort": "created_at", "include_banned": "true", "latest": "true"}
+        if self.after is not None:
+            moment = datetime.fromtimestamp(self.after - self.overlap, timezone.utc)
+            query["timestamp"] = moment.isoformat().replace("+00:00", "Z")
+        started, page = None, 1
+        while True:
+            answer, body = self.api.call("GET", "/nodes?" + urlencode(query | {"page": page}))
+            if started is None:
+                started = email.utils.parsedate_to_datetime(answer.getheader("Date")).timestamp()
+            self.pages += 1
+            self.seen += len(body["nodes"])
+            for node in body["nodes"]:
+                self.nodes[node["id"]] = node
+            if page >= body["totalPages"]:
+                break
+            page += 1
+        self.after = started
+        self.rounds += 1
+
+    def visible(self):
+        return {id: node for id, node in self.nodes.items() if node["status"] == "NodeStatusActive"}
+
+
+class Churn(threading.Thread):
+    """Another client: publishes, revises, bans and lifts bans, so many times a second."""
+
+    def __init__(self, base, token, number, rate, ids, seed):
+        super().__init__(daemon=True)
+        self.api, self.number, self.rate, self.ids = Api(base, token), number, rate, ids
+        self.random, self.stop, self.done, self.failure = random.Random(seed), False, {}, None
+
+    def run(self):
+        try:
+            started, count = time.monotonic(), 0
+            while not self.stop:
+                self.one(count)
+                count += 1
+                time.sleep(max(0, started + count / self.rate - time.monotonic()))
+        except (Failure, OSError, http.client.HTTPException) as failure:
+            self.failure = failure
+
+    def one(self, count):
+        publisher, node = self.random.choice(self.ids)
+        path = f"/publishers/{publisher}/nodes"
+        text = f"{self.number}-{count} " + "x" * self.random.randrange(200)
+        kinds = ["create", "publish", "revise version", "revise version", "revise node", "revise node", "ban", "unban", "unban"]
+        kind = self.random.choice(kinds)
+        if kind == "create":
+            node = f"new-{self.number}-{count}"
+            self.api.call("POST", path, {"id": node, "latest_version": {"version": "1.0.0", "changelog": text}})
+            self.ids.append((publisher, node))
+        elif kind == "publish":
+            version = {"node": {"description": text}, "node_version": {"version": f"2.{self.number}.{count}"}}
+            self.api.call("POST", f"{path}/{node}/versions", version, (201, 403))
+        elif kind == "revise version":
+            self.api.call("PUT", f"{path}/{node}/versions/1.0.0", {"changelog": text}, (200, 403))
+        elif kind == "revise node":
+            self.api.call("PUT", f"{path}/{node}", {"description": text, "tags": [str(count)]}, (200, 403))
+        else:
+            self.api.call("POST", f"/admin/nodes/{node}/{kind}", {"reason": text}, (204, 409))
+        self.done[kind] = self.done.get(kind, 0) + 1
+
+
+def fill(base, token, nodes, publishers):
+    """The catalogue that is there before anything happens; gives (publisher, node) pairs."""
+    api = Api(base, token)
+    ids = []
+    for number in range(publishers):
+        api.call("POST", "/publishers", {"id": f"sync-{number}", "name": f"Sync {number}"}, (201, 409))
+    for number in range(nodes):
+        publisher, node = f"sync-{number % publishers}", f"sync-{number}"
+        body = {"id": node, "description": f"Number {number}", "latest_version": {"version": "1.0.0", "changelog": "First"}}
+        api.call("POST", f"/publishers/{publisher}/nodes", body, (201, 409))
+        ids.append((publisher, node))
+    return ids
+
+
+def start(binary, directory):
+    """The service on a directory of its own; gives the process and its base URL."""
+    environment = dict(os.environ, MEDIARY_ADMIN_TOKEN=TOKEN)
+    command = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory, "--log-level", "warn"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    for line in process.stdout:
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        if found:
+            threading.Thread(target=lambda: [None for _ in process.stdout], daemon=True).start()
+            return process, found.group()
+    raise Failure("the service did not start")
+
+
+def differences(name, ours, theirs):
+    """Prints how two catalogues differ, and whether they do."""
+    missing, extra = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
+    other = [id for id in theirs.keys() & ours.keys() if ours[id] != theirs[id]]
+    for what, ids in [("missing", missing), ("too much", extra), ("different", other)]:
+        if ids:
+            print(f"DIFFERENT: {name}: {len(ids)} {what}, such as {sorted(ids)[0]}")
+    for id in sorted(other)[:1]:
+        print(f"  copy    {json.dumps(ours[id])}\n  service {json.dumps(theirs[id])}")
+    return bool(missing or extra or other)
+
+
+def run(base, token, options):
+    ids = fill(base, token, options.nodes, options.publishers)
+    churners = [
+        Churn(base, token, number, options.rate / options.churners, list(ids[number :: options.churners]), number)
+        for number in range(options.churners)
+    ]
+    for churner in churners:
+        churner.start()
+    copy = Copy(base, token, options.limit, options.overlap)
+    started = time.monotonic()
+    copy.pull()
+    first = time.monotonic() - started
+    print(f"whole: {len(copy.nodes)} nodes in {copy.pages} pages, {first:.2f} s, while {options.rate} changes a second went on")
+    whole_pages, whole_seen, slowest = copy.pages, copy.seen, 0
+    while time.monotonic() < started + options.seconds:
+        round_started = time.monotonic()
+        copy.pull()
+        slowest = max(slowest, time.monotonic() - round_started)
+        time.sleep(options.pause)
+    for churner in churners:
+        churner.stop = True
+    for churner in churners:
+        churner.join()
+        if churner.failure:
+            raise Failure(churner.failure)
+    copy.pull()
+    rounds, pages, seen = copy.rounds - 1, copy.pages - whole_pages, copy.seen - whole_seen
+    print(f"after: {rounds} rounds, {pages} pages, {seen} nodes, slowest round {slowest:.3f} s")
+    done = {}
+    for churner in churners:
+        for kind, count in churner.done.items():
+            done[kind] = done.get(kind, 0) + count
+    print("meanwhile: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(done.items())))
+
+    fresh = Copy(base, token, 1000, 0)
+    fresh.pull()
+    anonymous, page = {}, 1
+    while True:
+        _, body = Api(base, None).call("GET", f"/nodes?limit=1000&sort=id&page={page}")
+        anonymous |= {node["id"]: node for node in body["nodes"]}
+        if page >= body["totalPages"]:
+            break
+        page += 1
+    differ = differences("all nodes", copy.nodes, fresh.nodes)
+    differ |= differences("visible nodes", copy.visible(), anonymous)
+    banned = len(fresh.nodes) - len(anonymous)
+    print(f"{'DIFFERENT' if differ else 'equal'}: {len(fresh.nodes)} nodes, {banned} of them banned")
+    return 1 if differ else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", help="a running service; without it one is started")
+    parser.add_argument("--token", help="of an administrator of that service")
+    parser.add_argument("--binary", default="target/release/mediary", help="the program to start")
+    parser.add_argument("--nodes", type=int, default=5000, help="nodes that are there before")
+    parser.add_argument("--publishers", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--rate", type=float, default=200, help="changes a second by the other clients")
+    parser.add_argument("--churners", type=int, default=4, help="other clients")
+    parser.add_argument("--limit", type=int, default=100, help="nodes of a page")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between two rounds")
+    parser.add_argument("--overlap", type=float, default=5, help="seconds that every round goes back")
+    options = parser.parse_args()
+    try:
+        if options.base:
+            return run(options.base.rstrip("/"), options.token, options)
+        with tempfile.TemporaryDirectory() as directory:
+            process, base = start(options.binary, directory)
+            try:
+                return run(base, TOKEN, options)
+            finally:
+                process.terminate()
+                process.wait()
+    except (Failure, OSError, http.client.HTTPException) as failure:
+        print(f"FAILED: {failure}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

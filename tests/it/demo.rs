@@ -1,0 +1,82 @@
+//! `mediary demo`, against a running service.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::TestApp;
+
+/// Runs the demo beside the service, with two publishers of the sample.
+async fn demo(url: String, token: String) -> Output {
+    let run = move || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        command.args(["demo", "--url", &url, "--token", &token, "--only", "saltmarsh", "--only", "yarrowgate"]);
+        command.stdin(Stdio::null()).output().expect("the program starts")
+    };
+    actix_web::rt::task::spawn_blocking(run).await.expect("the program ends")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+async fn demo_of(app: &TestApp) -> String {
+    let output = demo(app.url(""), app.admin_token().to_owned()).await;
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+async fn state(app: &TestApp) -> Vec<Value> {
+    let mut state = vec![app.get("/nodes?limit=100&sort=id&latest=true").await.expect(200).json()];
+    for node in state[0]["nodes"].as_array().unwrap().clone() {
+        let statuses = "statuses=NodeVersionStatusActive&statuses=NodeVersionStatusPending";
+        let path = format!("/nodes/{}/versions?{statuses}", node["id"].as_str().unwrap());
+        state.push(app.get(&path).await.expect(200).json());
+    }
+    state
+}
+
+#[actix_web::test]
+async fn the_demo_fills_a_service_once() {
+    let app = TestApp::start().await;
+    // When the demo runs
+    let printed = demo_of(&app).await;
+    // Then the sample is there, as it was written: dates, downloads, versions, archives
+    assert!(printed.contains("nodes       8 new") && printed.contains("versions    25 new"), "{printed}");
+    let node = app.get("/nodes/yarrowgate-watermark").await.expect(200).json();
+    assert_eq!(node["publisher"]["id"], "yarrowgate");
+    assert_eq!(node["latest_version"]["version"], "1.1.1");
+    assert!(node["created_at"].as_str().unwrap() < "2026" && node["downloads"].as_u64().unwrap() > 0, "{node}");
+    let archive = app.get("/nodes/yarrowgate-watermark/versions/1.1.1/download").await.expect(200);
+    assert!(archive.body.starts_with(b"PK\x03\x04"));
+    // And a picture was scaled up
+    let picture = printed.split_whitespace().find(|word| word.contains("/media/")).expect("the URL of the result");
+    app.get(picture.strip_prefix(&app.url("")).unwrap()).await.expect(200);
+    // And every line that it prints for pasting works
+    for line in printed.lines().filter_map(|line| line.trim().strip_prefix("curl -s ")) {
+        app.get(line.trim_matches('\'').strip_prefix(&app.url("")).unwrap()).await.expect(200);
+    }
+    // When it runs again, then it says that all of it was there, and nothing is changed
+    let before = state(&app).await;
+    let printed = demo_of(&app).await;
+    assert!(printed.contains("nodes       8 there before") && !printed.contains(" new"), "{printed}");
+    assert_eq!(state(&app).await, before);
+}
+
+#[actix_web::test]
+async fn the_demo_says_what_keeps_it_from_running() {
+    let app = TestApp::start().await;
+    let user = app.user("ada").await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let cases = [
+        (app.url(""), "mdu_of-somebody-else", "does not know this token"),
+        (app.url(""), user.token.as_str(), "an administrator"),
+        (format!("http://{free}"), "x", "no service answers"),
+        ("127.0.0.1".to_owned(), "x", "is not the URL"),
+    ];
+    for (url, token, said) in cases {
+        let output = demo(url, token.to_owned()).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(said), "{said}: {}", text(&output.stderr));
+    }
+}

@@ -1,0 +1,127 @@
+//! A client that keeps a copy of the catalogue, by pages and then by what was touched after a moment, while others change it.
+//! `benches/registry/sync.py` does the same for longer.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+/// Nodes that are there before.
+const NODES: usize = 60;
+/// Changes that the other client makes.
+const CHANGES: usize = 240;
+const LIMIT: usize = 7;
+
+/// Nodes by id, banned ones included.
+#[derive(Default)]
+struct Copy {
+    nodes: BTreeMap<String, Value>,
+    /// Everything that was touched up to then is in the copy.
+    up_to: Option<String>,
+}
+
+impl Copy {
+    /// Everything the first time, then what was touched since. Sorted by creation and with the banned ones, a list only
+    /// grows while it is read: something may come twice, but nothing is passed over.
+    async fn pull(&mut self, app: &TestApp) {
+        let after = self.up_to.as_ref().map_or(String::new(), |moment| format!("&timestamp={moment}"));
+        let mut started = None;
+        for page in 1.. {
+            let path =
+                format!("/nodes?limit={LIMIT}&page={page}&sort=created_at&include_banned=true&latest=true{after}");
+            let answer = app.get_as(app.admin_token(), &path).await.expect(200);
+            started.get_or_insert_with(|| a_little_before(answer.header("date").expect("a date")));
+            let body = answer.json();
+            for node in body["nodes"].as_array().unwrap() {
+                self.nodes.insert(node["id"].as_str().unwrap().to_owned(), node.clone());
+            }
+            if body["totalPages"].as_u64().unwrap() <= page {
+                break;
+            }
+        }
+        self.up_to = started;
+    }
+}
+
+/// The moment of a change is when its request came; it is seen some time later. 20 s are more than any request here takes.
+fn a_little_before(date: &str) -> String {
+    let date = chrono::DateTime::parse_from_rfc2822(date).expect("a date of HTTP");
+    (date.to_utc() - chrono::TimeDelta::seconds(20)).format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Publishes, revises, bans and lifts bans; what happens to a node follows from the number of the change.
+async fn change(app: &TestApp, owner: &TestUser, number: usize) {
+    // Two of three bans are lifted by the change nine later.
+    let subject = if number % 8 == 7 && !number.is_multiple_of(3) { number.saturating_sub(9) } else { number };
+    let node = format!("n{}", subject * 7 % NODES);
+    let path = format!("/publishers/acme/nodes/{node}");
+    let (text, admin) = (format!("change {number}"), app.admin_token());
+    match number % 8 {
+        0 => {
+            let body = json!({"id": format!("new{number}"), "latest_version": {"version": "1.0.0"}});
+            app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
+        }
+        1 | 2 => {
+            let answer = app.put_as(&owner.token, &format!("{path}/versions/1.0.0"), json!({"changelog": text})).await;
+            assert!([200, 403].contains(&answer.status), "{}", answer.text());
+        }
+        3 | 4 => {
+            let answer = app.put_as(&owner.token, &path, json!({"description": text, "tags": [text]})).await;
+            assert!([200, 403].contains(&answer.status), "{}", answer.text());
+        }
+        5 => {
+            let body = json!({"node_version": {"version": format!("2.0.{number}")}});
+            let answer = app.post_as(&owner.token, &format!("{path}/versions"), body).await;
+            assert!([201, 403].contains(&answer.status), "{}", answer.text());
+        }
+        way => {
+            let way = if way == 6 { "ban" } else { "unban" };
+            let answer = app.post_as(admin, &format!("/admin/nodes/{node}/{way}"), json!({"reason": text})).await;
+            assert!([204, 409].contains(&answer.status), "{}", answer.text());
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_copy_that_is_kept_up_is_the_catalogue() {
+    // Given a catalogue
+    let app = TestApp::start().await;
+    let owner = app.user("ada").await;
+    app.publisher("acme", &owner).await;
+    for number in 0..NODES {
+        let body = json!({"id": format!("n{number}"), "latest_version": {"version": "1.0.0"}});
+        app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
+    }
+    // When a client copies it page by page, and goes on asking for what was touched, while another one changes it
+    let (mut copy, ended) = (Copy::default(), AtomicBool::new(false));
+    let changes = async {
+        for number in 0..CHANGES {
+            change(&app, &owner, number).await;
+        }
+        ended.store(true, Ordering::Relaxed);
+    };
+    let copying = async {
+        while !ended.load(Ordering::Relaxed) {
+            copy.pull(&app).await;
+        }
+        copy.pull(&app).await;
+    };
+    tokio::join!(changes, copying);
+    // Then its copy is the whole list, and what of it is not banned is what everybody sees
+    let mut whole = Copy::default();
+    whole.pull(&app).await;
+    assert_eq!(whole.nodes.len(), NODES + CHANGES / 8);
+    assert_eq!(copy.nodes, whole.nodes);
+    let seen = app.get("/nodes?limit=1000&sort=id").await.expect(200).json();
+    copy.nodes.retain(|_, node| node["status"] == "NodeStatusActive");
+    assert!(copy.nodes.len() < whole.nodes.len(), "nothing was banned at the end");
+    let visible: BTreeMap<_, _> = seen["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (node["id"].as_str().unwrap().to_owned(), node.clone()))
+        .collect();
+    assert_eq!(copy.nodes, visible);
+}
