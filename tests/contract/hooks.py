@@ -19,7 +19,7 @@ COUNTER = itertools.count()
 EXAMPLES = {"publisher_id": "acme", "node_id": "face-tools", "ticket": THERE["examples"]["ticket"]}
 CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]|%[01][0-9A-Fa-f]|%7[Ff]|%[Cc]2%[89]")
 UUID = re.compile("[0-9a-f-]{36}")
-TAKEN = {*EXAMPLES.values(), *itertools.chain.from_iterable(THERE["spares"].values())}
+TAKEN = [*EXAMPLES.values(), *itertools.chain.from_iterable(THERE["spares"].values())]
 SPARES = {name: itertools.cycle(spares) for name, spares in THERE["spares"].items()}
 
 
