@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::{assert_problem, assert_replay, replayed, somebody};
-use crate::support::{TestApp, picture};
+use crate::support::{Answer, TestApp, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
@@ -197,6 +197,13 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
     app.stop().await;
 }
 
+/// What an answer says, but for an upload link, which holds for some minutes and is a fresh one each time.
+fn lasting(answer: &Answer) -> Value {
+    let mut body = answer.json();
+    body.as_object_mut().unwrap().remove("signedUrl");
+    body
+}
+
 #[actix_web::test]
 async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     // Given requests that were answered
@@ -225,7 +232,7 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     for (key, path, body, _, first) in &answered {
         let again = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
         assert!(replayed(&again), "{path}");
-        assert_eq!(first.text(), again.text(), "{path}");
+        assert_eq!(lasting(first), lasting(&again), "{path}");
     }
     // And a change that was made since stays, also one that a request without effect would undo
     for key in ["rename", "same"] {

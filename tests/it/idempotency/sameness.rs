@@ -61,16 +61,33 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
         let again = app.post_once(key, &ada.token, "/publishers", &body).await;
         assert_replay(&first, &again);
     }
-    // When what was missing is there
-    app.node("acme", "tools", &ada).await;
-    let (path, change) = ("/publishers/acme/nodes/tools/versions/1.0.0", json!({"deprecated": true}));
-    let missing = app.put_once("missing", &ada.token, path, &change).await.expect(404);
-    let version = json!({"node_version": {"version": "1.0.0"}});
-    app.post_as(&ada.token, "/publishers/acme/nodes/tools/versions", version).await.expect(201);
-    // Then the old key still has the old answer, and a new one gets a new answer
-    assert_replay(&missing, &app.put_once("missing", &ada.token, path, &change).await);
+    // When what was refused would be possible now
+    let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
+    let early = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
+    let ban = format!("/admin/users/{}/ban", ada.id);
+    app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
+    // Then the old key still has the old answer, and a new one is a new request
+    assert_replay(&early, &app.post_once("early", app.admin_token(), &unban, &reason).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
-    app.put_once("missing-2", &ada.token, path, &change).await.expect(200);
+    app.post_once("late", app.admin_token(), &unban, &reason).await.expect(204);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_answer_without_body_is_replayed_too() {
+    // Given a ban that was lifted since
+    let app = TestApp::start().await;
+    let (ada, reason) = (app.user("ada").await, json!({"reason": "spam"}));
+    let ban = format!("/admin/users/{}/ban", ada.id);
+    let first = app.post_once("k", app.admin_token(), &ban, &reason).await.expect(204);
+    let unban = format!("/admin/users/{}/unban", ada.id);
+    app.post_as(app.admin_token(), &unban, json!({"reason": "sorry"})).await.expect(204);
+    // When it comes again, then it is answered in the same way, and lifted still
+    assert_replay(&first, &app.post_once("k", app.admin_token(), &ban, &reason).await);
+    app.post_as(&ada.token, "/publishers", json!({"id": "acme"})).await.expect(201);
+    // And with another key it is another ban
+    app.post_once("k-2", app.admin_token(), &ban, &reason).await.expect(204);
+    app.post_once("k-3", &ada.token, "/publishers", &json!({"id": "more"})).await.expect(403);
     app.stop().await;
 }
 
