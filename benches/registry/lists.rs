@@ -31,8 +31,10 @@ pub fn run(options: &Options) {
         options.rounds,
         options.time.as_secs_f64()
     );
-    println!("\n| request | bytes | requests/s | ready-made | ratio | p50, µs | p99, µs | ready-made p99 |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "\n| request | bytes | requests/s | ready-made | ratio | processor µs | ready-made | p50, µs | p99, µs | ready-made p99 |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for kind in kinds(options) {
         measure(&kind, &service, &ready_made, connections, options);
     }
@@ -78,24 +80,43 @@ fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: us
         }
         bytes / kind.paths.len()
     });
-    let requests: Arc<[Vec<u8>]> = kind.paths.iter().map(|path| request("GET", path, "", "")).collect();
-    let round = |service: &Service| {
-        let requests: &'static [Vec<u8>] = Vec::leak(requests.to_vec());
-        load(&service.address, connections, options.time, move |client, turn| {
-            let turn = usize::try_from(turn).unwrap_or(0);
-            requests[(client * 7919 + turn) % requests.len()].clone()
+    let requests: Vec<Vec<u8>> = kind.paths.iter().map(|path| request("GET", path, "", "")).collect();
+    let requests: Arc<[Vec<u8>]> = requests.into();
+    let rounds: Vec<(Round, Round)> = (0..options.rounds)
+        .map(|_| {
+            let one = |server| round(server, connections, options, &requests);
+            (one(service), one(ready_made))
         })
-    };
-    let rounds: Vec<(Measured, Measured)> = (0..options.rounds).map(|_| (round(service), round(ready_made))).collect();
-    let middle = |value: fn(&(Measured, Measured)) -> f64| median(rounds.iter().map(value));
+        .collect();
+    let middle = |value: fn(&(Round, Round)) -> f64| median(rounds.iter().map(value));
     println!(
-        "| {} | {bytes} | {:.0} | {:.0} | {:.2} | {:.0} | {:.0} | {:.0} |",
+        "| {} | {bytes} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} | {:.0} |",
         kind.name,
-        middle(|(own, _)| own.rate),
-        middle(|(_, ready)| ready.rate),
-        middle(|(own, ready)| own.rate / ready.rate),
-        middle(|(own, _)| own.p50),
-        middle(|(own, _)| own.p99),
-        middle(|(_, ready)| ready.p99),
+        middle(|(own, _)| own.load.rate),
+        middle(|(_, ready)| ready.load.rate),
+        middle(|(own, ready)| own.load.rate / ready.load.rate),
+        middle(|(own, _)| own.processor),
+        middle(|(_, ready)| ready.processor),
+        middle(|(own, _)| own.load.p50),
+        middle(|(own, _)| own.load.p99),
+        middle(|(_, ready)| ready.load.p99),
     );
+}
+
+/// What one round at one server measured.
+struct Round {
+    load: Measured,
+    /// Microseconds of processor time that the server used for a request: what counts when the client is the bottleneck.
+    processor: f64,
+}
+
+fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> Round {
+    let before = server.processor_time();
+    let requests = Arc::clone(requests);
+    let load = load(&server.address, connections, options.time, move |client, turn| {
+        let turn = usize::try_from(turn).unwrap_or(0);
+        requests[(client * 7919 + turn) % requests.len()].clone()
+    });
+    let used = server.processor_time() - before;
+    Round { load, processor: used * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
