@@ -14,7 +14,7 @@ const PAGE: usize = 30;
 
 /// A kind of request.
 struct Kind {
-    name: &'static str,
+    name: String,
     paths: Vec<String>,
 }
 
@@ -46,26 +46,29 @@ pub fn run(options: &Options) {
 fn kinds(options: &Options) -> Vec<Kind> {
     let catalogue = Catalogue::new(options.size);
     let mut chance = Chance::new(7);
-    let pages = (options.size.nodes / PAGE).max(1);
-    let one = |name, path: String| Kind { name, paths: vec![path] };
-    let random_pages = (0..options.urls).map(|_| format!("/nodes?limit={PAGE}&page={}", 1 + chance.below(pages)));
-    let random_pages = random_pages.collect();
-    let sorted = format!("/nodes?limit={PAGE}&sort=downloads;desc&sort=name&page=");
-    let filtered =
-        format!("/nodes?limit={PAGE}&supported_os=linux&supported_accelerator=cuda&sort=rating;desc&sort=name&page=");
-    let sorted_pages = (0..options.urls).map(|_| format!("{sorted}{}", 1 + chance.below(pages))).collect();
-    let filtered_pages = (0..options.urls).map(|_| format!("{filtered}{}", 1 + chance.below(pages / 4))).collect();
     let searches = (0..options.urls)
         .map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut chance)))
         .collect();
+    let pages = (options.size.nodes / PAGE).max(1);
+    let far = (pages * 9).div_ceil(10);
+    let page = |query: &str, page: usize| format!("/nodes?limit={PAGE}{query}&page={page}");
+    let one = |name: &str, path: String| Kind { name: name.to_owned(), paths: vec![path] };
+    let mut many = |name: &str, query: &str, pages: usize| {
+        let paths = (0..options.urls).map(|_| page(query, 1 + chance.below(pages)));
+        Kind { name: name.to_owned(), paths: paths.collect() }
+    };
+    let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
     vec![
-        one("page 1, always", format!("/nodes?limit={PAGE}")),
-        Kind { name: "random pages", paths: random_pages },
-        one("page 1 of two columns", format!("{sorted}1")),
-        one("last page but a few", format!("{sorted}{}", pages.saturating_sub(pages / 10).max(1))),
-        Kind { name: "random pages of two columns", paths: sorted_pages },
-        Kind { name: "random pages, filtered, of two columns", paths: filtered_pages },
-        Kind { name: "search, two random words", paths: searches },
+        one("page 1", page("", 1)),
+        one(&format!("page {far}"), page("", far)),
+        many("random pages", "", pages),
+        many("random pages, `latest=true`", "&latest=true", pages),
+        one("by two columns, page 1", page(sorted, 1)),
+        one(&format!("by two columns, page {far}"), page(sorted, far)),
+        many("by two columns, random pages", sorted, pages),
+        // Three of five systems and three of four accelerators leave more than a quarter.
+        many("the same, filtered by two facets", &format!("{sorted}{filtered}"), (pages / 4).max(1)),
+        Kind { name: "search, two random words".to_owned(), paths: searches },
     ]
 }
 
