@@ -3,23 +3,19 @@
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 
-use crate::actors::Circumstances;
 use crate::actors::router::RouterOptions;
-use crate::actors::system::{ActorOptions, Actors, Dispatch};
+use crate::actors::system::{ActorOptions, Actors};
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
-use crate::config::{AllowedOrigins, Secret, Settings};
-use crate::data_dir::{DataDir, DataDirError, read_private, write_private};
-use crate::domain::ids::UserId;
+use crate::config::{AllowedOrigins, Settings};
+use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
-use crate::domain::user::{UserCommand, UserOpening};
-use crate::domain::value::Name;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
@@ -32,15 +28,17 @@ use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
+mod bootstrap;
 mod reactors;
 
-use reactors::{Outside, Reactors, callback_sender};
+pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
-/// The administrator that the bootstrap token speaks for.
-pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-000000000001"));
+use bootstrap::{admin_token, create_bootstrap_admin};
+use reactors::{Outside, Reactors, callback_sender};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
+
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -67,17 +65,6 @@ pub enum StopError {
     Server(std::io::Error),
     #[error("the event log did not close cleanly: {0}")]
     Log(String),
-}
-
-/// Where the first administrator's token is.
-#[derive(Debug, Clone)]
-pub enum AdminToken {
-    /// Given in the settings.
-    Configured,
-    /// Made now: the only time that it is shown.
-    Generated { token: String, file: PathBuf },
-    /// Made on an earlier start.
-    Kept { file: PathBuf },
 }
 
 /// The running service.
@@ -137,9 +124,9 @@ impl App {
             .await
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
-        let (outside, tally) = (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
-        let reactors =
-            Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
+        let (outside, tally) =
+            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let services = Services {
             dispatch: actors.dispatch.clone(),
@@ -247,25 +234,6 @@ async fn termination() {
     }
 }
 
-/// The first administrator's token: from the settings, from an earlier start, or new.
-fn admin_token(
-    data: &DataDir,
-    configured: Option<&Secret>,
-    surroundings: &Surroundings,
-) -> Result<(String, AdminToken), StartError> {
-    if let Some(secret) = configured {
-        return Ok((secret.expose().to_owned(), AdminToken::Configured));
-    }
-    let file = data.path("admin-token");
-    let failed = |error: std::io::Error| StartError::part("the administrator's token", &error);
-    if let Some(token) = read_private(&file).map_err(failed)? {
-        return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
-    }
-    let token = secret::mint(secret::Kind::User, surroundings.secret());
-    write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
-    Ok((token.clone(), AdminToken::Generated { token, file }))
-}
-
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
 }
@@ -328,25 +296,3 @@ fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'stat
         Err(failure) => Err(failure.to_string()),
     })
 }
-
-/// The user behind the bootstrap token is made by the first start, like any other, by a command.
-async fn create_bootstrap_admin(
-    dispatch: &Dispatch,
-    models: &ReadModels,
-    surroundings: &Surroundings,
-) -> Result<(), StartError> {
-    if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
-        return Ok(());
-    }
-    let opening = UserOpening {
-        id: BOOTSTRAP_ADMIN,
-        email: None,
-        name: Some(Name::recorded("Administrator".to_owned())),
-        is_admin: true,
-        is_approved: true,
-    };
-    let why = Circumstances::of_system(None, surroundings.now());
-    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
-    created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
-}
-

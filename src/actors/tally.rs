@@ -11,10 +11,10 @@ use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
 
+use super::Circumstances;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use super::Circumstances;
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeKey, TokenId};
 use crate::domain::node::NodeCommand;
@@ -99,7 +99,8 @@ impl Recorder {
     /// Records everything that was counted until now.
     pub async fn record(&self) {
         let _turn = self.turn.lock().await;
-        let installs: Vec<_> = self.tally.0.installs.lock().iter().map(|(node, count)| (node.clone(), *count)).collect();
+        let installs: Vec<_> =
+            self.tally.0.installs.lock().iter().map(|(node, count)| (node.clone(), *count)).collect();
         stream::iter(installs)
             .for_each_concurrent(CONCURRENCY, |(node, count)| async move { self.record_installs(&node, count).await })
             .await;
@@ -174,10 +175,8 @@ mod tests {
     }
 
     fn token(last_used_at: Option<Timestamp>) -> TokenRecord {
-        let subject = TokenSubject::Publisher {
-            publisher: PublisherId::parse("acme").unwrap(),
-            issued_by: UserId(Uuid::nil()),
-        };
+        let subject =
+            TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(Uuid::nil()) };
         let (id, name, secret_hash) = (TokenId(Uuid::nil()), Name::parse("ci").unwrap(), Digest([0; 32]));
         let grant = TokenGrant { id, subject, name, description: None, secret_hash };
         TokenRecord { grant, issued_at: AT, last_used_at, revoked_at: None }
@@ -196,7 +195,7 @@ mod tests {
     #[test]
     fn a_use_is_noted_once_a_minute_with_its_first_time() {
         let tally = Tally::default();
-        tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY - Duration::from_micros(1)));
+        tally.used(&token(Some(AT)), AT.after(Duration::from_secs(59)));
         assert!(tally.is_empty());
         tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY));
         tally.used(&token(Some(AT)), AT.after(USE_NOTED_EVERY * 2));

@@ -4,8 +4,8 @@
 //! usage or configuration.
 
 mod config;
-mod openapi;
 mod demo;
+mod openapi;
 mod projections;
 mod serve;
 

@@ -4,7 +4,6 @@ use super::{claim, delivery, node, publisher, task, token, user};
 
 /// One thing that happened to one aggregate.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "events live in shared slices and are not moved one by one")]
 pub enum Event {
     User(user::UserEvent),
     Publisher(publisher::PublisherEvent),

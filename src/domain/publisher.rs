@@ -69,7 +69,6 @@ pub struct PublisherProfile {
 
 /// A publisher's life.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::large_enum_variant, reason = "nearly every publisher is there, so a box would save nothing")]
 pub enum Publisher {
     /// The id is free.
     #[default]

@@ -79,7 +79,7 @@ impl fmt::Display for Timestamp {
 
 /// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Text<const MAX: usize>(String);
+pub struct Text<const MAX: usize>(Box<str>);
 
 impl<const MAX: usize> Text<MAX> {
     /// Checks length and characters.
@@ -94,14 +94,14 @@ impl<const MAX: usize> Text<MAX> {
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
             return Err(Invalid::new("must not hold control characters"));
         }
-        Ok(Self(text))
+        Ok(Self(text.into()))
     }
 
     /// Text that was checked when it was recorded: no limit is applied, so that a limit lowered later never makes an old
     /// record unreadable.
     #[must_use]
     pub fn recorded(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// The text.
@@ -128,7 +128,7 @@ pub const LIST_MAX: usize = 100;
 
 /// A list of labels: at most [`LIST_MAX`] of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Labels(Vec<Label>);
+pub struct Labels(Box<[Label]>);
 
 impl Labels {
     /// Checks the number of entries; each entry was checked when it was made.
@@ -139,7 +139,7 @@ impl Labels {
         if entries.len() > LIST_MAX {
             return Err(Invalid::new(format!("must have at most {LIST_MAX} entries")));
         }
-        Ok(Self(entries))
+        Ok(Self(entries.into()))
     }
 
     /// A list that was checked when it was recorded.
@@ -156,7 +156,7 @@ impl Labels {
 
 /// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Link(String);
+pub struct Link(Box<str>);
 
 impl Link {
     /// Most characters of a URL.
@@ -170,13 +170,13 @@ impl Link {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        check_http_url(text).map(|()| Self(text.to_owned()))
+        check_http_url(text).map(|()| Self(text.into()))
     }
 
     /// A link that was checked when it was recorded.
     #[must_use]
     pub fn recorded(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// The URL; empty when there is none.

@@ -67,7 +67,11 @@ impl Answer {
     /// 304: the caller has the representation with this tag.
     #[must_use]
     pub fn unchanged(tag: &str) -> Self {
-        Self { status: StatusCode::NOT_MODIFIED, content: Content::Tagged(Bytes::new(), tag.to_owned()), headers: Vec::new() }
+        Self {
+            status: StatusCode::NOT_MODIFIED,
+            content: Content::Tagged(Bytes::new(), tag.to_owned()),
+            headers: Vec::new(),
+        }
     }
 
     /// 200 with plain text.

@@ -169,7 +169,8 @@ pub async fn receive(
     room: &BodyRoom,
 ) -> Result<Body, Problem> {
     check_type(headers)?;
-    let (mut bytes, mut share, mut chunks) = (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
+    let (mut bytes, mut share, mut chunks) =
+        (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
     while let Some(chunk) = chunks.next().await? {
         share.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);

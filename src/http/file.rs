@@ -93,7 +93,9 @@ impl Found {
     fn partial(self, parts: &[Span]) -> HttpResponse {
         let mut response = self.response(StatusCode::PARTIAL_CONTENT);
         if let [part] = parts {
-            response.content_type(self.described.content_type).insert_header((CONTENT_RANGE, part.content_range(self.length)));
+            response
+                .content_type(self.described.content_type)
+                .insert_header((CONTENT_RANGE, part.content_range(self.length)));
             return self.send(response, VecDeque::from([Piece::OfFile(*part)]));
         }
         // A hash of the file's own bytes cannot stand in the file by chance.

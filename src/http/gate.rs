@@ -161,6 +161,9 @@ impl Route {
         }
         let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
         let bytes = body.bytes().clone();
+        if bytes.is_empty() {
+            return Err(authorize::no_credentials());
+        }
         let json = body.json().await?;
         let identity = match json.get("personal_access_token").and_then(Value::as_str) {
             Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,

@@ -78,7 +78,7 @@ fn page(call: &Admitted, Asked { query, latest }: &Asked) -> Answer {
     let body = joined.body();
     if !latest {
         let ready = ReadyPage { body: body.clone(), tag: tag.as_str().into() };
-        ready_pages.put(query, generation, ready, body.len() + 256);
+        ready_pages.put(query, generation, ready, body.len() + query.selection.weight());
     }
     Answer::tagged(body, &tag)
 }
@@ -121,7 +121,8 @@ pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>)
         (models.nodes.of_publisher(&publisher.id, request, include_banned), models.nodes.links().clone())
     };
     let url = call.url(&format!("/publishers/{}/nodes", publisher.id));
-    let others = link_header(&url, request, page.total_pages(), if include_banned { "&include_banned=true" } else { "" });
+    let others =
+        link_header(&url, request, page.total_pages(), if include_banned { "&include_banned=true" } else { "" });
     let total = page.total;
     let joined = Joined::array(written(page, &links).entries);
     Answer::tagged(joined.body(), &joined.tag()).with(X_TOTAL_COUNT, total)?.with(LINK, others)

@@ -274,6 +274,6 @@ mod tests {
             "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
         assert!(new_node(&body).is_ok_and(|node| node.facts == NodeFacts::default() && node.status.is_none()));
         let problem = read_new_node(&body, true, &Surroundings::real()).unwrap_err();
-        assert!(problem.to_string().ends_with("and 5 more"), "{problem}");
+        assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
     }
 }

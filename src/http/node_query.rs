@@ -22,7 +22,7 @@ pub struct Asked {
 /// Reads the parameters that all lists of nodes have; faults are noted in `query`. Banned nodes are for administrators.
 pub fn read(query: &mut Query, is_admin: bool) -> Asked {
     let page = query.page(LIMIT_DEFAULT);
-    let sort = query.many_checked("sort", read_sort);
+    let sort = Sort::effective(query.many_checked("sort", read_sort));
     let filter = read_filter(query);
     let include_banned = query.flag("include_banned").unwrap_or(false) && is_admin;
     let latest = query.flag("latest").unwrap_or(false);

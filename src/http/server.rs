@@ -7,7 +7,9 @@ use std::time::Duration;
 use actix_cors::Cors;
 use actix_web::dev::Server;
 use actix_web::http::Method;
-use actix_web::http::header::{ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};

@@ -153,7 +153,9 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
     }
     match version.status {
         VersionStatus::Pending | VersionStatus::Active => Ok(()),
-        status => Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str()))),
+        status => {
+            Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))
+        }
     }
 }
 
@@ -189,7 +191,8 @@ fn disk_problem(error: &std::io::Error) -> Problem {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             tracing::error!(%error, "an archive could not be stored");
-            Problem::new(Code::ReadOnly, "there is no room for the archive until the operator has made some").retry_after(60)
+            Problem::new(Code::ReadOnly, "there is no room for the archive until the operator has made some")
+                .retry_after(60)
         }
         _ => Problem::internal(error),
     }
@@ -202,7 +205,7 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Resu
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;
         check::check(BufReader::new(reader))?;
-        archives.keep(upload).map_err(Refusal::Io)
+        archives.keep(&upload).map_err(Refusal::Io)
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => disk_problem(&error),

@@ -39,8 +39,8 @@ mod words;
 pub use column::{Sort, SortColumn};
 pub use list::{Filter, NodeQuery};
 
-/// How many slots all lists together may have that are remembered until the next change: 16 MiB.
-const LISTS_MAX: usize = 4 << 20;
+/// Bytes of all lists that are remembered until the next change.
+const LISTS_MAX: usize = 16 << 20;
 
 /// All nodes.
 #[derive(Clone)]

@@ -158,3 +158,97 @@ fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held>
     found.sort_by_key(|(rank, _)| Reverse(*rank));
     query.page.cut(found.into_iter()).map(|((_, Reverse(id)), node)| Held { node, id })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::PublisherId;
+    use crate::domain::node::NodeFields;
+    use crate::domain::version::{SemVer, VersionDraft, VersionFacts, VersionFields};
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+    use uuid::Uuid;
+
+    const NODES: [&str; 3] = ["a", "b", "c"];
+
+    fn made(id: VersionId) -> VersionDraft {
+        let number = SemVer::parse(&format!("1.{}.0", id.0.as_u128())).unwrap();
+        VersionDraft { id, number, fields: VersionFields::default() }
+    }
+
+    /// Something that happens to the node with this key; each version belongs to one node.
+    fn events() -> impl Strategy<Value = (usize, NodeEvent)> {
+        (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
+            |(node, n, time, status, what)| {
+                let id = VersionId(Uuid::from_u128(n * 3 + node as u128));
+                let facts = VersionFacts { created_at: Some(Timestamp::from_micros(time)), ..VersionFacts::default() };
+                let event = match what {
+                    0 => NodeEvent::NodeDeleted,
+                    1..4 => NodeEvent::VersionReleased { version: made(id) },
+                    4..8 => NodeEvent::VersionPublished { version: made(id) },
+                    8..11 => NodeEvent::VersionAdministered { id, facts },
+                    _ => NodeEvent::VersionStatusChanged { id, status, reason: None },
+                };
+                (node, event)
+            },
+        )
+    }
+
+    fn folded(history: &[(usize, NodeEvent)]) -> (Nodes, Versions) {
+        let (mut nodes, mut versions) = (Nodes::default(), Versions::default());
+        let mut registered = BTreeSet::new();
+        for key in NODES {
+            let (id, publisher) = (NodeId::parse(key).unwrap(), PublisherId::parse("acme").unwrap());
+            let created = NodeEvent::NodeCreated { id, publisher, fields: NodeFields::default() };
+            nodes.apply(key, &created, Timestamp::from_micros(0));
+        }
+        for (index, (node, event)) in history.iter().enumerate() {
+            if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event
+                && (!registered.insert(version.id)
+                    || nodes.entry(&NodeId::parse(NODES[*node]).unwrap().key()).is_none())
+            {
+                continue;
+            }
+            let at = Timestamp::from_micros(i64::try_from(index / 3).unwrap());
+            versions.apply(NODES[*node], event, at, &nodes);
+            nodes.apply(NODES[*node], event, at);
+        }
+        (nodes, versions)
+    }
+
+    fn ids(entries: &[Held]) -> Vec<VersionId> {
+        entries.iter().map(|held| held.look().unwrap().1.id).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pages_hold_every_version_of_the_statuses_once_and_newest_first(
+            history in prop::collection::vec(events(), 0..60),
+            statuses in subsequence(VersionStatus::ALL, 0..=5),
+            limit in 1..4_u64,
+        ) {
+            let (nodes, versions) = folded(&history);
+            let keys: Vec<NodeKey> = NODES.iter().map(|key| NodeId::parse(key).unwrap().key()).collect();
+            let all = keys.iter().filter_map(|key| nodes.get(key)).flat_map(|node| &node.versions);
+            let mut expected: Vec<_> =
+                all.filter(|version| statuses.is_empty() || statuses.contains(&version.status)).collect();
+            expected.sort_by_key(|version| (Reverse(version.created_at), version.id));
+            let expected: Vec<VersionId> = expected.into_iter().map(|version| version.id).collect();
+
+            let page = |page, nodes_asked: Option<Vec<NodeKey>>| {
+                let request = PageRequest { page, limit };
+                versions.page(&nodes, &VersionQuery { page: request, statuses: statuses.clone(), nodes: nodes_asked })
+            };
+            for asked in [None, Some(keys)] {
+                let mut seen = Vec::new();
+                for number in 1..=expected.len() as u64 + 1 {
+                    let page = page(number, asked.clone());
+                    prop_assert_eq!(page.total, expected.len() as u64);
+                    seen.extend(ids(&page.entries));
+                }
+                prop_assert_eq!(&seen, &expected);
+            }
+            prop_assert!(page(u64::MAX, None).entries.is_empty());
+        }
+    }
+}

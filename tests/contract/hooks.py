@@ -1,6 +1,11 @@
 """What the document does not say and the test still holds the service to."""
 
+import io
 import itertools
+import json
+import os
+import re
+import zipfile
 
 import schemathesis
 
@@ -10,6 +15,15 @@ from closing import close_answers
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
     close_answers(raw_schema)
+    with open(os.environ["CONTRACT_THERE"], encoding="utf-8") as file:
+        there = json.load(file)
+    for path, operations in raw_schema["paths"].items():
+        for operation in operations.values():
+            for parameter in operation["parameters"]:
+                name = parameter.get("name")
+                made_up = there.get(name) or there.get(f"/{path.split('/')[1]} {name}")
+                if made_up and parameter["in"] == "path":
+                    parameter["example"] = made_up
 
 
 COUNTER = itertools.count()
@@ -19,8 +33,18 @@ COUNTER = itertools.count()
 def before_call(context, case, kwargs):
     """Keys are made different, or all requests after the first would be told that theirs was used before."""
     key = (case.headers or {}).get("Idempotency-Key")
-    if isinstance(key, str) and 0 < len(key) < 200 and key.isascii() and key.isprintable() and " " not in key:
-        case.headers["Idempotency-Key"] = f"{key}-{next(COUNTER)}"
+    if isinstance(key, str) and re.fullmatch("[!-~]{1,255}", key):
+        case.headers["Idempotency-Key"] = f"{key[:-8]}{next(COUNTER):08}"
+
+
+@schemathesis.serializer("application/zip")
+def zipped(context, value):
+    """Archives hold something arbitrary; what no archive is, tests/it sends."""
+    content = value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as writer:
+        writer.writestr("content", content)
+    return archive.getvalue()
 
 
 @schemathesis.check

@@ -1,6 +1,7 @@
 """Fills a fresh service with what the contract test asks for, and prints the tokens of its callers for the shell.
 
-The ids are those of the examples in the document, so that operations which need something to be there find it.
+Names are those of the examples in the document, so that operations which need something to be there find it; ids that the
+service makes up are written to a file, from which hooks.py makes examples.
 """
 
 import io
@@ -9,7 +10,7 @@ import sys
 import urllib.request
 import zipfile
 
-BASE, ADMIN = sys.argv[1:3]
+BASE, ADMIN, THERE = sys.argv[1:4]
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
@@ -43,9 +44,24 @@ def publish(number):
 
 owner, owner_token = user("owner")
 _, plain_token = user("plain")
+guest, guest_token = user("guest")
 send("POST", "/publishers", {"id": "acme", "name": "Acme"}, owner_token)
+send("PUT", f"/publishers/acme/members/{guest}", {"role": "member"}, owner_token)
 send("POST", "/publishers/acme/tokens", {"name": "release pipeline"}, owner_token)
 for node in ("face-tools", "mask-tools"):
     first = {"id": node, "name": node, "latest_version": {"version": "1.0.0"}, "supported_os": ["Linux"]}
     send("POST", "/publishers/acme/nodes", first, owner_token)
-print(f"OWNER_TOKEN={owner_token} PLAIN_TOKEN={plain_token}")
+for number in ("1.1.0", "1.2.0"):
+    publish(number)
+waiting = send("POST", "/publishers/acme/nodes/face-tools/versions", {"node_version": {"version": "2.0.0"}}, owner_token)
+
+there = {
+    "user_id": guest,
+    "version_id": waiting["node_version"]["id"],
+    "ticket": waiting["signedUrl"].rsplit("/", 1)[1],
+    "/admin token_id": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
+    "/publishers token_id": send("GET", "/publishers/acme/tokens")[0]["id"],
+}
+with open(THERE, "w", encoding="utf-8") as file:
+    json.dump(there, file)
+print(f"tokens[owner]={owner_token} tokens[plain]={plain_token}")

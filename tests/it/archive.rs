@@ -138,8 +138,7 @@ async fn a_link_is_good_for_one_archive() {
     let fresh = format!("{VERSIONS}/1.0.0/upload");
     let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
 
-    let (a, b) =
-        futures_util::future::join(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")]))).await;
+    let (a, b) = tokio::join!(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")])));
     let mut statuses = [a.status, b.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());
@@ -156,12 +155,12 @@ async fn a_link_is_valid_for_a_quarter_of_an_hour() {
     let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let (app, alice) = with_publisher(TestApp::start_with(|_| {}, clock.clone()).await).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    clock.advance(Duration::from_secs(15 * 60));
+    clock.advance(Duration::from_mins(15));
     let refused = upload(&app, &link, good()).await.expect(403).json();
     assert_eq!((&refused["error"], &refused["instance"]), (&json!("upload_link_expired"), &json!("/uploads/<ticket>")));
 
     let fresh = app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
-    clock.advance(Duration::from_secs(15 * 60 - 1));
+    clock.advance(Duration::from_mins(15) - Duration::from_secs(1));
     upload(&app, &path_of(&fresh), good()).await.expect(200);
     app.stop().await;
 }

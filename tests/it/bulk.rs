@@ -1,5 +1,6 @@
 //! Looking up many versions at once.
 
+use reqwest::Method;
 use serde_json::json;
 
 use crate::support::TestApp;
@@ -46,5 +47,25 @@ async fn a_thousand_are_answered_and_one_more_is_not() {
     app.post("/bulk/nodes/versions", of(1001)).await.expect(400);
     app.post("/bulk/nodes/versions", of(0)).await.expect(400);
     app.post("/bulk/nodes/versions", json!({})).await.expect(400);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn build_metadata_and_case_do_not_matter_and_deleted_versions_are_gone() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let node = json!({"id": "Face-Tools", "latest_version": {"version": "1.0.0+linux"}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let wanted = json!({"node_versions": [{"node_id": "FACE-tools", "version": "1.0.0+mac"}]});
+    let look_up = async || app.post("/bulk/nodes/versions", wanted.clone()).await.expect(200).json();
+
+    let found = look_up().await["node_versions"][0].clone();
+    assert_eq!((&found["status"], &found["identifier"]["version"]), (&json!("success"), &json!("1.0.0+mac")));
+    assert_eq!(found["node_version"]["version"], "1.0.0+linux");
+
+    let path = "/publishers/acme/nodes/Face-Tools/versions/1.0.0";
+    app.send(app.request(Method::DELETE, path).bearer_auth(&alice.token)).await.expect(204);
+    assert_eq!(look_up().await["node_versions"][0]["status"], "not_found");
     app.stop().await;
 }

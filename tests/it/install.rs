@@ -11,7 +11,7 @@ use mediary::domain::value::Timestamp;
 use mediary::events::log::EventLog;
 use mediary::events::stream::{StreamId, Version};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{TestApp, TestUser};
 
@@ -157,8 +157,8 @@ async fn what_is_banned_is_not_installed() {
 }
 
 /// When the token was used, as it was recorded.
-fn uses(app: &TestApp, token: &Value) -> Vec<Timestamp> {
-    let stream = StreamId::from(&TokenId::parse(token["id"].as_str().unwrap()).unwrap());
+fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
+    let stream = StreamId::from(&token);
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
     let uses = history.iter().filter_map(|recorded| match &recorded.event {
         Event::Token(TokenEvent::TokenUsed { at }) => Some(*at),
@@ -174,20 +174,23 @@ async fn the_use_of_a_token_is_noted_once_a_minute() {
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
-    let token = app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "ci"})).await.expect(201).json();
-    let secret = token["token"].as_str().unwrap();
+    let secret = app.access_token("acme", &alice).await;
+    let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    let token = TokenId::parse(tokens[0]["id"].as_str().unwrap()).unwrap();
     let until_used = async |times: usize| {
-        while uses(&app, &token).len() < times {
+        while uses(&app, token).len() < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    app.get_as(secret, "/nodes").await.expect(200);
+    app.get_as(&secret, "/nodes").await.expect(200);
     until_used(1).await;
     clock.advance(Duration::from_secs(59));
-    app.get_as(secret, "/nodes").await.expect(200);
+    app.get_as(&secret, "/nodes").await.expect(200);
     clock.advance(Duration::from_secs(1));
-    app.get_as(secret, "/nodes").await.expect(200);
+    app.get_as(&secret, "/nodes").await.expect(200);
     until_used(2).await;
-    assert_eq!(uses(&app, &token), [start, start.after(Duration::from_secs(60))]);
+    assert_eq!(uses(&app, token), [start, start.after(Duration::from_mins(1))]);
+    let shown = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    assert!(shown[0]["lastUsedAt"].is_string(), "{shown}");
     app.stop().await;
 }

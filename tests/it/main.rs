@@ -19,6 +19,7 @@ mod idempotency;
 mod install;
 mod journal;
 mod large;
+mod lists;
 mod log_contract;
 mod media;
 mod member;

@@ -222,3 +222,23 @@ async fn texts_are_limited_in_characters() {
     }
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn administrators_publish_with_what_only_they_may_say() {
+    let (app, alice, _) = app_with_node().await;
+    let body = |number: &str| {
+        json!({
+            "node": {"downloads": 9},
+            "node_version": {"version": number, "status": "NodeVersionStatusActive", "tags_admin": ["imported"]},
+        })
+    };
+    let path = format!("{NODE}/versions");
+    let ours = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&ours["status"], &ours["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
+    assert_eq!(app.get("/nodes/face-tools").await.json()["downloads"], 0);
+    let theirs = app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&theirs["status"], &theirs["tags_admin"]), (&json!("NodeVersionStatusActive"), &json!(["imported"])));
+    let node = app.get("/nodes/face-tools").await.json();
+    assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &theirs));
+    app.stop().await;
+}

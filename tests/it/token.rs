@@ -1,5 +1,6 @@
 //! Access tokens after they were handed out: how they are listed, and that a revoked one opens nothing.
 
+use mediary::clock::Surroundings;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
@@ -108,5 +109,21 @@ async fn the_tokens_of_a_deleted_publisher_open_nothing() {
     app.get_as(&token, "/publishers/acme").await.expect(200);
     app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
     app.get_as(&token, "/nodes").await.expect(401);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_token_tells_when_it_was_last_used_and_the_stop_loses_no_use() {
+    let (app, alice) = acme().await;
+    let token = issue(&app, &alice, json!({"name": "ci"})).await;
+    issue(&app, &alice, json!({"name": "never used"})).await;
+    app.get_as(&token, "/publishers/acme").await.expect(200);
+    let dir = app.stop().await;
+
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
+    let (created, used) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
+    assert!(used.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");
+    assert_eq!(tokens[1].get("lastUsedAt"), None);
     app.stop().await;
 }

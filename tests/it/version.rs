@@ -1,5 +1,6 @@
 //! Node versions: publishing and revising.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
@@ -28,6 +29,18 @@ async fn publishing_registers_node_and_version_which_waits_for_its_archive() {
 
     let node = app.get("/nodes/face-tools").await.expect(200).json();
     assert_eq!((&node["name"], node.get("latest_version")), (&json!("Face tools"), None));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn publishing_without_a_body_lacks_credentials_first() {
+    let (app, alice) = app_with_publisher().await;
+    app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
+
+    for path in [VERSIONS.to_owned(), format!("{VERSIONS}/1.0.0/upload")] {
+        let answer = app.send(app.request(Method::POST, &path)).await.expect(401);
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
+    }
     app.stop().await;
 }
 

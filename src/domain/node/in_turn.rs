@@ -25,7 +25,9 @@ pub(super) fn in_turn(
     let mut all = Vec::new();
     for command in commands {
         let events = Node::decide(&node, command, now)?;
-        events.iter().for_each(|event| Node::evolve(&mut node, event, now));
+        for event in &events {
+            Node::evolve(&mut node, event, now);
+        }
         all.extend(events);
     }
     Ok(all)

@@ -232,3 +232,84 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 fn system_time(at: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(at.micros()).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
+
+    fn given() -> (tempfile::TempDir, Vault) {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let vault = Vault::open(&data, &Surroundings::manual(AT, 1)).unwrap();
+        (folder, vault)
+    }
+
+    fn asked(id: u8, named: &str) -> Asked {
+        Asked { id: Digest([id; 32]), named: named.to_owned(), fingerprint: Digest([9; 32]) }
+    }
+
+    fn kept(status: u16, bytes: usize) -> Option<Kept> {
+        let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap());
+        let (head, ()) = response.insert_header(("location", "/x")).finish().set_body(()).into_parts();
+        Kept::new(AT, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]))
+    }
+
+    #[test]
+    fn only_answers_that_stay_the_same_are_kept() {
+        for status in [200, 201, 204, 400, 404, 409, 410] {
+            assert!(kept(status, 0).is_some(), "{status}");
+        }
+        for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503] {
+            assert!(kept(status, 0).is_none(), "{status}");
+        }
+        assert!(kept(200, ANSWER_MAX).is_some() && kept(200, ANSWER_MAX + 1).is_none());
+    }
+
+    #[test]
+    fn an_answer_opens_with_its_key_and_secret_alone() {
+        let (folder, vault) = given();
+        let answer = kept(201, 3).unwrap();
+        vault.write(&asked(1, "key"), &answer, [7; NONCE_BYTES], true).unwrap();
+        assert_eq!(vault.read(&asked(1, "key")), Some(answer));
+        assert_eq!(vault.read(&asked(1, "other")), None);
+        // Nor does it open under another name.
+        fs::create_dir_all(vault.path(&Digest([2; 32])).parent().unwrap()).unwrap();
+        fs::copy(vault.path(&Digest([1; 32])), vault.path(&Digest([2; 32]))).unwrap();
+        assert_eq!(vault.read(&asked(2, "key")), None);
+        // Nor with another secret.
+        let root = vault.root.clone();
+        assert_eq!(Vault { root, secret: [0; 32], without_commands: AtomicU64::new(0) }.read(&asked(1, "key")), None);
+        drop(folder);
+    }
+
+    #[test]
+    fn a_secret_is_kept_and_a_damaged_one_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let first = Vault::open(&data, &Surroundings::manual(AT, 1)).unwrap();
+        let second = Vault::open(&data, &Surroundings::manual(AT, 2)).unwrap();
+        assert_eq!(first.secret, second.secret);
+        fs::write(data.path("idempotency-key"), "no secret").unwrap();
+        assert!(matches!(Vault::open(&data, &Surroundings::real()), Err(VaultFailure::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_sweep_takes_what_is_too_old_and_gives_room_back() {
+        let (_folder, vault) = given();
+        let later = Kept { at: AT.after(Duration::from_secs(1)), ..kept(200, 3).unwrap() };
+        vault.write(&asked(1, "old"), &kept(200, 3).unwrap(), [7; NONCE_BYTES], true).unwrap();
+        vault.write(&asked(2, "new"), &later, [7; NONCE_BYTES], true).unwrap();
+        vault.sweep(AT.after(KEPT));
+        assert_eq!(vault.read(&asked(1, "old")), None);
+        assert!(vault.read(&asked(2, "new")).is_some());
+        // Answers without commands have a room of their own.
+        assert!(vault.has_room(WITHOUT_COMMANDS_MAX));
+        vault.write(&asked(3, "k"), &later, [7; NONCE_BYTES], false).unwrap();
+        assert_eq!(vault.read(&asked(3, "k")), None);
+        vault.sweep(AT);
+        vault.write(&asked(3, "k"), &later, [7; NONCE_BYTES], false).unwrap();
+        assert!(vault.read(&asked(3, "k")).is_some());
+    }
+}

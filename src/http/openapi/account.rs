@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::get;
-use super::schema::{field, view};
+use super::schema::{field, field_of, one_of, view};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
-use crate::domain::value::Name;
+use crate::domain::value::{Name, Reason};
 
 pub fn group() -> Group {
     Group {
@@ -31,6 +31,8 @@ fn user_view() -> Value {
         field::<bool>("isAdmin", "").required(),
         field::<bool>("isApproved", "").required(),
         field::<Name>("name", ""),
+        field_of("status", "Only of banned users.", one_of(["UserStatusBanned"])),
+        field::<Reason>("statusReason", "Why the user is banned."),
     ])
 }
 

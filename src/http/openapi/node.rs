@@ -12,6 +12,7 @@ use super::schema::{Documented, Field, Moment, array, body, field, field_of, nam
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
+use crate::domain::version::SemVer;
 use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
 use crate::projections::node::SortColumn;
@@ -157,7 +158,7 @@ fn filters() -> [Parameter; 8] {
         in_query(
             "host_version",
             "Nodes whose `supported_host_version` admits this semantic version of the host; unknown ranges admit.",
-            &text,
+            &or_empty(&SemVer::schema()),
         ),
         in_query(
             "form_factor",

@@ -208,7 +208,8 @@ impl Operation {
         if self.body.is_some() || !self.parameters.is_empty() {
             codes.push(Code::InvalidInput);
         }
-        if self.body.is_some() {
+        // Publishing looks for its token in the body, even where it needs none otherwise.
+        if self.body.is_some() || action == Action::PublishVersion {
             codes.extend([
                 Code::MalformedBody,
                 Code::RequestTimeout,

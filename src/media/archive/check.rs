@@ -1,8 +1,9 @@
 //! Whether a file is a zip that everybody can unpack without harm: nothing leads out of the directory it is unpacked into,
 //! nothing is hidden from some tools, nothing swells to many times its size, and every entry really unpacks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 
 use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
@@ -26,6 +27,10 @@ const CHUNK: usize = 64 * 1024;
 
 /// The flags of an entry that is encrypted, in one of three ways.
 const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+
+/// The flag of an entry that is followed by a record of its sizes, and the most bytes of that record.
+const DESCRIBED_AFTER: u16 = 1 << 3;
+const DESCRIPTION_MAX: u64 = 24;
 
 /// Why a file was not taken.
 #[derive(Debug)]
@@ -105,7 +110,7 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
         entry.flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
     }
-    settle(&mut archive, &entries)
+    settle(&mut archive, &entries, &directory)
 }
 
 /// Opens the archive with the library, which must find the same directory.
@@ -119,9 +124,9 @@ fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>,
         return Ok(archive);
     }
     let mut flaws = Flaws::default();
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     for header in &directory.headers {
-        if seen.insert(&header.name, ()).is_some() {
+        if !seen.insert(&header.name) {
             flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
         }
     }
@@ -136,6 +141,10 @@ struct Entry {
     kind: Kind,
     /// Unpacked, as it says.
     bytes: u64,
+    /// Where it lies in the file, header and all; known once it was unpacked.
+    span: Range<u64>,
+    /// Whether a record of its sizes follows it.
+    described_after: bool,
     /// What is wrong; goes after the name.
     flaw: Option<String>,
 }
@@ -169,13 +178,15 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
             let (name, flaw) = (format!("entry {index}"), Some("is not where the directory says".to_owned()));
-            return Entry { key: name.clone(), name, kind: Kind::File, bytes: 0, flaw };
+            let (key, kind, described_after) = (name.clone(), Kind::File, false);
+            return Entry { key, name, kind, bytes: 0, span: 0..0, described_after, flaw };
         };
         let name = data.name().map(std::borrow::Cow::into_owned);
         let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
         let kind = Kind::of(&name, header.attributes);
         let flaw = flaw(&name, header, kind, Sizes { packed: data.compressed_size(), unpacked: data.size() });
-        Entry { key: path::key(&name), name, kind, bytes: data.size(), flaw }
+        let described_after = header.flags & DESCRIBED_AFTER != 0;
+        Entry { key: path::key(&name), name, kind, bytes: data.size(), span: 0..0, described_after, flaw }
     });
     entries.collect()
 }
@@ -224,7 +235,9 @@ fn note_conflicts(entries: &mut [Entry]) {
     for entry in entries.iter().filter(|entry| entry.kind != Kind::Directory) {
         let inside = format!("{}/", entry.key);
         let behind = by_key.range(inside.as_str()..).take_while(|(key, _)| key.starts_with(&inside));
-        flaws.extend(behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))));
+        flaws.extend(
+            behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))),
+        );
     }
     for (index, flaw) in flaws {
         entries[index].flaw.get_or_insert(flaw);
@@ -236,7 +249,7 @@ fn note_conflicts(entries: &mut [Entry]) {
 fn unpack<F: Read + Seek>(
     archive: &mut ZipArchive<F>,
     index: usize,
-    entry: &Entry,
+    entry: &mut Entry,
     buffer: &mut [u8],
 ) -> io::Result<Option<String>> {
     let does_not = |error| refused(error).map(|reason| Some(format!("does not unpack: {reason}")));
@@ -244,6 +257,8 @@ fn unpack<F: Read + Seek>(
         Ok(file) => file,
         Err(error) => return does_not(error),
     };
+    let data_start = file.data_start().unwrap_or_default();
+    entry.span = file.header_start()..data_start.saturating_add(file.compressed_size());
     let (mut unpacked, mut target) = (0, Vec::new());
     loop {
         let read = match file.read(buffer) {
@@ -264,9 +279,13 @@ fn unpack<F: Read + Seek>(
     Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(str::to_owned))
 }
 
-/// The verdict. Whether the entries and the directory agree, and nothing overlaps or is hidden between the entries, is
-/// looked at when nothing else is wrong.
-fn settle<F: Read + Seek>(archive: &mut ZipArchive<F>, entries: &[Entry]) -> Result<(), Refusal> {
+/// The verdict. Whether the entries and the directory agree, and there is nothing else in the file, is looked at when
+/// nothing else is wrong.
+fn settle<F: Read + Seek>(
+    archive: &mut ZipArchive<F>,
+    entries: &[Entry],
+    directory: &Directory,
+) -> Result<(), Refusal> {
     let mut flaws = Flaws::default();
     for entry in entries {
         if let Some(flaw) = &entry.flaw {
@@ -276,10 +295,31 @@ fn settle<F: Read + Seek>(archive: &mut ZipArchive<F>, entries: &[Entry]) -> Res
     if flaws.count > 0 {
         return Err(Refusal::Bad(flaws));
     }
+    check_gaps(entries, directory)?;
     archive.validate_header_consistency().map_err(|error| match refused(error) {
         Ok(reason) => whole(format!("the entries and the directory of the archive differ: {reason}")),
         Err(error) => Refusal::Io(error),
     })
+}
+
+/// The entries must fill the file up to the directory: tools that read a zip from its beginning would find in the gaps what
+/// the directory does not name.
+fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
+    let mut entries: Vec<&Entry> = entries.iter().collect();
+    entries.sort_by_key(|entry| entry.span.start);
+    let (mut end, mut slack) = (0, 0);
+    for (start, entry) in entries.iter().map(|entry| (entry.span.start, Some(entry))).chain([(directory.start, None)]) {
+        match start.checked_sub(end) {
+            None => return Err(whole("entries of the archive overlap")),
+            Some(gap) if gap > slack => return Err(whole("the archive holds bytes that belong to no entry")),
+            Some(_) => {}
+        }
+        if let Some(entry) = entry {
+            end = entry.span.end;
+            slack = if entry.described_after { DESCRIPTION_MAX } else { 0 };
+        }
+    }
+    Ok(())
 }
 
 /// A name as it may stand in an answer: short, and without anything that a terminal would obey.
@@ -288,4 +328,3 @@ fn shown(name: &str) -> String {
     let more = if cut.len() < name.len() { "…" } else { "" };
     format!("\"{}{more}\"", cut.escape_debug())
 }
-

@@ -161,8 +161,7 @@ fn header(bytes: &[u8], at: u64) -> Option<(Header, usize)> {
     let [name, extra, comment] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
     let length = HEADER_BYTES + name + extra + comment;
     let name = bytes.get(..length)?[HEADER_BYTES..HEADER_BYTES + name].to_vec();
-    let header =
-        Header { at, flags: u16_at(fixed, 8), method: u16_at(fixed, 10), attributes: u32_at(fixed, 38), name };
+    let header = Header { at, flags: u16_at(fixed, 8), method: u16_at(fixed, 10), attributes: u32_at(fixed, 38), name };
     Some((header, length))
 }
 

@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn names_that_stay_inside_are_good() {
-        for good in ["a", "a/b.py", "a\\b", "./a", "./", "a//b", "..a/b..", "a.b/...c", "ä/日本", "a: b", &"x".repeat(1024)] {
+        for good in
+            ["a", "a/b.py", "a\\b", "./a", "./", "a//b", "..a/b..", "a.b/...c", "ä/日本", "ab: c", &"x".repeat(1024)]
+        {
             assert_eq!(flaw(good), None, "{good}");
         }
     }
@@ -74,7 +76,7 @@ mod tests {
             ("", "is empty"),
             ("/etc/passwd", "is an absolute path"),
             ("\\\\server\\share", "is an absolute path"),
-            ("C:\\x", "is an absolute path"),
+            ("C:/x", "is an absolute path"),
             ("c:x", "is an absolute path"),
             ("..", "leads out of its directory"),
             ("a/../../b", "leads out of its directory"),

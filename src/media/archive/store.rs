@@ -57,8 +57,8 @@ impl Archives {
     /// Makes an upload an archive: durable under its name when this returns. One that is there already is kept as it is.
     ///
     /// # Errors
-    /// When it cannot be synced or renamed; the upload is gone then.
-    pub fn keep(&self, upload: Upload) -> io::Result<Archive> {
+    /// When it cannot be synced or renamed.
+    pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
         upload.file.sync_all()?;
         let archive = Archive { digest: Digest(upload.hash.clone().finalize().into()), bytes: upload.bytes };
         let path = self.path_of(&archive.digest);
@@ -124,7 +124,9 @@ mod tests {
 
     fn upload(archives: &Archives, bytes: &[u8]) -> Upload {
         let mut upload = archives.receive().unwrap();
-        bytes.iter().for_each(|byte| upload.write(&[*byte]).unwrap());
+        for byte in bytes {
+            upload.write(&[*byte]).unwrap();
+        }
         upload
     }
 
@@ -140,7 +142,7 @@ mod tests {
             let mut upload = upload(&archives, b"abc");
             let mut read = Vec::new();
             upload.reader().unwrap().read_to_end(&mut read).unwrap();
-            let archive = archives.keep(upload).unwrap();
+            let archive = archives.keep(&upload).unwrap();
             assert_eq!((archive.digest.to_string().as_str(), archive.bytes), (NAME, 3));
             assert_eq!(fs::read(archives.path_of(&archive.digest)).unwrap(), read);
         }
@@ -161,7 +163,7 @@ mod tests {
     fn opening_removes_what_was_cut_off_and_keeps_the_rest() {
         let root = tempfile::tempdir().unwrap();
         let archives = Archives::open(root.path()).unwrap();
-        let kept = archives.keep(upload(&archives, b"abc")).unwrap();
+        let kept = archives.keep(&upload(&archives, b"abc")).unwrap();
         std::mem::forget(upload(&archives, b"half"));
         let archives = Archives::open(root.path()).unwrap();
         assert_eq!(incoming(root.path()), 0);
@@ -172,9 +174,9 @@ mod tests {
     fn a_damaged_archive_is_replaced_by_the_next_upload() {
         let root = tempfile::tempdir().unwrap();
         let archives = Archives::open(root.path()).unwrap();
-        let kept = archives.keep(upload(&archives, b"abc")).unwrap();
+        let kept = archives.keep(&upload(&archives, b"abc")).unwrap();
         fs::write(archives.path_of(&kept.digest), b"ab").unwrap();
-        archives.keep(upload(&archives, b"abc")).unwrap();
+        archives.keep(&upload(&archives, b"abc")).unwrap();
         assert_eq!(fs::read(archives.path_of(&kept.digest)).unwrap(), b"abc");
     }
 }

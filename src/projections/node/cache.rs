@@ -43,7 +43,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Some(item.value.clone())
     }
 
-    /// Keeps a value, unless one of a later generation is there or it would take more than an eighth of all room.
+    /// Keeps a value, unless one of a later generation is there or it would take more than an eighth of all room. `weight`
+    /// counts the key too.
     pub fn put(&self, key: &K, generation: u64, value: V, weight: usize) {
         if weight > self.weight_max / 8 {
             return;
@@ -58,12 +59,26 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         if let Some(replaced) = kept.by_key.insert(key.clone(), item) {
             kept.weight -= replaced.weight;
         }
-        while kept.weight > self.weight_max {
-            let oldest = kept.by_key.iter().min_by_key(|(_, item)| (item.generation, item.used));
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
-            let gone = kept.by_key.remove(&oldest).map_or(0, |item| item.weight);
-            kept.weight -= gone;
+        if kept.weight > self.weight_max {
+            kept.make_room(self.weight_max / 4 * 3);
         }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Kept<K, V> {
+    /// Lets go of so many at once that this is not done at every turn.
+    fn make_room(&mut self, weight_max: usize) {
+        let ages = self.by_key.values().map(|item| (item.generation, item.used, item.weight));
+        let mut ages: Vec<(u64, u64, usize)> = ages.collect();
+        ages.sort_unstable_by(|a, b| b.cmp(a));
+        let mut weight = 0;
+        let fits = |(.., own): &&(u64, u64, usize)| {
+            weight += own;
+            weight <= weight_max
+        };
+        let oldest = ages.iter().take_while(fits).last().map_or((u64::MAX, u64::MAX), |(made, used, _)| (*made, *used));
+        self.by_key.retain(|_, item| (item.generation, item.used) >= oldest);
+        self.weight = self.by_key.values().map(|item| item.weight).sum();
     }
 }
 
@@ -98,9 +113,13 @@ mod tests {
         assert_eq!(cache.get(&99, 2), None, "it is too large to be kept");
         assert_eq!(cache.get(&0, 2), Some(0));
         cache.put(&8, 2, 8, 10);
-        assert_eq!((cache.get(&0, 2), cache.get(&1, 2), cache.get(&8, 2)), (Some(0), None, Some(8)));
-        cache.put(&9, 1, 9, 10);
-        assert_eq!(cache.get(&9, 1), None, "it is older than all others");
-        assert_eq!(cache.kept.lock().weight, 80);
+        let kept: Vec<i32> = (0..9).filter(|key| cache.get(key, 2).is_some()).collect();
+        assert_eq!(kept, [0, 4, 5, 6, 7, 8], "a quarter of the room is made, and what was asked for last stays");
+        assert_eq!(cache.kept.lock().weight, 60);
+        for key in 10..13 {
+            cache.put(&key, 1, key, 10);
+        }
+        assert_eq!((10..13).filter(|key| cache.get(key, 1).is_some()).count(), 0, "they are older than all others");
+        assert_eq!(cache.get(&8, 2), Some(8));
     }
 }

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::order::Order;
 use super::slots::{Bits, Slot};
 use crate::domain::node::{NodeProfile, Rating};
@@ -36,6 +38,18 @@ impl Sort {
     pub const ID: Self = Self { column: SortColumn::Id, descending: false };
     /// The most downloaded first.
     pub const DOWNLOADS: Self = Self { column: SortColumn::Downloads, descending: true };
+
+    /// The keys that make a difference: each column once, and none after the id, which has no ties.
+    #[must_use]
+    pub fn effective(keys: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut kept: Vec<Self> = Vec::new();
+        for key in keys {
+            if kept.iter().all(|earlier| earlier.column != key.column && earlier.column != SortColumn::Id) {
+                kept.push(key);
+            }
+        }
+        kept
+    }
 
     /// Where the order by this key is among [`Orders`].
     fn place(self) -> usize {
@@ -132,7 +146,8 @@ impl Orders {
     #[must_use]
     pub fn build(rows: &[Row], listed: &Bits) -> Self {
         let by_id = by_id(rows, listed);
-        Self { by: Sort::all().map(|key| Order::from_sorted(&sorted(rows, &by_id, key))).collect() }
+        let keys: Vec<Sort> = Sort::all().collect();
+        Self { by: keys.par_iter().map(|key| Order::from_sorted(&sorted(rows, &by_id, *key))).collect() }
     }
 
     /// The order by one key.
@@ -194,4 +209,17 @@ fn sorted(rows: &[Row], by_id: &[Slot], key: Sort) -> Vec<Slot> {
     let mut slots = by_id.to_vec();
     slots.sort_by(|a, b| key.compare(&rows[*a as usize], &rows[*b as usize]));
     slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_column_that_is_repeated_the_first_counts() {
+        let key = |column, descending| Sort { column, descending };
+        let (name, id) = (key(SortColumn::Name, true), key(SortColumn::Id, false));
+        let given = [name, Sort::DOWNLOADS, key(SortColumn::Name, false), id, key(SortColumn::Author, false)];
+        assert_eq!(Sort::effective(given), [name, Sort::DOWNLOADS, id]);
+    }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::host::{HostRange, HostVersion};
-use super::slots::{Bits, Slot, insert_sorted, remove_sorted};
+use super::order::Order;
+use super::slots::{Bits, Slot};
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
@@ -50,7 +51,9 @@ impl Platform {
         let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
         let own = match self {
             Self::Windows => begins("win") || is("microsoft"),
-            Self::Mac => begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix(),
+            Self::Mac => {
+                begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix()
+            }
             Self::Linux => squeezed.contains("linux") || is("ubuntu") || is("debian") || is("fedora") || posix(),
         };
         own || is("any") || is("all") || is("independent") || is("cross")
@@ -109,11 +112,11 @@ pub struct Facets {
     /// For each platform the nodes that exclude it.
     excluding: [Bits; 3],
     /// Ranges that are understood, with the nodes that have them; all other nodes admit every host.
-    hosts: HashMap<Box<str>, (HostRange, Vec<Slot>)>,
+    hosts: HashMap<Box<str>, (HostRange, Order)>,
 }
 
-/// By value the nodes that have it, ascending.
-type Values = HashMap<Box<str>, Vec<Slot>>;
+/// By value the nodes that have it, by slot.
+type Values = HashMap<Box<str>, Order>;
 
 impl Facets {
     /// What a node said `before` is now what it says `after`.
@@ -125,8 +128,12 @@ impl Facets {
             (&mut self.systems, &before.systems, &after.systems),
             (&mut self.accelerators, &before.accelerators, &after.accelerators),
         ] {
-            before.iter().for_each(|value| take_out(values, value, slot));
-            after.iter().for_each(|value| insert_sorted(values.entry(value.as_str().into()).or_default(), slot));
+            for value in before {
+                take_out(values, value, slot);
+            }
+            for value in after {
+                values.entry(value.as_str().into()).or_default().insert_slot(slot);
+            }
         }
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
             excluding.set(slot, after.excludes(platform));
@@ -136,16 +143,16 @@ impl Facets {
 
     fn change_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
         if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
-            remove_sorted(slots, slot);
-            if slots.is_empty() {
+            slots.remove_slot(slot);
+            if slots.len() == 0 {
                 self.hosts.remove(range);
             }
         }
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
-            insert_sorted(slots, slot);
+            slots.insert_slot(slot);
         } else if let Some(range) = HostRange::parse(text) {
-            self.hosts.insert(text.into(), (range, vec![slot]));
+            self.hosts.insert(text.into(), (range, Order::from_sorted(&[slot])));
         }
     }
 
@@ -172,21 +179,21 @@ impl Facets {
     #[must_use]
     pub fn refusing(&self, host: &HostVersion) -> Bits {
         let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));
-        refusing.flat_map(|(_, slots)| slots.iter().copied()).collect()
+        refusing.flat_map(|(_, slots)| slots.iter()).collect()
     }
 }
 
 fn take_out(values: &mut Values, value: &str, slot: Slot) {
     if let Some(slots) = values.get_mut(value) {
-        remove_sorted(slots, slot);
-        if slots.is_empty() {
+        slots.remove_slot(slot);
+        if slots.len() == 0 {
             values.remove(value);
         }
     }
 }
 
 fn any_of(values: &Values, wanted: &[String]) -> Bits {
-    wanted.iter().filter_map(|value| values.get(value.as_str())).flatten().copied().collect()
+    wanted.iter().filter_map(|value| values.get(value.as_str())).flat_map(Order::iter).collect()
 }
 
 #[cfg(test)]
@@ -219,7 +226,8 @@ mod tests {
             ..Declared::default()
         };
         let mut facets = Facets::default();
-        for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate() {
+        for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate()
+        {
             facets.change(u32::try_from(slot).unwrap(), &Declared::default(), &declared(systems));
         }
         let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());

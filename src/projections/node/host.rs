@@ -240,7 +240,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_told() {
-        for unknown in ["latest", ">>1", "1.2.3.4", ">=", "1.x.2", "<>1", "abc || 1", "1..2", "!=*", "1.-2", "99999999999999999999"] {
+        for unknown in [
+            "latest",
+            ">>1",
+            "1.2.3.4",
+            ">=",
+            "1.x.2",
+            "<>1",
+            "abc || 1",
+            "1..2",
+            "!=*",
+            "1.-2",
+            "99999999999999999999",
+        ] {
             assert_eq!(HostRange::parse(unknown), None, "{unknown}");
         }
     }

@@ -11,8 +11,8 @@ use super::owners::Owners;
 use super::search::{NodeWords, SearchIndex, words_of_node};
 use super::slots::{Bits, Slot};
 
-/// From this many nodes on it is cheaper to make the orders anew than to move each node in them.
-const MANY: usize = 500;
+/// Moving one node in the orders costs about as much as copying this many.
+const MOVE_COPIES: usize = 1000;
 
 /// The indexes.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,20 +49,12 @@ impl Indexes {
     /// Indexes all nodes; `keys` are their ids without their case.
     #[must_use]
     pub fn build(entries: &[Arc<Entry>], keys: &[Arc<str>], owners: &Owners) -> Self {
-        let (mut present, mut visible) = (Bits::default(), Bits::default());
-        let (mut facets, mut search) = (Facets::default(), SearchIndex::default());
-        for (slot, entry) in (0..).zip(entries) {
-            present.set(slot, entry.profile().is_some());
-            visible.set(slot, entry.is_visible());
-            let described = Described::of(entry);
-            facets.change(slot, &Declared::default(), &described.declared);
-            search.change(slot, &NodeWords::default(), &described.words);
-        }
-        for (number, id, owner) in owners.iter() {
-            search.rename_owner(number, id, None, &owner.name);
-        }
+        let slots = || (0..).zip(entries);
+        let present: Bits = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
+        let visible: Bits = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
         let rows: Vec<Row> = entries.iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
-        let orders = Orders::build(&rows, &visible);
+        let (orders, (facets, search)) =
+            rayon::join(|| Orders::build(&rows, &visible), || (facets(entries), search(entries, owners)));
         Self { rows, present, visible, orders, facets, search }
     }
 
@@ -107,7 +99,7 @@ impl Indexes {
             turned.collect()
         };
         let (shown, hidden) = (turned(true), turned(false));
-        if slots.len() >= MANY {
+        if slots.len() * MOVE_COPIES > self.rows.len() {
             self.orders.remove_all(&hidden);
             self.orders.insert_all(&shown, &self.rows);
         } else {
@@ -117,6 +109,23 @@ impl Indexes {
         hidden.iter().for_each(|slot| self.visible.set(slot, false));
         shown.iter().for_each(|slot| self.visible.set(slot, true));
     }
+}
+
+fn facets(entries: &[Arc<Entry>]) -> Facets {
+    let mut facets = Facets::default();
+    for (slot, node) in (0..).zip(entries).filter_map(|(slot, entry)| Some((slot, entry.profile()?))) {
+        facets.change(slot, &Declared::default(), &Declared::of(node));
+    }
+    facets
+}
+
+fn search(entries: &[Arc<Entry>], owners: &Owners) -> SearchIndex {
+    let nodes = (0..).zip(entries).filter_map(|(slot, entry)| Some((slot, words_of_node(entry.profile()?))));
+    let mut search = SearchIndex::build(nodes);
+    for (number, id, owner) in owners.iter() {
+        search.rename_owner(number, id, None, &owner.name);
+    }
+    search
 }
 
 fn row(entry: &Entry, key: &Arc<str>, owners: &Owners) -> Row {

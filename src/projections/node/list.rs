@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Nodes;
-use super::column::{Sort, SortColumn, in_order};
+use super::column::{Sort, in_order};
 use super::entry::Entry;
 use super::facets::FormFactor;
 use super::host::HostVersion;
@@ -32,8 +32,8 @@ pub struct NodeQuery {
 /// Which nodes, in which order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Selection {
-    /// The first key counts most; ties are broken by id, so that the order is total. None: by relevance when something is
-    /// searched for, else by id.
+    /// [`Sort::effective`] keys: the first counts most, ties are broken by id, so that the order is total. None: by relevance
+    /// when something is searched for, else by id.
     pub sort: Vec<Sort>,
     pub filter: Filter,
     /// An empty one means all nodes, the most downloaded first.
@@ -60,28 +60,24 @@ pub struct Filter {
 }
 
 impl Selection {
-    /// The keys that make a difference: each column once, and none after the id.
-    fn keys(&self) -> Vec<Sort> {
-        let searches = self.search.as_ref().is_some_and(|search| !search.is_empty());
-        if self.sort.is_empty() {
-            let by_default = if self.search.is_some() && !searches { Sort::DOWNLOADS } else { Sort::ID };
-            return vec![by_default];
-        }
-        let mut keys: Vec<Sort> = Vec::new();
-        for key in &self.sort {
-            if keys.iter().all(|earlier| earlier.column != key.column) {
-                keys.push(*key);
-            }
-            if key.column == SortColumn::Id {
-                break;
-            }
-        }
-        keys
+    fn keys(&self) -> &[Sort] {
+        let by_default =
+            if self.search.is_some() && self.searched().is_none() { &[Sort::DOWNLOADS] } else { &[Sort::ID] };
+        if self.sort.is_empty() { by_default } else { &self.sort }
     }
 
     /// What is searched for, if anything is.
     fn searched(&self) -> Option<&SearchText> {
         self.search.as_ref().filter(|search| !search.is_empty())
+    }
+
+    /// How much memory it takes, about, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let Filter { systems, accelerators, node_ids, .. } = &self.filter;
+        let ids = node_ids.iter().flatten().map(|id| id.as_str().len());
+        let texts = systems.iter().chain(accelerators).map(String::len).chain(ids);
+        texts.map(|length| length + 32).sum::<usize>() + 1024
     }
 }
 
@@ -107,7 +103,8 @@ impl Nodes {
         known.unwrap_or_else(|| {
             let slots: Arc<[Slot]> = self.select_anew(selection).into();
             if !fresh {
-                self.lists.put(selection, self.generation, slots.clone(), slots.len() + 64);
+                let weight = slots.len() * size_of::<Slot>() + selection.weight();
+                self.lists.put(selection, self.generation, slots.clone(), weight);
             }
             slots
         })
@@ -116,10 +113,10 @@ impl Nodes {
     fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
         let indexes = self.indexes();
         let mut candidates = self.candidates(selection);
-        let Some(search) = selection.searched() else { return indexes.arrange(&candidates, &selection.keys()) };
+        let Some(search) = selection.searched() else { return indexes.arrange(&candidates, selection.keys()) };
         let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
         if !selection.sort.is_empty() {
-            return indexes.arrange(&candidates, &selection.keys());
+            return indexes.arrange(&candidates, selection.keys());
         }
         let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
         if let Some(exact) = exact {
@@ -179,7 +176,7 @@ impl Indexes {
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
         slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
         for key in before.iter().rev() {
-            slots = self.regrouped(&slots, *key);
+            slots = self.regrouped(&slots, candidates, *key);
         }
         let mut hidden = candidates.clone();
         hidden.subtract(&self.visible);
@@ -193,10 +190,10 @@ impl Indexes {
     }
 
     /// Sorts by a key what is in order by further keys: ties stay as they are. The kept order tells which nodes are equal.
-    fn regrouped(&self, slots: &[Slot], key: Sort) -> Vec<Slot> {
-        let mut groups = vec![0_usize; self.rows.len()];
-        let (mut group, mut before) = (0, None);
-        for slot in self.orders.by(key).iter() {
+    fn regrouped(&self, slots: &[Slot], candidates: &Bits, key: Sort) -> Vec<Slot> {
+        let mut groups = vec![0_u32; self.rows.len()];
+        let (mut group, mut before) = (0_u32, None);
+        for slot in self.orders.by(key).iter().filter(|slot| candidates.contains(*slot)) {
             let row = &self.rows[slot as usize];
             if before.is_some_and(|before| key.compare(before, row).is_ne()) {
                 group += 1;
@@ -204,7 +201,7 @@ impl Indexes {
             groups[slot as usize] = group;
             before = Some(row);
         }
-        bucketed(slots, group + 1, |slot| groups[slot as usize])
+        bucketed(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
     }
 
     /// Two lists in order as one.
@@ -215,7 +212,8 @@ impl Indexes {
         let (mut merged, mut from) = (Vec::with_capacity(slots.len() + few.len()), 0);
         for slot in few {
             let row = &self.rows[*slot as usize];
-            let to = from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
+            let to =
+                from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
             merged.extend_from_slice(&slots[from..to]);
             merged.push(*slot);
             from = to;
@@ -228,7 +226,9 @@ impl Indexes {
 /// Sorts by a small number, keeping the order of those that have the same.
 fn bucketed(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
     let mut ends = vec![0_usize; buckets];
-    slots.iter().for_each(|slot| ends[bucket(*slot)] += 1);
+    for slot in slots {
+        ends[bucket(*slot)] += 1;
+    }
     let mut end = 0;
     for place in &mut ends {
         let count = std::mem::replace(place, end);

@@ -23,12 +23,20 @@ impl Order {
     /// A list that is in order already.
     #[must_use]
     pub fn from_sorted(slots: &[Slot]) -> Self {
-        let chunk = |slots: &[Slot]| {
-            let mut chunk = Vec::with_capacity(CHUNK_MAX);
-            chunk.extend_from_slice(slots);
-            chunk
-        };
-        Self { chunks: slots.chunks(CHUNK_FILL).map(chunk).collect(), len: slots.len() }
+        Self { chunks: slots.chunks(CHUNK_FILL).map(<[Slot]>::to_vec).collect(), len: slots.len() }
+    }
+
+    /// Adds a slot to a list that is in the order of slots, unless it is there.
+    pub fn insert_slot(&mut self, slot: Slot) {
+        let (at, within) = self.place(|other| other.cmp(&slot));
+        if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&slot)) {
+            self.insert(slot, |other| other.cmp(&slot));
+        }
+    }
+
+    /// Takes a slot out of a list that is in the order of slots.
+    pub fn remove_slot(&mut self, slot: Slot) {
+        self.remove(slot, |other| other.cmp(&slot));
     }
 
     /// How many slots there are.
@@ -60,7 +68,9 @@ impl Order {
     /// was there.
     pub fn remove(&mut self, slot: Slot, compare: impl Fn(Slot) -> Ordering) -> bool {
         let (at, within) = self.place(compare);
-        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&slot)) else { return false };
+        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&slot)) else {
+            return false;
+        };
         chunk.remove(within);
         if chunk.is_empty() {
             self.chunks.remove(at);
@@ -144,7 +154,9 @@ mod tests {
                     }
                     (found, false) => {
                         prop_assert_eq!(order.remove(slot, |other| by_key(other, slot)), found.is_ok());
-                        found.into_iter().for_each(|at| { model.remove(at); });
+                        if let Ok(at) = found {
+                            model.remove(at);
+                        }
                     }
                     (Ok(_), true) => {}
                 }
@@ -172,6 +184,18 @@ mod tests {
             order.insert_all(&sorted(&mut moved.iter().copied()), by_key);
             prop_assert!(order == Order::from_sorted(&whole));
         }
+    }
+
+    #[test]
+    fn a_list_of_slots_has_each_once() {
+        let mut order = Order::default();
+        for slot in [5, 1, 9, 5, 3] {
+            order.insert_slot(slot);
+        }
+        for slot in [5, 6] {
+            order.remove_slot(slot);
+        }
+        assert!(order.iter().eq([1, 3, 9]));
     }
 
     #[test]

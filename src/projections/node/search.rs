@@ -1,9 +1,10 @@
 //! Finding nodes by words: which word stands where, and how well a node fits a query.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::order::Order;
 use super::owners::Owners;
-use super::slots::{Bits, Slot, insert_sorted, remove_sorted};
+use super::slots::{Bits, Slot};
 use super::words::{joined, words, words_of_name};
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Invalid, Labels, Text};
@@ -20,6 +21,8 @@ const WORD_MAX: u16 = 8;
 
 /// Most characters of a query.
 pub const QUERY_MAX: usize = 200;
+/// Most words of a query.
+const QUERY_WORDS_MAX: usize = 20;
 
 /// What is searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -41,7 +44,15 @@ impl SearchText {
         if text.chars().count() > QUERY_MAX {
             return Err(Invalid::new(format!("must be at most {QUERY_MAX} characters")));
         }
-        let words: Vec<String> = words(text).collect();
+        let mut distinct: Vec<String> = Vec::new();
+        for word in words(text) {
+            distinct.retain(|earlier| *earlier != word);
+            distinct.push(word);
+        }
+        let words = distinct;
+        if words.len() > QUERY_WORDS_MAX {
+            return Err(Invalid::new(format!("must have at most {QUERY_WORDS_MAX} words")));
+        }
         let joined = (words.len() > 1).then(|| joined(text));
         Ok(Self { exact: text.trim().to_lowercase(), words, joined })
     }
@@ -91,16 +102,31 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     all
 }
 
+type Postings = BTreeMap<Box<str>, Order>;
+
 /// The inverted index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SearchIndex {
     /// By word: the slots that have it, each with its places in the lowest bits, ascending.
-    nodes: BTreeMap<Box<str>, Vec<u32>>,
+    nodes: Postings,
     /// By word: the publishers that have it in their id or name, ascending.
-    owners: BTreeMap<Box<str>, Vec<u32>>,
+    owners: Postings,
 }
 
 impl SearchIndex {
+    /// Indexes the words of nodes, which come by ascending slots.
+    #[must_use]
+    pub fn build(nodes: impl Iterator<Item = (Slot, NodeWords)>) -> Self {
+        let mut index: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+        for (slot, words) in nodes {
+            for (word, places) in words {
+                index.entry(word.into()).or_default().push(pack(slot, places));
+            }
+        }
+        let nodes = index.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots)));
+        Self { nodes: nodes.collect(), owners: Postings::new() }
+    }
+
     /// What was `before` among the words of a node is now `after`.
     pub fn change(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
         // Both are sorted, so that what stayed is found without a look into the index.
@@ -153,11 +179,11 @@ impl SearchIndex {
     /// Notes for every slot how well one word fits it, 0 when it does not.
     fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut [u8]) {
         for (found, nodes) in matches(&self.nodes, word, by_prefix) {
-            note(nodes, found.len() == word.len(), levels);
+            note(nodes.iter(), found.len() == word.len(), levels);
         }
         for (found, publishers) in matches(&self.owners, word, by_prefix) {
             let level = level(AUTHOR, found.len() == word.len());
-            for slot in publishers.iter().flat_map(|owner| owners.slots(*owner)) {
+            for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
                 raise(levels, *slot, level);
             }
         }
@@ -165,13 +191,13 @@ impl SearchIndex {
 
     fn rank_names(&self, beginning: &str, levels: &mut [u8]) {
         for (found, nodes) in matches(&self.nodes, beginning, true) {
-            let named = nodes.iter().filter(|packed| **packed & u32::from(NAMES) != 0);
+            let named = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
             note(named, found.len() == beginning.len(), levels);
         }
     }
 }
 
-fn note<'p>(nodes: impl IntoIterator<Item = &'p u32>, whole: bool, levels: &mut [u8]) {
+fn note(nodes: impl Iterator<Item = u32>, whole: bool, levels: &mut [u8]) {
     for packed in nodes {
         let places = packed.to_le_bytes()[0] & ((1 << PLACES) - 1);
         raise(levels, packed >> PLACES, level(places, whole));
@@ -190,13 +216,9 @@ fn level(places: u8, whole: bool) -> u8 {
     2 * best + 1 + u8::from(whole)
 }
 
-fn matches<'i>(
-    index: &'i BTreeMap<Box<str>, Vec<u32>>,
-    word: &'i str,
-    by_prefix: bool,
-) -> impl Iterator<Item = (&'i str, &'i [u32])> {
+fn matches<'i>(index: &'i Postings, word: &'i str, by_prefix: bool) -> impl Iterator<Item = (&'i str, &'i Order)> {
     use std::ops::Bound::{Included, Unbounded};
-    let from = index.range::<str, _>((Included(word), Unbounded)).map(|(found, list)| (&**found, list.as_slice()));
+    let from = index.range::<str, _>((Included(word), Unbounded)).map(|(found, list)| (&**found, list));
     from.take_while(move |(found, _)| if by_prefix { found.starts_with(word) } else { *found == word })
 }
 
@@ -204,61 +226,21 @@ fn pack(slot: Slot, places: u8) -> u32 {
     slot << PLACES | u32::from(places)
 }
 
-fn put_in(index: &mut BTreeMap<Box<str>, Vec<u32>>, word: &str, entry: u32) {
+fn put_in(index: &mut Postings, word: &str, entry: u32) {
     match index.get_mut(word) {
-        Some(list) => insert_sorted(list, entry),
-        None => drop(index.insert(word.into(), vec![entry])),
+        Some(list) => list.insert_slot(entry),
+        None => drop(index.insert(word.into(), Order::from_sorted(&[entry]))),
     }
 }
 
-fn take_out(index: &mut BTreeMap<Box<str>, Vec<u32>>, word: &str, entry: u32) {
+fn take_out(index: &mut Postings, word: &str, entry: u32) {
     if let Some(list) = index.get_mut(word) {
-        remove_sorted(list, entry);
-        if list.is_empty() {
+        list.remove_slot(entry);
+        if list.len() == 0 {
             index.remove(word);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_count_before_whole_words() {
-        let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [level(place, false), level(place, true)]);
-        assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(level(NAMES | DESCRIPTION, true), 8);
-    }
-
-    #[test]
-    fn an_index_forgets_what_is_gone() {
-        let words = |texts: &[&str]| texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect::<NodeWords>();
-        let mut index = SearchIndex::default();
-        index.change(3, &Vec::new(), &words(&["a", "b"]));
-        index.change(1, &Vec::new(), &words(&["b", "c"]));
-        index.change(3, &words(&["a", "b"]), &words(&["b", "d"]));
-        let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.as_slice())).collect();
-        let (one, three) = (pack(1, NAMES), pack(3, NAMES));
-        assert_eq!(known, [("b", &[one, three][..]), ("c", &[one]), ("d", &[three])]);
-        index.change(3, &words(&["b", "d"]), &Vec::new());
-        index.change(1, &words(&["b", "c"]), &Vec::new());
-        assert_eq!(index, SearchIndex::default());
-    }
-
-    #[test]
-    fn a_publisher_is_found_by_its_new_name_only() {
-        let mut index = SearchIndex::default();
-        index.rename_owner(0, "acme", None, "Acme Tools");
-        index.rename_owner(0, "acme", Some("Acme Tools"), "Other");
-        let known: Vec<_> = index.owners.keys().map(|word| &**word).collect();
-        assert_eq!(known, ["acme", "other"]);
-    }
-
-    #[test]
-    fn queries_are_short() {
-        assert!(SearchText::parse(&"ä".repeat(200)).is_ok());
-        assert!(SearchText::parse(&"a".repeat(201)).is_err());
-        assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_empty()));
-    }
-}
+mod tests;

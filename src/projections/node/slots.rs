@@ -99,22 +99,6 @@ fn ones(index: usize, word: u64) -> impl Iterator<Item = Slot> {
         .map(move |rest| first + rest.trailing_zeros())
 }
 
-/// Adds a slot to an ascending list.
-pub fn insert_sorted(list: &mut Vec<Slot>, slot: Slot) {
-    if list.last().is_none_or(|last| *last < slot) {
-        list.push(slot);
-    } else if let Err(at) = list.binary_search(&slot) {
-        list.insert(at, slot);
-    }
-}
-
-/// Takes a slot out of an ascending list.
-pub fn remove_sorted(list: &mut Vec<Slot>, slot: Slot) {
-    if let Ok(at) = list.binary_search(&slot) {
-        list.remove(at);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -151,17 +135,5 @@ mod tests {
         grown.set(500, false);
         assert_eq!(grown, small);
         assert!(!grown.contains(9999));
-    }
-
-    #[test]
-    fn ascending_lists_stay_ascending() {
-        let mut list = Vec::new();
-        for slot in [5, 1, 9, 5, 3] {
-            insert_sorted(&mut list, slot);
-        }
-        assert_eq!(list, [1, 3, 5, 9]);
-        remove_sorted(&mut list, 5);
-        remove_sorted(&mut list, 6);
-        assert_eq!(list, [1, 3, 9]);
     }
 }

@@ -1,1 +1,383 @@
-//! placeholder
+//! Lists of nodes against a plain model: filter everything, sort everything, cut a page.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::facets::FormFactor;
+use super::list::Selection;
+use super::*;
+use crate::domain::ids::{NodeId, UserId};
+use crate::domain::node::{NodeFacts, NodeFields, Rating, Stars};
+use crate::domain::publisher::{MemberRole, PublisherFields};
+use crate::domain::value::{Label, Labels, Name, Reason, Text};
+use crate::domain::version::{SemVer, VersionDraft, VersionFields, VersionStatus, latest};
+
+const PUBLISHERS: [&str; 3] = ["acme", "beta", "core"];
+const SYSTEMS: [&str; 4] = ["Linux", "windows", "macOS", "OS Independent"];
+const RANGES: [&str; 5] = [">=1, <2", "^2", "", "newest", "<3"];
+
+/// Something that happens to the registry; which node or publisher is chosen by a number.
+#[derive(Debug, Clone)]
+enum Happening {
+    Created { node: u8, publisher: usize, fields: u64 },
+    Revised { node: u8, fields: u64 },
+    Downloaded { node: u8, count: u64 },
+    Reviewed { node: u8, user: u8, stars: i64 },
+    Administered { node: u8, number: u64 },
+    Released { node: u8, minor: u8, fields: u64 },
+    Retired { node: u8, minor: u8 },
+    Banned { node: u8 },
+    Unbanned { node: u8 },
+    Deleted { node: u8 },
+    Publisher { publisher: usize, banned: bool, name: u8 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::{
+        Administered, Banned, Created, Deleted, Downloaded, Publisher, Released, Retired, Reviewed, Revised, Unbanned,
+    };
+    let (node, publisher, seed) = (0..24_u8, 0..PUBLISHERS.len(), any::<u64>());
+    prop_oneof![
+        8 => (node.clone(), publisher.clone(), seed).prop_map(|(node, publisher, fields)| Created { node, publisher, fields }),
+        4 => (node.clone(), seed).prop_map(|(node, fields)| Revised { node, fields }),
+        2 => (node.clone(), 0..3_u64).prop_map(|(node, count)| Downloaded { node, count }),
+        2 => (node.clone(), 0..3_u8, 1..=5_i64).prop_map(|(node, user, stars)| Reviewed { node, user, stars }),
+        2 => (node.clone(), 0..3_u64).prop_map(|(node, number)| Administered { node, number }),
+        3 => (node.clone(), 0..3_u8, seed).prop_map(|(node, minor, fields)| Released { node, minor, fields }),
+        1 => (node.clone(), 0..3_u8).prop_map(|(node, minor)| Retired { node, minor }),
+        1 => node.clone().prop_map(|node| Banned { node }),
+        1 => node.clone().prop_map(|node| Unbanned { node }),
+        1 => node.prop_map(|node| Deleted { node }),
+        2 => (publisher, any::<bool>(), 0..3_u8)
+            .prop_map(|(publisher, banned, name)| Publisher { publisher, banned, name }),
+    ]
+}
+
+fn fields(seed: u64) -> NodeFields {
+    let pick = |shift: u32, of: usize| usize::try_from(seed >> shift).unwrap_or(0) % of;
+    let labels = |shift: u32| {
+        let picked =
+            SYSTEMS.iter().enumerate().filter(|(at, _)| seed >> (shift + u32::try_from(*at).unwrap()) & 1 == 1);
+        Labels::recorded(picked.map(|(_, system)| (*system).to_owned()).collect())
+    };
+    NodeFields {
+        name: (pick(0, 3) > 0).then(|| Name::recorded(["b", "A", "ä"][pick(2, 3)].to_owned())),
+        author: (pick(4, 2) > 0).then(|| Name::recorded(["Ann", "bob"][pick(6, 2)].to_owned())),
+        supported_os: (pick(8, 2) > 0).then(|| labels(10)),
+        supported_accelerators: (pick(9, 2) > 0).then(|| labels(20)),
+        supported_host_version: Some(Label::recorded(RANGES[pick(30, RANGES.len())].to_owned())),
+        ..NodeFields::default()
+    }
+}
+
+fn id(node: u8) -> NodeId {
+    NodeId::parse(&format!("{}-{node}", if node.is_multiple_of(2) { "Node" } else { "node" })).unwrap()
+}
+
+fn version(node: u8, minor: u8) -> VersionId {
+    VersionId(Uuid::from_u128(u128::from(node) << 8 | u128::from(minor)))
+}
+
+pub(super) fn reason() -> Reason {
+    Reason::recorded("because".to_owned())
+}
+
+/// Applies what happens to the read models, warm ones and cold ones alike.
+fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
+    use Happening as H;
+    let (node, event) = match happening {
+        H::Created { node, publisher, fields: seed } => {
+            let publisher = PublisherId::parse(PUBLISHERS[*publisher]).unwrap();
+            (*node, NodeEvent::NodeCreated { id: id(*node), publisher, fields: fields(*seed) })
+        }
+        H::Revised { node, fields: seed } => (*node, NodeEvent::NodeRevised { change: fields(*seed) }),
+        H::Downloaded { node, count } => (*node, NodeEvent::DownloadsCounted { count: *count }),
+        H::Reviewed { node, user, stars } => {
+            let user = UserId(Uuid::from_u128(u128::from(*user)));
+            (*node, NodeEvent::NodeReviewed { user, stars: Stars::new(*stars).unwrap() })
+        }
+        H::Administered { node, number } => {
+            let facts = NodeFacts {
+                github_stars: Some(*number),
+                search_ranking: i64::try_from(*number).ok(),
+                rating: Rating::new(f64::from(u32::try_from(*number).unwrap())).ok(),
+                created_at: (*number == 2).then_some(Timestamp::from_micros(5)),
+                ..NodeFacts::default()
+            };
+            (*node, NodeEvent::NodeAdministered { facts })
+        }
+        H::Released { node, minor, fields: seed } => {
+            let NodeFields { supported_os, supported_accelerators, supported_host_version, .. } = fields(*seed);
+            let fields = VersionFields {
+                supported_accelerators,
+                supported_host_version,
+                supported_os,
+                ..VersionFields::default()
+            };
+            let number = SemVer::parse(&format!("1.{minor}.0")).unwrap();
+            (*node, NodeEvent::VersionReleased { version: VersionDraft { id: version(*node, *minor), number, fields } })
+        }
+        H::Retired { node, minor } => {
+            let (id, status) = (version(*node, *minor), VersionStatus::Deleted);
+            (*node, NodeEvent::VersionStatusChanged { id, status, reason: None })
+        }
+        H::Banned { node } => (*node, NodeEvent::NodeBanned { reason: reason() }),
+        H::Unbanned { node } => (*node, NodeEvent::NodeUnbanned { reason: reason() }),
+        H::Deleted { node } => (*node, NodeEvent::NodeDeleted),
+        H::Publisher { publisher, banned, name } => {
+            let id = PUBLISHERS[*publisher];
+            return nodes.show_publisher(id, Some(&publisher_profile(id, *banned, *name)));
+        }
+    };
+    nodes.apply(id(node).key().as_str(), &event, at);
+}
+
+pub(super) fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherProfile {
+    PublisherProfile {
+        id: PublisherId::parse(id).unwrap(),
+        fields: PublisherFields { name: Some(Name::recorded(format!("Name {name}"))), ..PublisherFields::default() },
+        members: vec![(UserId(Uuid::nil()), MemberRole::Owner)],
+        created_at: Timestamp::from_micros(0),
+        status: if banned { PublisherStatus::Banned } else { PublisherStatus::Active },
+        ban: banned.then(reason),
+    }
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let sort = (0..SortColumn::ALL.len(), any::<bool>())
+        .prop_map(|(at, descending)| Sort { column: SortColumn::ALL[at], descending });
+    let systems = || prop::collection::vec(prop::sample::select(vec!["linux", "windows", "macos", "none"]), 0..3);
+    let owned = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let ids = prop::option::weighted(0.2, prop::collection::vec((0..24_u8).prop_map(|node| id(node).key()), 0..9));
+    let host = prop::option::weighted(0.3, prop::sample::select(vec!["1.5.0", "2.0.0", "3.0.0-rc.1"]));
+    let factor = prop::option::weighted(0.3, prop::sample::select(FormFactor::ALL.to_vec()));
+    let after = prop::option::weighted(0.3, (0..70_i64).prop_map(Timestamp::from_micros));
+    let filter = (systems(), systems(), after, ids, host, factor).prop_map(
+        move |(systems, accelerators, after, node_ids, host, form_factor)| {
+            let host = host.map(|host| host::HostVersion::parse(host).unwrap());
+            Filter { systems: owned(systems), accelerators: owned(accelerators), after, node_ids, host, form_factor }
+        },
+    );
+    let filter = prop_oneof![Just(Filter::default()), filter];
+    (prop::collection::vec(sort, 0..4), filter, any::<bool>()).prop_map(|(sort, filter, include_banned)| Selection {
+        sort,
+        filter,
+        search: None,
+        include_banned,
+    })
+}
+
+/// The nodes that are selected, found the plain way.
+fn expected(nodes: &Nodes, selection: &Selection) -> Vec<NodeId> {
+    let all = (0..24_u8).map(|node| id(node).key());
+    let mut found: Vec<&NodeProfile> = all
+        .filter(|key| selection.include_banned || nodes.visible(key))
+        .filter_map(|key| nodes.get(&key))
+        .filter(|node| passes(node, &selection.filter))
+        .collect();
+    found.sort_by(|a, b| {
+        let mut keys = selection.sort.iter().map(|sort| {
+            let order = compare(a, b, sort.column);
+            if sort.descending { order.reverse() } else { order }
+        });
+        keys.find(|order| order.is_ne()).unwrap_or_else(|| a.id.key().cmp(&b.id.key()))
+    });
+    found.into_iter().map(|node| node.id.clone()).collect()
+}
+
+fn compare(a: &NodeProfile, b: &NodeProfile, column: SortColumn) -> Ordering {
+    let author =
+        |node: &NodeProfile| node.fields.author.as_ref().map_or(String::new(), |name| name.as_str().to_lowercase());
+    match column {
+        SortColumn::Id => a.id.key().cmp(&b.id.key()),
+        SortColumn::Name => a.display_name().to_lowercase().cmp(&b.display_name().to_lowercase()),
+        SortColumn::Author => author(a).cmp(&author(b)),
+        SortColumn::Publisher => a.publisher.cmp(&b.publisher),
+        SortColumn::CreatedAt => a.created_at.cmp(&b.created_at),
+        SortColumn::UpdatedAt => a.updated_at.cmp(&b.updated_at),
+        SortColumn::Downloads => a.downloads.cmp(&b.downloads),
+        SortColumn::GithubStars => a.github_stars.cmp(&b.github_stars),
+        SortColumn::Rating => a.rating().partial_cmp(&b.rating()).unwrap(),
+        SortColumn::SearchRanking => a.search_ranking.cmp(&b.search_ranking),
+    }
+}
+
+fn passes(node: &NodeProfile, filter: &Filter) -> bool {
+    let latest = latest(&node.versions).map(|version| &version.fields);
+    let lists = |own: &Option<Labels>, by_version: Option<&Labels>| -> Vec<String> {
+        own.iter().chain(by_version).flat_map(Labels::iter).map(str::to_lowercase).collect()
+    };
+    let systems = lists(&node.fields.supported_os, latest.and_then(|fields| fields.supported_os.as_ref()));
+    let accelerators =
+        lists(&node.fields.supported_accelerators, latest.and_then(|fields| fields.supported_accelerators.as_ref()));
+    let any_of =
+        |wanted: &[String], have: &[String]| wanted.is_empty() || wanted.iter().any(|value| have.contains(value));
+    let own_range = node.fields.supported_host_version.as_ref().map(Text::as_str).filter(|range| !range.is_empty());
+    let by_version = || latest?.supported_host_version.as_ref().map(Text::as_str);
+    let range = own_range.or_else(by_version).and_then(host::HostRange::parse);
+    let platform = match filter.form_factor {
+        None | Some(FormFactor::Other) => None,
+        Some(FormFactor::GitLinux) => Some("linux"),
+        Some(FormFactor::GitMac | FormFactor::DesktopMac) => Some("macos"),
+        Some(FormFactor::GitWindows | FormFactor::DesktopWindows) => Some("windows"),
+    };
+    let admits = |platform: &str| systems.iter().any(|system| system == platform || system == "os independent");
+    any_of(&filter.systems, &systems)
+        && any_of(&filter.accelerators, &accelerators)
+        && filter.after.is_none_or(|after| node.updated_at > after || node.created_at > after)
+        && filter.node_ids.as_ref().is_none_or(|ids| ids.contains(&node.id.key()))
+        && filter.host.as_ref().is_none_or(|host| range.is_none_or(|range| range.admits(host)))
+        && platform.is_none_or(|platform| systems.is_empty() || admits(platform))
+}
+
+pub(super) fn ids(page: &Page<Arc<Entry>>) -> Vec<NodeId> {
+    page.entries.iter().filter_map(|entry| Some(entry.profile()?.id.clone())).collect()
+}
+
+proptest! {
+    #[test]
+    fn lists_are_what_filtering_and_sorting_everything_gives(
+        history in prop::collection::vec(happening(), 0..90),
+        selections in prop::collection::vec((selection(), 1..5_u64, 1..9_u64), 1..8),
+    ) {
+        let (mut warm, mut cold) = (Nodes::default(), Nodes::default());
+        warm.warm_up();
+        for (happening, at) in history.iter().zip(10..) {
+            let at = Timestamp::from_micros(at);
+            apply(happening, at, &mut warm);
+            apply(happening, at, &mut cold);
+        }
+        for (selection, page, limit) in selections {
+            let all = expected(&cold, &selection);
+            let query = NodeQuery { page: PageRequest { page, limit }, selection };
+            for fresh in [true, false, false] {
+                let found = warm.list(&query, fresh);
+                let asked = query.page.cut(all.iter().cloned());
+                prop_assert_eq!((ids(&found), found.total), (asked.entries, asked.total), "{:?}", query);
+            }
+        }
+        prop_assert!(warm == cold, "what was kept up differs from what was made at once");
+    }
+
+    #[test]
+    fn publishers_have_their_nodes(history in prop::collection::vec(happening(), 0..90)) {
+        let mut nodes = Nodes::default();
+        let mut owned: BTreeMap<&str, Vec<NodeKey>> = BTreeMap::new();
+        for (happening, at) in history.iter().zip(10..) {
+            apply(happening, Timestamp::from_micros(at), &mut nodes);
+        }
+        for key in (0..24_u8).map(|node| id(node).key()) {
+            if let Some(node) = nodes.get(&key) {
+                let publisher = PUBLISHERS.into_iter().find(|id| *id == node.publisher.as_str()).unwrap();
+                owned.entry(publisher).or_default().push(key);
+            }
+        }
+        for publisher in PUBLISHERS {
+            let mut keys = owned.remove(publisher).unwrap_or_default();
+            keys.sort();
+            let publisher = PublisherId::parse(publisher).unwrap();
+            let page = PageRequest { page: 1, limit: 100 };
+            let listed = |include_banned| -> Vec<NodeKey> {
+                ids(&nodes.of_publisher(&publisher, page, include_banned)).iter().map(NodeId::key).collect()
+            };
+            prop_assert_eq!(nodes.count_of_publisher(&publisher), keys.len());
+            prop_assert_eq!(listed(true), keys.clone());
+            keys.retain(|key| nodes.visible(key));
+            prop_assert_eq!(listed(false), keys);
+        }
+    }
+}
+
+#[test]
+fn whole_publishers_come_and_go_at_once() {
+    let mut nodes = Nodes::default();
+    nodes.warm_up();
+    let create = |nodes: &mut Nodes, n: u32, publisher: &str| {
+        let (id, publisher) = (NodeId::parse(&format!("n{n}")).unwrap(), PublisherId::parse(publisher).unwrap());
+        let event = NodeEvent::NodeCreated { id: id.clone(), publisher, fields: fields(u64::from(n) * 977) };
+        nodes.apply(id.key().as_str(), &event, Timestamp::from_micros(i64::from(n % 50)));
+    };
+    (0..1500).for_each(|n| create(&mut nodes, n, if n % 2 == 0 { "acme" } else { "beta" }));
+    let before = nodes.clone();
+    let total = |nodes: &Nodes, include_banned| {
+        let selection = Selection { include_banned, sort: vec![Sort::DOWNLOADS], ..Selection::default() };
+        nodes.list(&NodeQuery { page: PageRequest { page: 1, limit: 1 }, selection }, true).total
+    };
+    for banned in [true, false] {
+        nodes.show_publisher("acme", Some(&publisher_profile("acme", banned, 0)));
+        assert_eq!((total(&nodes, false), total(&nodes, true)), (if banned { 750 } else { 1500 }, 1500));
+    }
+    let order = |nodes: &Nodes| {
+        let sort = vec![Sort { column: SortColumn::Name, descending: true }];
+        let query = NodeQuery {
+            page: PageRequest { page: 1, limit: 2000 },
+            selection: Selection { sort, ..Selection::default() },
+        };
+        ids(&nodes.list(&query, true))
+    };
+    assert_eq!(order(&nodes), order(&before));
+}
+
+#[test]
+fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
+    let mut nodes = Nodes::new(Links { public_url: "https://r.example".to_owned() });
+    apply(&Happening::Created { node: 1, publisher: 0, fields: 0 }, Timestamp::from_micros(1), &mut nodes);
+    let key = id(1).key();
+    let json =
+        |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
+    let (first, again) = (nodes.fragment(&key).unwrap(), nodes.fragment(&key).unwrap());
+    assert_eq!(first.json.as_ptr(), again.json.as_ptr());
+    assert_eq!((&json(&nodes)["publisher"]["name"], &json(&nodes)["downloads"]), (&"acme".into(), &0.into()));
+
+    let held = nodes.entry(&key).unwrap();
+    apply(&Happening::Downloaded { node: 1, count: 3 }, Timestamp::from_micros(2), &mut nodes);
+    assert_eq!(json(&nodes)["downloads"], 3);
+    assert_eq!(held.profile().map(|node| node.downloads), Some(0), "what a reader holds does not change under it");
+
+    nodes.show_publisher("acme", Some(&publisher_profile("acme", true, 7)));
+    assert_eq!(json(&nodes)["publisher"]["name"], "Name 7");
+    assert_eq!(json(&nodes)["status"], "NodeStatusBanned");
+    assert_eq!(json(&nodes)["status_detail"], view::PUBLISHER_BANNED);
+    let status = nodes.get(&key).map(|node| nodes.status_of(node));
+    assert_eq!(status, Some((NodeStatus::Banned, Some(view::PUBLISHER_BANNED))));
+    nodes.show_publisher("acme", None);
+    assert_eq!((&json(&nodes)["publisher"]["name"], nodes.visible(&key)), (&"acme".into(), false));
+    assert_ne!(nodes.fragment(&key).unwrap().hash, first.hash);
+}
+
+#[test]
+fn deleted_nodes_are_nowhere() {
+    let mut nodes = Nodes::default();
+    let at = Timestamp::from_micros(1);
+    apply(&Happening::Created { node: 1, publisher: 0, fields: 0 }, at, &mut nodes);
+    apply(&Happening::Released { node: 1, minor: 0, fields: 0 }, at, &mut nodes);
+    assert_eq!(nodes.by_version(version(1, 0)).map(|(node, _)| node.id.clone()), Some(id(1)));
+    apply(&Happening::Deleted { node: 1 }, at, &mut nodes);
+    let key = id(1).key();
+    assert!(nodes.get(&key).is_none() && nodes.entry(&key).is_none() && nodes.fragment(&key).is_none());
+    assert!(nodes.by_version(version(1, 0)).is_none() && !nodes.visible(&key));
+    assert_eq!(nodes.count_of_publisher(&PublisherId::parse("acme").unwrap()), 0);
+}
+
+#[test]
+fn every_change_that_a_list_can_show_is_another_generation() {
+    let mut nodes = Nodes::default();
+    let mut last = nodes.generation();
+    let mut changed = |nodes: &Nodes| std::mem::replace(&mut last, nodes.generation()) != nodes.generation();
+    let at = Timestamp::from_micros(1);
+    for happening in [
+        Happening::Created { node: 1, publisher: 0, fields: 0 },
+        Happening::Downloaded { node: 1, count: 1 },
+        Happening::Publisher { publisher: 0, banned: false, name: 1 },
+        Happening::Publisher { publisher: 0, banned: true, name: 1 },
+        Happening::Deleted { node: 1 },
+    ] {
+        apply(&happening, at, &mut nodes);
+        assert!(changed(&nodes), "{happening:?}");
+    }
+    apply(&Happening::Publisher { publisher: 0, banned: true, name: 1 }, at, &mut nodes);
+    assert!(!changed(&nodes), "nothing that nodes show of their publisher changed");
+}

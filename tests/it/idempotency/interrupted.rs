@@ -3,15 +3,17 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use mediary::clock::{Place, Surroundings};
 use parking_lot::{Condvar, Mutex};
-use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
-use super::{KEY, assert_problem, assert_replay, replayed, somebody};
-use crate::support::{TestApp, picture};
+use super::{assert_problem, assert_replay, replayed, somebody};
+use crate::support::{Answer, TestApp, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
@@ -41,7 +43,7 @@ impl Door {
 
     async fn until_reached(&self) {
         while !self.reached.load(Ordering::SeqCst) {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 }
@@ -87,17 +89,18 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
     let meanwhile = async {
         door.until_reached().await;
         // When it comes again, or another with its key
-        let same = app.post_once("k", &ada.token, "/publishers", &body).await;
-        let other = app.post_once("k", &ada.token, "/publishers", &json!({"id": "other"})).await;
+        let other = json!({"id": "other"});
+        let others = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
+        let answers = tokio::time::timeout(Duration::from_secs(30), others).await.expect("they do not wait");
         door.open();
-        (same, other)
+        answers
     };
-    let (first, (same, other)) = tokio::join!(first, meanwhile);
+    let (first, others) = tokio::join!(first, meanwhile);
     // Then the first one is done, and the others were told why they are not
     first.expect(201);
-    assert_problem(&same, 409, "idempotency_key_in_use");
-    assert_eq!(same.header("retry-after"), Some("1"));
-    assert_problem(&other, 422, "idempotency_key_reused");
+    assert_problem(&others[0], 409, "idempotency_key_in_use");
+    assert_eq!(others[0].header("retry-after"), Some("1"));
+    assert_problem(&others[1], 422, "idempotency_key_reused");
     assert!(replayed(&app.post_once("k", &ada.token, "/publishers", &body).await.expect(201)));
     app.stop().await;
 }
@@ -106,24 +109,32 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
 async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     // Given a request that waits for the disk
     let (app, door) = with_door().await;
-    let body = somebody("ada");
+    let (admin, body) = (app.admin_token(), somebody("ada"));
     door.close();
-    let mut first = Box::pin(app.post_once("k", app.admin_token(), "/admin/users", &body));
-    tokio::select! {
-        _ = &mut first => panic!("it was answered"),
-        () = door.until_reached() => {}
+    let mut caller = TcpStream::connect(app.app.address()).await.unwrap();
+    let request = format!(
+        "POST /admin/users HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {admin}\r\nidempotency-key: k\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.to_string().len()
+    );
+    caller.write_all(request.as_bytes()).await.unwrap();
+    door.until_reached().await;
+    // When the connection is torn down, then the request is carried out all the same
+    caller.set_zero_linger().unwrap();
+    drop(caller);
+    for _ in 0..10 {
+        let meanwhile = app.post_once("k", admin, "/admin/users", &body);
+        let answer = tokio::time::timeout(Duration::from_secs(30), meanwhile).await.expect("it is not run again");
+        assert_problem(&answer, 409, "idempotency_key_in_use");
     }
-    // When its caller hangs up, and comes back
-    drop(first);
-    assert_problem(&app.post_once("k", app.admin_token(), "/admin/users", &body).await, 409, "idempotency_key_in_use");
     door.open();
+    // And its caller gets the answer when they come back
     let answer = loop {
-        let answer = app.post_once("k", app.admin_token(), "/admin/users", &body).await;
+        let answer = app.post_once("k", admin, "/admin/users", &body).await;
         if answer.status != 409 {
             break answer.expect(201);
         }
     };
-    // Then it was done once
     assert!(replayed(&answer));
     assert_eq!(app.count_users().await, 2);
     app.stop().await;
@@ -186,6 +197,13 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
     app.stop().await;
 }
 
+/// What an answer says, but for an upload link, which holds for some minutes and is a fresh one each time.
+fn lasting(answer: &Answer) -> Value {
+    let mut body = answer.json();
+    body.as_object_mut().unwrap().remove("signedUrl");
+    body
+}
+
 #[actix_web::test]
 async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     // Given requests that were answered
@@ -214,7 +232,7 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     for (key, path, body, _, first) in &answered {
         let again = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
         assert!(replayed(&again), "{path}");
-        assert_eq!(first.text(), again.text(), "{path}");
+        assert_eq!(lasting(first), lasting(&again), "{path}");
     }
     // And a change that was made since stays, also one that a request without effect would undo
     for key in ["rename", "same"] {
@@ -262,9 +280,5 @@ async fn damaged_answers_are_as_good_as_none() {
         assert_eq!(again.json()["id"], first.json()["id"]);
     }
     assert_eq!(app.count_users().await, 2);
-    let reading = app.request(Method::POST, "/bulk/nodes/versions").header(KEY, "k");
-    let asked = json!({"node_versions": [{"node_id": "none", "version": "1.0.0"}]});
-    let anonymous = app.send(reading.json(&asked)).await.expect(200);
-    assert!(!replayed(&anonymous), "a key of another caller");
     app.stop().await;
 }

@@ -50,7 +50,7 @@ async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
 
 #[actix_web::test]
 async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
-    // Given a refused version, for a node of somebody else's choice of name
+    // Given requests that are refused for all kinds of reasons
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -61,10 +61,48 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
         let again = app.post_once(key, &ada.token, "/publishers", &body).await;
         assert_replay(&first, &again);
     }
-    let path = "/admin/users/00000000-0000-4000-8000-00000000000f/tokens";
-    let missing = app.post_once("missing", app.admin_token(), path, &json!({"name": "x"})).await.expect(404);
-    assert_replay(&missing, &app.post_once("missing", app.admin_token(), path, &json!({"name": "x"})).await);
+    // When what was refused would be possible now
+    let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
+    let early = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
+    let ban = format!("/admin/users/{}/ban", ada.id);
+    app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
+    // Then the old key still has the old answer, and a new one is a new request
+    assert_replay(&early, &app.post_once("early", app.admin_token(), &unban, &reason).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
+    app.post_once("late", app.admin_token(), &unban, &reason).await.expect(204);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_answer_without_body_is_replayed_too() {
+    // Given a ban that was lifted since
+    let app = TestApp::start().await;
+    let (ada, reason) = (app.user("ada").await, json!({"reason": "spam"}));
+    let ban = format!("/admin/users/{}/ban", ada.id);
+    let first = app.post_once("k", app.admin_token(), &ban, &reason).await.expect(204);
+    let unban = format!("/admin/users/{}/unban", ada.id);
+    app.post_as(app.admin_token(), &unban, json!({"reason": "sorry"})).await.expect(204);
+    // When it comes again, then it is answered in the same way, and lifted still
+    assert_replay(&first, &app.post_once("k", app.admin_token(), &ban, &reason).await);
+    app.post_as(&ada.token, "/publishers", json!({"id": "acme"})).await.expect(201);
+    // And with another key it is another ban
+    app.post_once("k-2", app.admin_token(), &ban, &reason).await.expect(204);
+    app.post_once("k-3", &ada.token, "/publishers", &json!({"id": "more"})).await.expect(403);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_look_up_by_post_is_replayed_too() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let asked = json!({"node_versions": [{"node_id": "tools", "version": "1.0.0"}]});
+    let look_up = |key: &str| app.request(Method::POST, "/bulk/nodes/versions").header(KEY, key).json(&asked);
+    let first = app.send(look_up("k-1")).await.expect(200);
+    let node = json!({"id": "tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&ada.token, "/publishers/acme/nodes", node).await.expect(201);
+    assert_replay(&first, &app.send(look_up("k-1")).await);
+    assert_eq!(app.send(look_up("k-2")).await.json()["node_versions"][0]["status"], "success");
     app.stop().await;
 }
 

@@ -148,6 +148,7 @@ async fn list(people: &People, world: &World, query: &Query) -> Agreement {
     same(&query.text(0), &seen, &expected)
 }
 
+/// What is not known comes before everything that is.
 fn by(column: &str, a: &Node, b: &Node) -> Ordering {
     let name = |node: &Node| node.fields.name.filter(|name| !name.is_empty()).unwrap_or(node.id).to_lowercase();
     let author = |node: &Node| node.fields.author.unwrap_or_default().to_lowercase();
@@ -159,9 +160,9 @@ fn by(column: &str, a: &Node, b: &Node) -> Ordering {
         "created_at" => a.created.cmp(&b.created),
         "updated_at" => a.updated.cmp(&b.updated),
         "downloads" => a.downloads.cmp(&b.downloads),
-        "github_stars" => a.github_stars.unwrap_or(0).cmp(&b.github_stars.unwrap_or(0)),
+        "github_stars" => a.github_stars.cmp(&b.github_stars),
         "rating" => a.rating().unwrap_or(0.0).total_cmp(&b.rating().unwrap_or(0.0)),
-        "search_ranking" => a.search_ranking.unwrap_or(0).cmp(&b.search_ranking.unwrap_or(0)),
+        "search_ranking" => a.search_ranking.cmp(&b.search_ranking),
         other => panic!("no column {other}"),
     }
 }

@@ -89,31 +89,20 @@ impl World {
             }
             Op::ReviseNode { publisher, node, fields, .. } => {
                 let now = self.now;
-                let node = self.enter_node(who, *publisher, *node, Standing::OwnToken)?;
+                let node = self.enter_node(who, (*publisher, *node, None), Standing::OwnToken)?;
                 node.revise(fields, now);
                 Ok(200)
             }
             Op::DeleteNode { publisher, node, .. } => {
-                self.enter_node(who, *publisher, *node, Standing::Owner)?.deleted = true;
+                self.enter_node(who, (*publisher, *node, None), Standing::Owner)?.deleted = true;
                 Ok(204)
             }
             Op::Publish { publisher, node, version, .. } => self.publish(who, *publisher, *node, *version),
             Op::ReviseVersion { publisher, node, version, deprecated, .. } => {
-                let now = self.now;
-                let node = self.enter_node(who, *publisher, *node, Standing::OwnToken)?;
-                let version = node.version(*version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
-                let changes = version.deprecated != *deprecated;
-                version.deprecated = *deprecated;
-                node.updated = if changes { now } else { node.updated };
-                Ok(200)
+                self.revise_version(who, (*publisher, *node, *version), *deprecated)
             }
             Op::DeleteVersion { publisher, node, version, .. } => {
-                let now = self.now;
-                let node = self.enter_node(who, *publisher, *node, Standing::Owner)?;
-                let version = node.version(*version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
-                version.status = "Deleted";
-                node.updated = now;
-                Ok(204)
+                self.delete_version(who, (*publisher, *node, *version))
             }
             Op::SetStatus { node, version, status } => self.set_status(*node, *version, status),
             Op::Review { node, stars, .. } => self.review(who, *node, *stars),
@@ -180,11 +169,17 @@ impl World {
         self.publisher(publisher)
     }
 
-    /// A node of the publisher, for somebody who may write it.
-    fn enter_node(&mut self, who: Who, publisher: usize, node: usize, least: Standing) -> Result<&mut Node, u16> {
+    /// A node of the publisher, for somebody who may write it; what the path names must be there.
+    fn enter_node(
+        &mut self,
+        who: Who,
+        (publisher, node, version): (usize, usize, Option<usize>),
+        least: Standing,
+    ) -> Result<&mut Node, u16> {
         (who != Who::Anonymous).then_some(()).ok_or(401_u16)?;
         self.publisher(publisher)?;
-        let own = self.node(node)?.publisher == publisher;
+        let found = self.node(node)?;
+        let own = found.publisher == publisher && version.is_none_or(|version| found.version(version).is_some());
         own.then_some(()).ok_or(404_u16)?;
         self.enter(who, publisher, least)?;
         let node = self.node(node)?;
@@ -243,6 +238,31 @@ impl World {
         node.versions.push(Version::new(version, "Pending"));
         node.updated = now;
         Ok(201)
+    }
+
+    fn revise_version(
+        &mut self,
+        who: Who,
+        (publisher, node, version): (usize, usize, usize),
+        deprecated: bool,
+    ) -> Verdict {
+        let now = self.now;
+        let node = self.enter_node(who, (publisher, node, Some(version)), Standing::OwnToken)?;
+        let version = node.version(version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
+        if version.deprecated != deprecated {
+            version.deprecated = deprecated;
+            node.updated = now;
+        }
+        Ok(200)
+    }
+
+    fn delete_version(&mut self, who: Who, (publisher, node, version): (usize, usize, usize)) -> Verdict {
+        let now = self.now;
+        let node = self.enter_node(who, (publisher, node, Some(version)), Standing::Owner)?;
+        let version = node.version(version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
+        version.status = "Deleted";
+        node.updated = now;
+        Ok(204)
     }
 
     fn set_status(&mut self, node: usize, version: usize, status: &'static str) -> Verdict {

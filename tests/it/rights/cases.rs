@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::picture::base64_png;
+use crate::support::zip::{Entry, zip};
 
 /// A route, and how it is asked.
 pub struct Case {
@@ -31,11 +32,12 @@ pub enum Body {
     Bytes(Vec<u8>),
 }
 
-/// A request that an administrator makes first.
-pub struct Step {
-    pub method: Method,
-    pub path: &'static str,
-    pub body: Value,
+/// What an administrator does first.
+pub enum Step {
+    /// A request.
+    Ask { method: Method, path: &'static str, body: Value },
+    /// The version of the ground gets its archive.
+    Upload,
 }
 
 impl Case {
@@ -51,8 +53,18 @@ impl Case {
 
     /// After an administrator has done this.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(Step { method, path, body });
+        self.before.push(Step::Ask { method, path, body });
         self
+    }
+
+    /// Once the version has its archive.
+    fn with_archive(mut self) -> Self {
+        self.before.push(Step::Upload);
+        self
+    }
+
+    fn withheld(self) -> Self {
+        Self { withheld: true, ..self }
     }
 
     fn of_the_owner(self) -> Self {
@@ -80,9 +92,14 @@ fn delete(action: Action, path: &'static str) -> Case {
     case(action, Method::DELETE, path, 204, Body::Nothing)
 }
 
+/// What is uploaded.
+pub fn archive() -> Vec<u8> {
+    zip(&[Entry::stored("node.py", b"pass")])
+}
+
 /// Every route.
 pub fn cases() -> Vec<Case> {
-    [service(), accounts(), publishers(), nodes(), media()].into_iter().flatten().collect()
+    [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }
 
 fn service() -> Vec<Case> {
@@ -90,6 +107,8 @@ fn service() -> Vec<Case> {
         get(ReadServiceState, "/health"),
         get(ReadServiceState, "/ready"),
         get(ReadServiceState, "/.well-known/webhook-key"),
+        get(ReadServiceState, "/openapi.json"),
+        get(ReadServiceState, "/openapi"),
     ]
 }
 
@@ -134,15 +153,37 @@ fn publishers() -> Vec<Case> {
 
 #[rustfmt::skip]
 fn nodes() -> Vec<Case> {
-    let draft = || json!({"node_version": {"version": "2.0.0"}});
     vec![
         get(ReadRegistry, "/nodes"),
+        get(ReadRegistry, "/nodes/search").asking("?search=anything"),
         get(ReadRegistry, "/nodes/{node_id}"),
-        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
+        put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
+        delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
+        get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
+        put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
+    ]
+}
+
+#[rustfmt::skip]
+fn versions() -> Vec<Case> {
+    let draft = || json!({"node_version": {"version": "2.0.0"}});
+    vec![
+        get(ReadRegistry, "/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions"),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
+        post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
+        delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
+        post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
+        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(archive())),
+        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
+        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").with_archive().withheld(),
+        put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]
 }
 

@@ -6,12 +6,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Caller;
-use super::cases::{Body, Case, Step};
+use super::cases::{Body, Case, Step, archive};
 use crate::support::picture::base64_png;
 use crate::support::{Answer, TestApp, TestUser};
 use crate::upscaler::ended;
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
 /// A service and its people.
@@ -43,6 +44,8 @@ pub struct Ground {
     token: String,
     task: String,
     file: String,
+    /// By which the owner may upload the archive of the version.
+    ticket: String,
     /// What the publisher's token is presented as.
     secret: String,
 }
@@ -67,7 +70,7 @@ impl World {
             Self { app, stranger, member, owner, foreign, banned, token_of_banned, task, file, grounds, names };
         let open = world.ground(false).await;
         world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
-        world.administer(Method::POST, &format!("/admin/users/{}/ban", world.banned.id)).await;
+        world.ban(&format!("users/{}", world.banned.id)).await;
         let (closed, theirs) = (world.ground(true).await, world.ground_of(&world.foreign).await);
         world.grounds = vec![open, closed, theirs];
         world
@@ -91,7 +94,7 @@ impl World {
     pub async fn ground(&self, banned: bool) -> Ground {
         let ground = self.ground_of(&self.owner).await;
         if banned {
-            self.administer(Method::POST, &format!("/admin/publishers/{}/ban", ground.publisher)).await;
+            self.ban(&format!("publishers/{}", ground.publisher)).await;
         }
         ground
     }
@@ -110,7 +113,7 @@ impl World {
         let secret = app.access_token(&publisher, owner).await;
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
         let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
-        Ground {
+        let mut ground = Ground {
             node: text(&node["id"]),
             publisher,
             version: text(&node["latest_version"]["id"]),
@@ -119,8 +122,11 @@ impl World {
             token: text(&tokens[0]["id"]),
             task: self.task.clone(),
             file: self.file.clone(),
+            ticket: String::new(),
             secret,
-        }
+        };
+        ground.ticket = self.ticket(&ground.fill(UPLOAD), &owner.token).await;
+        ground
     }
 
     /// Another node on the shared ground.
@@ -134,16 +140,33 @@ impl World {
         format!("name-{}", self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    async fn administer(&self, method: Method, path: &str) {
-        let request = self.app.request(method, path).bearer_auth(self.app.admin_token());
-        self.app.send(request.json(&json!({"reason": "for the test"}))).await.expect(204);
+    async fn ban(&self, what: &str) {
+        let reason = json!({"reason": "for the test"});
+        self.ask_as_admin(&Method::POST, &format!("/admin/{what}/ban"), &reason).await.expect(204);
     }
 
     /// What must have happened before a case is tried.
     pub async fn prepare(&self, ground: &Ground, step: &Step) {
-        let request = self.app.request(step.method.clone(), &ground.fill(step.path));
-        let answer = self.app.send(request.bearer_auth(self.app.admin_token()).json(&step.body)).await;
-        assert!(answer.status < 300, "{} {}: {}", step.method, step.path, answer.text());
+        let answer = match step {
+            Step::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
+            Step::Upload => {
+                let ticket = self.ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
+                let request = self.app.request(Method::PUT, &format!("/uploads/{ticket}"));
+                self.app.send(request.body(archive())).await
+            }
+        };
+        assert!(answer.status < 300, "{}", answer.text());
+    }
+
+    async fn ask_as_admin(&self, method: &Method, path: &str, body: &Value) -> Answer {
+        let request = self.app.request(method.clone(), path).bearer_auth(self.app.admin_token());
+        self.app.send(request.json(body)).await
+    }
+
+    /// The last part of a fresh upload link.
+    async fn ticket(&self, path: &str, token: &str) -> String {
+        let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
+        text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
     }
 
     pub async fn ask(&self, ground: &Ground, case: &Case, caller: Caller) -> Answer {
@@ -184,8 +207,8 @@ impl Ground {
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
-        let (file, secret) = (format!("{}.png", "0".repeat(64)), String::new());
-        Self { node, publisher, version, user, user_token, token, task, file, secret }
+        let (file, ticket, secret) = (format!("{}.png", "0".repeat(64)), "nothing".to_owned(), String::new());
+        Self { node, publisher, version, user, user_token, token, task, file, ticket, secret }
     }
 
     /// The same with another node.
@@ -209,6 +232,7 @@ impl Ground {
             ("{token_id}", token),
             ("{task_id}", &self.task),
             ("{file}", &self.file),
+            ("{ticket}", &self.ticket),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }

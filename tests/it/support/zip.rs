@@ -26,7 +26,7 @@ impl Entry {
     }
 
     pub fn deflated(name: &str, mut content: impl Read) -> Self {
-        let (mut packer, mut crc) = (DeflateEncoder::new(Vec::new(), Compression::fast()), Crc::new());
+        let (mut deflate, mut crc) = (DeflateEncoder::new(Vec::new(), Compression::fast()), Crc::new());
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let read = content.read(&mut buffer).expect("content");
@@ -34,9 +34,9 @@ impl Entry {
                 break;
             }
             crc.update(&buffer[..read]);
-            packer.write_all(&buffer[..read]).expect("packed");
+            deflate.write_all(&buffer[..read]).expect("packed");
         }
-        let packed = packer.finish().expect("packed");
+        let packed = deflate.finish().expect("packed");
         Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
     }
 

@@ -1,0 +1,69 @@
+//! The first administrator: the token, and the user for whom it speaks.
+
+use std::path::PathBuf;
+
+use super::StartError;
+use crate::actors::Circumstances;
+use crate::actors::system::Dispatch;
+use crate::clock::Surroundings;
+use crate::config::Secret;
+use crate::data_dir::{DataDir, read_private, write_private};
+use crate::domain::ids::UserId;
+use crate::domain::secret;
+use crate::domain::user::{UserCommand, UserOpening};
+use crate::domain::value::Name;
+use crate::projections::ReadModels;
+
+/// The administrator that the bootstrap token speaks for.
+pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-000000000001"));
+
+/// Where the first administrator's token is.
+#[derive(Debug, Clone)]
+pub enum AdminToken {
+    /// Given in the settings.
+    Configured,
+    /// Made now: the only time that it is shown.
+    Generated { token: String, file: PathBuf },
+    /// Made on an earlier start.
+    Kept { file: PathBuf },
+}
+
+/// The first administrator's token: from the settings, from an earlier start, or new.
+pub(super) fn admin_token(
+    data: &DataDir,
+    configured: Option<&Secret>,
+    surroundings: &Surroundings,
+) -> Result<(String, AdminToken), StartError> {
+    if let Some(secret) = configured {
+        return Ok((secret.expose().to_owned(), AdminToken::Configured));
+    }
+    let file = data.path("admin-token");
+    let failed = |error: std::io::Error| StartError::part("the administrator's token", &error);
+    if let Some(token) = read_private(&file).map_err(failed)? {
+        return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
+    }
+    let token = secret::mint(secret::Kind::User, surroundings.secret());
+    write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
+    Ok((token.clone(), AdminToken::Generated { token, file }))
+}
+
+/// The user behind the bootstrap token is made by the first start, like any other, by a command.
+pub(super) async fn create_bootstrap_admin(
+    dispatch: &Dispatch,
+    models: &ReadModels,
+    surroundings: &Surroundings,
+) -> Result<(), StartError> {
+    if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
+        return Ok(());
+    }
+    let opening = UserOpening {
+        id: BOOTSTRAP_ADMIN,
+        email: None,
+        name: Some(Name::recorded("Administrator".to_owned())),
+        is_admin: true,
+        is_approved: true,
+    };
+    let why = Circumstances::of_system(None, surroundings.now());
+    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
+    created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
+}

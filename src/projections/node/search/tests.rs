@@ -1,0 +1,163 @@
+//! What is found by words, and in which order.
+
+use super::*;
+use crate::domain::ids::{NodeId, PublisherId};
+use crate::domain::node::{NodeEvent, NodeFields};
+use crate::domain::value::{Name, Timestamp};
+use crate::projections::node::list::{NodeQuery, Selection};
+use crate::projections::node::tests::{ids, publisher_profile, reason};
+use crate::projections::node::{Nodes, Sort, SortColumn};
+use crate::projections::page::PageRequest;
+
+/// Nodes by id, name, author, tags and description, all of one publisher.
+fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
+    let mut registry = Nodes::default();
+    registry.warm_up();
+    for (id, name, author, tags, description) in nodes {
+        let id = NodeId::parse(id).unwrap();
+        let fields = NodeFields {
+            name: Some(Name::recorded((*name).to_owned())),
+            author: Some(Name::recorded((*author).to_owned())),
+            tags: Some(Labels::recorded(tags.iter().map(|tag| (*tag).to_owned()).collect())),
+            description: Some(Text::recorded((*description).to_owned())),
+            ..NodeFields::default()
+        };
+        let publisher = PublisherId::parse("acme").unwrap();
+        let event = NodeEvent::NodeCreated { id: id.clone(), publisher, fields };
+        registry.apply(id.key().as_str(), &event, Timestamp::from_micros(1));
+    }
+    registry
+}
+
+fn found_with(nodes: &Nodes, text: &str, change: impl FnOnce(&mut Selection)) -> Vec<String> {
+    let mut selection = Selection { search: Some(SearchText::parse(text).unwrap()), ..Selection::default() };
+    change(&mut selection);
+    let query = NodeQuery { page: PageRequest { page: 1, limit: 100 }, selection };
+    ids(&nodes.list(&query, true)).iter().map(ToString::to_string).collect()
+}
+
+fn found(nodes: &Nodes, text: &str) -> Vec<String> {
+    found_with(nodes, text, |_| {})
+}
+
+#[test]
+fn every_word_must_stand_somewhere_and_the_last_may_be_begun() {
+    let nodes = registry(&[
+        ("face-tools", "Face Tools", "ann", &["mask"], "Finds and swaps portraits"),
+        ("upscale", "Upscaler", "bob", &["face"], "Larger pictures"),
+    ]);
+    assert_eq!(found(&nodes, "portraits face"), ["face-tools"]);
+    assert_eq!(found(&nodes, "face larg"), ["upscale"]);
+    assert_eq!(found(&nodes, "larg face"), [""; 0]);
+    assert_eq!(found(&nodes, "face nowhere"), [""; 0]);
+    assert_eq!(found(&nodes, "BOB"), ["upscale"]);
+    assert_eq!(found(&nodes, "acme"), ["face-tools", "upscale"]);
+    assert_eq!(found(&nodes, "ac mask"), [""; 0]);
+    assert_eq!(found(&nodes, "mask ac"), ["face-tools"]);
+}
+
+#[test]
+fn separators_and_case_do_not_matter() {
+    let nodes = registry(&[
+        ("face-tools", "x", "", &[], ""),
+        ("FaceTools2", "x", "", &[], ""),
+        ("facetools3", "x", "", &[], ""),
+    ]);
+    for query in ["face-tools", "facetools", "FACE_TOOLS", "face tools", "Face.Tool", "faceto"] {
+        let mut all = found(&nodes, query);
+        all.sort();
+        assert_eq!(all, ["FaceTools2", "face-tools", "facetools3"], "{query}");
+    }
+}
+
+#[test]
+fn the_very_id_comes_first_and_then_what_fits_better() {
+    let nodes = registry(&[
+        ("mask", "Other", "", &[], ""),
+        ("a", "Mask it", "", &[], ""),
+        ("b", "Masking", "", &[], ""),
+        ("c", "c", "", &["mask"], ""),
+        ("d", "d", "", &["masks"], ""),
+        ("e", "e", "mask", &[], ""),
+        ("f", "f", "", &[], "a mask"),
+        ("g", "g", "", &[], "maskless"),
+        ("h", "h", "", &[], "none"),
+    ]);
+    assert_eq!(found(&nodes, "MASK"), ["mask", "a", "b", "c", "d", "e", "f", "g"]);
+    assert_eq!(found(&nodes, "mask it"), ["a"]);
+}
+
+#[test]
+fn of_what_fits_equally_the_most_downloaded_comes_first_and_then_the_id() {
+    let mut nodes = registry(&[("c", "tool", "", &[], ""), ("b", "tool", "", &[], ""), ("a", "tool", "", &[], "")]);
+    nodes.apply("b", &NodeEvent::DownloadsCounted { count: 5 }, Timestamp::from_micros(2));
+    assert_eq!(found(&nodes, "tool"), ["b", "a", "c"]);
+    assert_eq!(found(&nodes, ""), ["b", "a", "c"]);
+    assert_eq!(found(&nodes, " !? "), ["b", "a", "c"]);
+    let by_id = |selection: &mut Selection| selection.sort = vec![Sort { column: SortColumn::Id, descending: true }];
+    assert_eq!(found_with(&nodes, "tool", by_id), ["c", "b", "a"]);
+}
+
+#[test]
+fn changes_of_nodes_and_publishers_are_found_at_once() {
+    let mut nodes = registry(&[("a", "first", "", &[], ""), ("b", "other", "", &[], "")]);
+    let change = NodeFields { name: Some(Name::recorded("second".to_owned())), ..NodeFields::default() };
+    nodes.apply("a", &NodeEvent::NodeRevised { change }, Timestamp::from_micros(2));
+    assert_eq!((found(&nodes, "first"), found(&nodes, "second")), (vec![], vec!["a".to_owned()]));
+    nodes.show_publisher("acme", Some(&publisher_profile("acme", false, 7)));
+    assert_eq!(found(&nodes, "name 7"), ["a", "b"]);
+    nodes.show_publisher("acme", Some(&publisher_profile("acme", false, 8)));
+    assert_eq!((found(&nodes, "name 7"), found(&nodes, "name 8").len()), (vec![], 2));
+    nodes.apply("b", &NodeEvent::NodeBanned { reason: reason() }, Timestamp::from_micros(3));
+    assert_eq!(found(&nodes, "acme"), ["a"]);
+    assert_eq!(found_with(&nodes, "acme", |selection| selection.include_banned = true), ["a", "b"]);
+}
+
+#[test]
+fn filters_narrow_what_is_found() {
+    let nodes = registry(&[("x", "tool", "", &[], ""), ("b", "tool", "", &[], "")]);
+    let only_b = |selection: &mut Selection| {
+        selection.filter.node_ids = Some(vec![NodeId::parse("B").unwrap().key()]);
+    };
+    assert_eq!(found_with(&nodes, "tool", only_b), ["b"]);
+    assert_eq!(found_with(&nodes, "b", only_b), ["b"]);
+    assert_eq!(found_with(&nodes, "x", only_b), [""; 0]);
+}
+
+#[test]
+fn places_count_before_whole_words() {
+    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [level(place, false), level(place, true)]);
+    assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(level(NAMES | DESCRIPTION, true), 8);
+}
+
+#[test]
+fn an_index_forgets_what_is_gone() {
+    let words = |texts: &[&str]| texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect::<NodeWords>();
+    let mut index = SearchIndex::default();
+    index.change(3, &Vec::new(), &words(&["a", "b"]));
+    index.change(1, &Vec::new(), &words(&["b", "c"]));
+    index.change(3, &words(&["a", "b"]), &words(&["b", "d"]));
+    let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
+    let (one, three) = (pack(1, NAMES), pack(3, NAMES));
+    assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
+    index.change(3, &words(&["b", "d"]), &Vec::new());
+    index.change(1, &words(&["b", "c"]), &Vec::new());
+    assert_eq!(index, SearchIndex::default());
+}
+
+#[test]
+fn a_publisher_is_found_by_its_new_name_only() {
+    let mut index = SearchIndex::default();
+    index.rename_owner(0, "acme", None, "Acme Tools");
+    index.rename_owner(0, "acme", Some("Acme Tools"), "Other");
+    let known: Vec<_> = index.owners.keys().map(|word| &**word).collect();
+    assert_eq!(known, ["acme", "other"]);
+}
+
+#[test]
+fn queries_are_short() {
+    assert!(SearchText::parse(&"ä".repeat(200)).is_ok());
+    assert!(SearchText::parse(&"a".repeat(201)).is_err());
+    assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_empty()));
+}
