@@ -175,8 +175,6 @@ fn versions() -> Vec<Case> {
         get(ReadRegistry, "/versions"),
         get(ReadRegistry, "/nodes/{node_id}/versions"),
         get(ReadRegistry, "/nodes/{node_id}/versions/{version}"),
-        get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").after_upload().withheld(),
-        get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
         post(ReadRegistry, "/bulk/nodes/versions", 200, json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}]})),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions", 201, draft()),
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
