@@ -105,7 +105,7 @@ pub fn load(
     address: &str,
     connections: usize,
     time: Duration,
-    next: impl Fn(usize, u64) -> Vec<u8> + Copy + 'static,
+    next: impl Fn(usize, u64) -> Vec<u8> + Clone + 'static,
 ) -> Measured {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
@@ -116,10 +116,10 @@ pub fn load(
             opened.push(Connection::open(&address).await);
         }
         let (started, end) = (Instant::now(), Instant::now() + time);
-        let clients = opened
-            .into_iter()
-            .enumerate()
-            .map(|(client, connection)| tokio::task::spawn_local(run(connection, end, move |turn| next(client, turn))));
+        let clients = opened.into_iter().enumerate().map(|(client, connection)| {
+            let next = next.clone();
+            tokio::task::spawn_local(run(connection, end, move |turn| next(client, turn)))
+        });
         let mut latencies = Vec::new();
         for client in clients.collect::<Vec<_>>() {
             latencies.extend(client.await.expect("a client does not panic"));

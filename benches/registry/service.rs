@@ -12,6 +12,8 @@ use crate::http::{Connection, request};
 
 /// The administrator's token of every measured service.
 pub const TOKEN: &str = "token-of-the-benchmarks";
+/// Of processor time, a second (`USER_HZ`).
+const TICKS: f64 = 100.0;
 /// How long a service may take until it is ready, or until it has stopped.
 const PATIENCE: Duration = Duration::from_mins(30);
 
@@ -69,6 +71,14 @@ impl Service {
             line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
         };
         (value("VmRSS:"), value("VmHWM:"))
+    }
+
+    /// Processor time in seconds that it has used, all threads together.
+    pub fn processor_time(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("Linux");
+        // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+        fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number") / TICKS).sum()
     }
 
     /// Stops it as an operator would; gives how long that took.

@@ -192,6 +192,8 @@ pub fn read_publication(
         if let Err(reason) = &in_path {
             fields.fault("node_id", format!("of the path {reason}"));
         }
+        // Where there is a header it says nothing; but only text can be meant by it.
+        fields.str("personal_access_token");
         let node = fields.object("node", |node| {
             same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
             Some((read_node_fields(node), read_node_facts(node, is_admin)))
@@ -239,6 +241,13 @@ mod tests {
             assert!(new_node(&taken).unwrap_err().to_string().contains("GET /nodes/search"), "{taken}");
         }
         assert!(new_node(&json!({"id": "search-1"})).is_ok());
+    }
+
+    #[test]
+    fn a_token_in_a_publication_is_text_even_where_it_is_not_needed() {
+        let body = json!({"node_version": {"version": "1.0.0"}, "personal_access_token": 1});
+        let problem = read_publication(&body, "a", false, &Surroundings::real()).unwrap_err();
+        assert_eq!(problem.to_string(), "/personal_access_token must be a string");
     }
 
     #[test]

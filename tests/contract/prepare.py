@@ -1,7 +1,7 @@
 """Fills a fresh service with what the contract test asks for, and prints the tokens of its callers for the shell.
 
 Names are those of the examples in the document, so that operations which need something to be there find it; ids that the
-service makes up are written to a file, from which hooks.py makes examples.
+service makes up are written to a file, from which hooks.py makes examples. Of what is changed and deleted there are spares.
 """
 
 import io
@@ -32,36 +32,49 @@ def user(name):
     return made["id"], token["token"]
 
 
-def publish(number):
-    """Publishes a version of face-tools, archive and all."""
+def create_node(node):
+    """A node of acme with a version."""
+    first = {"id": node, "name": node, "latest_version": {"version": "1.2.0"}, "supported_os": ["Linux"]}
+    send("POST", "/publishers/acme/nodes", first, owner_token)
+
+
+def upload_url(node, number):
+    """A new version of a node of acme: where its archive goes."""
     version = {"node_version": {"version": number, "changelog": f"Everything new in {number}"}}
-    signed = send("POST", "/publishers/acme/nodes/face-tools/versions", version)["signedUrl"]
+    return send("POST", f"/publishers/acme/nodes/{node}/versions", version, owner_token)["signedUrl"]
+
+
+def upload(url):
+    """Sends an archive."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as writer:
-        writer.writestr("face_tools/__init__.py", f"VERSION = '{number}'\n")
-    send("PUT", signed, archive.getvalue(), token=None, content_type="application/zip")
+        writer.writestr("face_tools/__init__.py", "")
+    send("PUT", url, archive.getvalue(), token=None, content_type="application/zip")
 
 
-owner, owner_token = user("owner")
 _, plain_token = user("plain")
-guest, guest_token = user("guest")
+owner, owner_token = user("owner")
+guest, _ = user("guest")
 send("POST", "/publishers", {"id": "acme", "name": "Acme"}, owner_token)
 send("PUT", f"/publishers/acme/members/{guest}", {"role": "member"}, owner_token)
 send("POST", "/publishers/acme/tokens", {"name": "release pipeline"}, owner_token)
-for node in ("face-tools", "mask-tools"):
-    first = {"id": node, "name": node, "latest_version": {"version": "1.0.0"}, "supported_os": ["Linux"]}
-    send("POST", "/publishers/acme/nodes", first, owner_token)
-for number in ("1.1.0", "1.2.0"):
-    publish(number)
-waiting = send("POST", "/publishers/acme/nodes/face-tools/versions", {"node_version": {"version": "2.0.0"}}, owner_token)
+create_node("face-tools")
+for number in ("1.1.0", "1.3.0"):
+    upload(upload_url("face-tools", number))
 
-there = {
+spares = {"publisher_id": [f"spare-{n}" for n in range(20)], "node_id": [f"spare-{n}" for n in range(60)]}
+for publisher in spares["publisher_id"]:
+    send("POST", "/publishers", {"id": publisher, "name": publisher}, owner_token)
+for node in spares["node_id"]:
+    create_node(node)
+spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spares["node_id"][:20]]
+
+examples = {
     "user_id": guest,
-    "version_id": waiting["node_version"]["id"],
-    "ticket": waiting["signedUrl"].rsplit("/", 1)[1],
+    "ticket": spares["ticket"][0],
     "/admin token_id": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
     "/publishers token_id": send("GET", "/publishers/acme/tokens")[0]["id"],
 }
 with open(THERE, "w", encoding="utf-8") as file:
-    json.dump(there, file)
+    json.dump({"examples": examples, "spares": spares}, file)
 print(f"tokens[owner]={owner_token} tokens[plain]={plain_token}")

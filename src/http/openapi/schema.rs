@@ -18,8 +18,8 @@ const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// An absolute http(s) URL without user name and password, as far as a pattern can tell.
 const HTTP_URL: &str = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?([/?#][!-~]*)?$";
-/// As semver.org gives it.
-const SEMVER: &str = "^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
+/// As semver.org gives it; the three numbers fit into 64 bits.
+const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
 
 /// A checked value, or anything else that a field can hold, as its schema.

@@ -7,6 +7,9 @@ use crate::domain::decider::Decider;
 use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::value::Timestamp;
 
+/// Nodes with fewer versions keep no room for more: nearly all nodes are such, and a version is added seldom.
+const VERSIONS_TIGHT: usize = 64;
+
 /// A node, what it shows of its publisher, and its JSON once somebody has asked for it.
 #[derive(Debug, Default)]
 pub struct Entry {
@@ -28,6 +31,11 @@ impl Entry {
     pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         self.fragment.take();
         Node::evolve(&mut self.node, event, at);
+        if let Node::Present(profile) = &mut self.node
+            && profile.versions.len() < VERSIONS_TIGHT
+        {
+            profile.versions.shrink_to_fit();
+        }
     }
 
     /// Takes over what is shown of the publisher.
