@@ -339,6 +339,11 @@ impl Admitted {
         self.request.query_string()
     }
 
+    /// Notes for the log on whose behalf the request is carried out, where no header says it.
+    pub fn acts_for(&self, actor: Actor) {
+        self.request.extensions_mut().insert(actor);
+    }
+
     /// The request headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
