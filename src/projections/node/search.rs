@@ -44,12 +44,7 @@ impl SearchText {
         if text.chars().count() > QUERY_MAX {
             return Err(Invalid::new(format!("must be at most {QUERY_MAX} characters")));
         }
-        let mut distinct: Vec<String> = Vec::new();
-        for word in words(text) {
-            distinct.retain(|earlier| *earlier != word);
-            distinct.push(word);
-        }
-        let words = distinct;
+        let words: Vec<String> = words(text).collect();
         if words.len() > QUERY_WORDS_MAX {
             return Err(Invalid::new(format!("must have at most {QUERY_WORDS_MAX} words")));
         }
