@@ -113,6 +113,7 @@ impl Answer {
     #[must_use]
     pub fn respond(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
+        let coded = self.headers.iter().any(|(name, _)| *name == CONTENT_ENCODING);
         for header in self.headers {
             response.append_header(header);
         }
@@ -124,27 +125,34 @@ impl Answer {
             }
             Content::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::tag_of(&body);
-                respond_tagged(request, response, body, tag)
+                respond_tagged(request, response, body, tag, coded)
             }
-            Content::Json(body) => respond_json(response, body),
-            Content::Tagged(body, tag) => respond_tagged(request, response, body, tag),
+            Content::Json(body) => respond_json(response, body, coded),
+            Content::Tagged(body, tag) => respond_tagged(request, response, body, tag, coded),
         }
     }
 }
 
 /// JSON with its tag, or a 304 for a caller who has it.
-fn respond_tagged(request: &HttpRequest, mut response: HttpResponseBuilder, body: Bytes, tag: String) -> HttpResponse {
+fn respond_tagged(
+    request: &HttpRequest,
+    mut response: HttpResponseBuilder,
+    body: Bytes,
+    tag: String,
+    coded: bool,
+) -> HttpResponse {
     let current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
     response.append_header((VARY, "authorization"));
     if current {
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
-    respond_json(response, body)
+    respond_json(response, body, coded)
 }
 
-fn respond_json(mut response: HttpResponseBuilder, body: Bytes) -> HttpResponse {
-    if body.len() < COMPRESSED_FROM {
+/// JSON; small enough to be left as it is, compressed already, or compressed on its way out.
+fn respond_json(mut response: HttpResponseBuilder, body: Bytes, coded: bool) -> HttpResponse {
+    if body.len() < COMPRESSED_FROM && !coded {
         response.insert_header(identity());
     }
     response.content_type("application/json").body(body)

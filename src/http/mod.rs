@@ -35,6 +35,7 @@ pub mod openapi;
 mod publisher;
 mod query;
 mod range;
+mod ready;
 mod refusal;
 mod review;
 pub mod routes;

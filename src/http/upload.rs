@@ -84,6 +84,11 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 /// Active unless moderation holds it.
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
+    let actor = match grant.holder {
+        Holder::User(id) => Actor::User(id),
+        Holder::Token(id) => Actor::Token(id),
+    };
+    call.acts_for(actor);
     let node = admit(&call, &grant)?;
     let _place = take_place(&call.shared().uploads)?;
     let archives = call.services().archives.clone();
@@ -92,10 +97,6 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     let archive = keep(upload, archives, &call.shared().uploads).await?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
-    let actor = match grant.holder {
-        Holder::User(id) => Actor::User(id),
-        Holder::Token(id) => Actor::Token(id),
-    };
     call.services().dispatch.node(&node, command, Circumstances { actor, ..call.why() }).await?;
     with_view(&call, &node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
 }
@@ -215,4 +216,26 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Resu
             Problem::listing(Code::InvalidArchive, told, more)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_archives_come_in_at_a_time_and_no_more() {
+        let uploads = Uploads::default();
+        let mut places: Vec<_> = (0..UPLOADS_MAX).map(|_| take_place(&uploads).unwrap()).collect();
+        let refused = take_place(&uploads).unwrap_err();
+        assert_eq!(refused.code(), Code::Overloaded);
+        assert!(refused.respond("").headers().contains_key("retry-after"));
+        places.pop();
+        assert!(take_place(&uploads).is_ok());
+    }
+
+    #[test]
+    fn a_full_disk_is_no_fault_of_ours() {
+        let problem = |kind: ErrorKind| disk_problem(&kind.into()).code();
+        assert_eq!([problem(ErrorKind::StorageFull), problem(ErrorKind::Other)], [Code::ReadOnly, Code::Internal]);
+    }
 }

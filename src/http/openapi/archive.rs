@@ -82,7 +82,10 @@ fn getting() -> Vec<Operation> {
             .serves_file("The archive.", "application/zip")
             .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
         rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
-            .about("The version to install, with its `downloadUrl`. Counts a download; HEAD does not.")
+            .about(
+                "The version to install, with its `downloadUrl`. Counts a download; HEAD does not. Counts are recorded together, at \
+                 most once a second: a crash of the service may lose the last second.",
+            )
             .query([number])
             .shows("The version.", "NodeVersion", &version_example())
             .fails(Code::NotFound, "there is no such node, it has no such version, or none that can be installed"),
