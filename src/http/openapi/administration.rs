@@ -136,7 +136,7 @@ fn moderation() -> Vec<Operation> {
             )
             .shows("The node as it is now.", "Node", &node_example())
             .answers_nothing(204, "It has the status Deleted now, and is not found any more.")
-            .fails(Code::Conflict, "the node cannot go from its status to that one; both are named"),
+            .fails(Code::Conflict, node::CONFLICT),
         put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Change anything of a version")
             .about("Changes the fields that are present, those included that are output only for everybody else.")
             .takes(

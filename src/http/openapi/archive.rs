@@ -42,6 +42,7 @@ fn publishing() -> Vec<Operation> {
             .takes("PublicationBody", &version)
             .creates("The version, and where its archive goes.", "Publication", &json!({"signedUrl": ticket, "node_version": version_example()}))
             .fails(Code::AlreadyExists, "the version exists, or did; or the node belongs to another publisher")
+            .fails(Code::Conflict, "the node would be in more than 100 languages")
             .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
         post("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", "renewUpload", "Get a fresh URL for the archive")
             .about(

@@ -23,6 +23,10 @@ use crate::projections::node::search::QUERY_MAX;
 pub const FACTS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, `search_ranking`, `status`, \
      `status_detail`, `tags_admin`) are ignored, except from administrators: see `PUT /admin/nodes/{node_id}`.";
 
+/// Why a change of a node can conflict with what is there.
+pub const CONFLICT: &str =
+    "the node cannot go from its status to that one, both are named; or it would be in too many languages";
+
 pub fn group() -> Group {
     Group {
         tag: "Nodes",
@@ -102,12 +106,16 @@ fn writing() -> Vec<Operation> {
             .takes("NewNodeBody", &body)
             .creates("The new node.", "Node", &node_example())
             .with_header(201, "Location")
+            .answers_nothing(204, "An administrator created it with the status Deleted: it is not found.")
             .fails(Code::AlreadyExists, "the id is taken, or was, by whomever and in whatever case")
+            .fails(Code::Conflict, CONFLICT)
             .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
         put("/publishers/{publisher_id}/nodes/{node_id}", "updateNode", "Update a node")
             .about(format!("Changes the fields that are present. An empty URL removes it. An `id` in the body must be that of the path. {FACTS_IGNORED}"))
             .takes("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
             .shows("The node as it is now.", "Node", &node_example())
+            .answers_nothing(204, "An administrator gave it the status Deleted: it is not found any more.")
+            .fails(Code::Conflict, CONFLICT)
             .fails(Code::NotFound, "there is no such publisher, or it has no such node"),
         delete("/publishers/{publisher_id}/nodes/{node_id}", "deleteNode", "Delete a node")
             .about("Final: its versions are not found any more, its id is never given out again.")
@@ -130,7 +138,8 @@ fn opinions() -> Vec<Operation> {
                  removed; others stay. The body is language → field → text, or that as `translations`.",
             )
             .takes("TranslationsBody", &json!({"de": {"name": "Gesichtswerkzeuge"}}))
-            .shows("The node as it is now.", "Node", &node_example()),
+            .shows("The node as it is now.", "Node", &node_example())
+            .fails(Code::Conflict, "the node would be in more than 100 languages"),
     ]
 }
 

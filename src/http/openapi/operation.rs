@@ -218,11 +218,13 @@ impl Operation {
                 Code::Overloaded,
             ]);
         }
-        if action.writes() {
+        if self.method != Method::GET && action.writes() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly]);
         }
         if self.is_keyed() {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
+            // With a key the body is received whole, whatever becomes of it.
+            codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
         self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect()
     }
@@ -237,7 +239,7 @@ impl Operation {
             tags: [tag],
             operation_id: self.id,
             summary: self.summary,
-            description: self.about,
+            description: format!("{}\n\nWho may: {}.", self.about, who_may(action)).trim_start().to_owned(),
             parameters,
             request_body: self.body,
             responses,
@@ -275,7 +277,8 @@ impl Operation {
         }
         for (status, answer) in &mut answers {
             let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
-            for name in ["X-Request-Id"].into_iter().chain(tagged.then_some("ETag")) {
+            let replayed = self.is_keyed().then_some("Idempotent-Replayed");
+            for name in ["X-Request-Id"].into_iter().chain(tagged.then_some("ETag")).chain(replayed) {
                 answer["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
             }
         }
@@ -295,4 +298,55 @@ pub fn security(action: Action) -> Value {
         ways.push(Value::Object(Map::new()));
     }
     ways.into()
+}
+
+/// Who may do it, as the policy has it. Whoever is a user may what any user may, and an administrator everything.
+fn who_may(action: Action) -> String {
+    let named = [
+        (Standing::User, "any user"),
+        (Standing::Member, "members of the publisher"),
+        (Standing::Owner, "owners of the publisher"),
+        (Standing::OwnToken, "its personal access tokens"),
+        (Standing::OtherToken, "any personal access token"),
+    ];
+    let implied = |standing| match standing {
+        Standing::Member => action.allows(Standing::User),
+        Standing::Owner => action.allows(Standing::Member),
+        Standing::OwnToken => action.allows(Standing::OtherToken),
+        _ => false,
+    };
+    if action.allows(Standing::Anonymous) {
+        return "everybody".to_owned();
+    }
+    let allowed = named.iter().filter(|(standing, _)| action.allows(*standing) && !implied(*standing));
+    allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_is_told_as_the_policy_has_it() {
+        for (action, told) in [
+            (Action::ReadRegistry, "everybody"),
+            (Action::CreatePublisher, "any user, administrators"),
+            (Action::UpdatePublisher, "owners of the publisher, administrators"),
+            (Action::ReviseNode, "members of the publisher, its personal access tokens, administrators"),
+            (Action::ListPublisherNodes, "any user, any personal access token, administrators"),
+            (Action::Administer, "administrators"),
+        ] {
+            assert_eq!(who_may(action), told);
+        }
+    }
+
+    #[test]
+    fn what_follows_from_a_route_is_added() {
+        let statuses =
+            |operation: Operation, action| operation.show("", action).responses.keys().copied().collect::<Vec<_>>();
+        let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
+        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 431, 500]);
+        let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
+        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 431, 500, 503]);
+    }
 }

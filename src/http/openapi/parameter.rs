@@ -123,6 +123,11 @@ pub fn answer_headers() -> Value {
     json!({
         "X-Request-Id": header("What the request is called in the service's log: the caller's name for it, if it sent one.", true, json!({"type": "string", "pattern": "^[!-~]{1,128}$"})),
         "ETag": header("The strong tag of exactly these bytes.", true, json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
+        "Idempotent-Replayed": header(
+            "On the answer to a request that had been carried out before: the answer is the one that it had then.",
+            false,
+            one_of(["true"]),
+        ),
         "Location": header("Where the new thing is.", true, json!({"type": "string", "format": "uri"})),
         "Link": header("Where the other pages are (RFC 8288).", true, String::schema()),
         "X-Total-Count": header("How many entries there are on all pages together.", true, u64::schema()),

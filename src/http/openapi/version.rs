@@ -82,6 +82,7 @@ fn writing() -> Vec<Operation> {
         .about("Changes the fields that are present; all others are ignored, but for those of administrators.")
         .takes("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
         .shows("The version as it is now.", "NodeVersion", &version_example())
+        .fails(Code::Conflict, "from administrators: the version cannot go from its status to that one; both are named")
         .fails(Code::NotFound, "there is no such publisher, it has no such node, or that has no such version"),
         delete("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "deleteVersion", "Delete a version")
             .about("Final: it gets the status Deleted, and its number is never given out again.")
