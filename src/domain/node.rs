@@ -86,6 +86,8 @@ pub enum NodeRejection {
     Banned { reason: Option<Reason> },
     /// The version has an archive; there is never another one.
     ArchiveExists,
+    /// The version was released without an archive; while moderation holds archives it takes none.
+    ReleasedWithoutArchive,
     /// The node would be translated into more than [`LANGUAGES_MAX`] languages.
     TooManyLanguages,
     /// The states of nodes or of versions do not follow each other so.

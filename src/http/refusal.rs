@@ -63,6 +63,11 @@ impl From<NodeRejection> for Problem {
             NodeRejection::ArchiveExists => {
                 Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
             }
+            NodeRejection::ReleasedWithoutArchive => {
+                let detail = "this version was released without an archive, and takes none while uploads are moderated; \
+                              publish another version";
+                Self::new(Code::Conflict, detail)
+            }
             NodeRejection::TooManyLanguages => {
                 Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
             }
@@ -97,6 +102,7 @@ mod tests {
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
             (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),
             (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
             (UserRejection::NotFound.into(), Code::NotFound, "user"),
             (TokenRejection::NotFound.into(), Code::NotFound, "token"),

@@ -59,7 +59,7 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answe
         let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
         let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
         let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-        check_waits(node, version)?;
+        check_waits(node, version, call.services().options.moderation)?;
         version.id
     };
     Answer::ok(&Link { signed_url: signed_url(&call, version)? })
@@ -126,7 +126,7 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let holder = identity(&models, grant.holder);
     let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
-    check_waits(node, version)?;
+    check_waits(node, version, call.services().options.moderation)?;
     Ok(node.id.key())
 }
 
@@ -140,8 +140,8 @@ fn identity(models: &Models, holder: Holder) -> Option<Identity> {
     }
 }
 
-/// Refuses what the domain would refuse once the archive has come.
-fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+/// Refuses what the domain would refuse once the archive has come; `hold` is whether uploads are moderated.
+fn check_waits(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<(), Problem> {
     if version.status == VersionStatus::Deleted {
         return Err(Problem::not_found("node version"));
     }
@@ -152,6 +152,7 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
         return Err(NodeRejection::ArchiveExists.into());
     }
     match version.status {
+        VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive.into()),
         VersionStatus::Pending | VersionStatus::Active => Ok(()),
         status => {
             Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))

@@ -149,6 +149,8 @@ impl NodeProfile {
         }
         let stored = NodeEvent::ArchiveStored { version: id, archive };
         match version.status {
+            // What is Active is downloaded at once: nobody would have looked at it.
+            VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive),
             VersionStatus::Active => Ok(vec![stored]),
             VersionStatus::Pending if hold => Ok(vec![stored]),
             VersionStatus::Pending => {
