@@ -84,12 +84,14 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 /// Active unless moderation holds it.
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
-    let node = admit(&call, &grant)?;
+    admit(&call, &grant)?;
     let _place = take_place(&call.shared().uploads)?;
     let archives = call.services().archives.clone();
     let chunks = call.chunks()?;
     let upload = stream(chunks, archives.clone()).await?;
     let archive = keep(upload, archives, &call.shared().uploads).await?;
+    // A ban, a revoked token or a lost membership counts although the archive was on its way already.
+    let node = admit(&call, &grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
     let actor = match grant.holder {
@@ -116,7 +118,7 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
-/// Looks, before anything is read, whether the version still waits for its archive, and whether the holder of the link may
+/// Looks, before anything is read and once more when it was, whether the version still waits for its archive, and whether the holder of the link may
 /// still publish it; gives the node.
 fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let models = call.services().models.read();

@@ -307,6 +307,28 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     app.stop().await;
 }
 
+#[actix_web::test]
+async fn a_ban_during_an_upload_counts() {
+    // Given an upload of which half has come
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let archive = good();
+    let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
+    connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
+    until(&app, 1).await;
+    // When its publisher is banned before the rest comes
+    let body = json!({"reason": "malware"});
+    app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
+    connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
+    // Then it is refused
+    let mut answer = [0; 12];
+    connection.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 403");
+    let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
+    assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
+    app.stop().await;
+}
+
 /// Waits until the store has so many files.
 async fn until(app: &TestApp, files: usize) {
     while archives(app) != files {
