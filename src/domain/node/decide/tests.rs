@@ -295,28 +295,6 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
 }
 
 #[test]
-fn of_a_deleted_version_an_administrator_changes_the_reason_alone() {
-    let history = with_version(VersionStatus::Deleted);
-    let (nothing, deleted) = (VersionFacts::default(), Some(VersionStatus::Deleted));
-    let change = || VersionFields { deprecated: Some(true), ..VersionFields::default() };
-    let facts = VersionFacts { host_node_extract_status: Some(text("failed")), ..nothing.clone() };
-    for command in [
-        administer_version(change(), nothing.clone(), None, None),
-        administer_version(change(), nothing.clone(), deleted, Some("why")),
-        administer_version(VersionFields::default(), facts, None, None),
-    ] {
-        assert_eq!(given_when::<Node>(&history, command), Err(NodeRejection::VersionDeleted));
-    }
-    for status in [None, deleted] {
-        let command = administer_version(VersionFields::default(), nothing.clone(), status, Some("why"));
-        assert_eq!(
-            given_when::<Node>(&history, command),
-            Ok(vec![status_changed(VersionStatus::Deleted, Some("why"))])
-        );
-    }
-}
-
-#[test]
 fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
     let pending = with_version(VersionStatus::Pending);
     let active = [stored(), status_changed(VersionStatus::Active, None)];
