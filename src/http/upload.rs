@@ -59,7 +59,7 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answe
         let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
         let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
         let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-        check_waits(node, version)?;
+        check_waits(node, version, call.services().options.moderation)?;
         version.id
     };
     Answer::ok(&Link { signed_url: signed_url(&call, version)? })
@@ -89,12 +89,14 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
         Holder::Token(id) => Actor::Token(id),
     };
     call.acts_for(actor);
-    let node = admit(&call, &grant)?;
+    admit(&call, &grant)?;
     let _place = take_place(&call.shared().uploads)?;
     let archives = call.services().archives.clone();
     let chunks = call.chunks()?;
     let upload = stream(chunks, archives.clone()).await?;
     let archive = keep(upload, archives, &call.shared().uploads).await?;
+    // A ban, a revoked token or a lost membership counts although the archive was on its way already.
+    let node = admit(&call, &grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
     call.services().dispatch.node(&node, command, Circumstances { actor, ..call.why() }).await?;
@@ -117,7 +119,7 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
-/// Looks, before anything is read, whether the version still waits for its archive, and whether the holder of the link may
+/// Looks, before anything is read and once more when it was, whether the version still waits for its archive, and whether the holder of the link may
 /// still publish it; gives the node.
 fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let models = call.services().models.read();
@@ -127,7 +129,7 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let holder = identity(&models, grant.holder);
     let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
-    check_waits(node, version)?;
+    check_waits(node, version, call.services().options.moderation)?;
     Ok(node.id.key())
 }
 
@@ -141,8 +143,8 @@ fn identity(models: &Models, holder: Holder) -> Option<Identity> {
     }
 }
 
-/// Refuses what the domain would refuse once the archive has come.
-fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+/// Refuses what the domain would refuse once the archive has come; `hold` is whether uploads are moderated.
+fn check_waits(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<(), Problem> {
     if version.status == VersionStatus::Deleted {
         return Err(Problem::not_found("node version"));
     }
@@ -153,6 +155,7 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
         return Err(NodeRejection::ArchiveExists.into());
     }
     match version.status {
+        VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive.into()),
         VersionStatus::Pending | VersionStatus::Active => Ok(()),
         status => {
             Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use mediary::clock::Surroundings;
+use mediary::config::Settings;
 use mediary::domain::value::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -128,6 +129,27 @@ async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() 
     let body = json!({"status": "NodeVersionStatusActive"});
     app.put_as(app.admin_token(), "/admin/nodes/face-tools/versions/1.0.0", body).await.expect(200);
     app.get(DOWNLOAD).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_version_released_without_an_archive_takes_none_while_uploads_are_moderated() {
+    // Given a version that is Active at once, in a service without moderation, and a link to its archive
+    let (app, alice) = app().await;
+    let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let fresh = format!("{VERSIONS}/1.0.0/upload");
+    let link = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
+    // When uploads are moderated from now on
+    let moderated = |settings: &mut Settings| settings.registry.moderation = true;
+    let app = TestApp::start_in(app.stop().await, moderated, Surroundings::real()).await;
+    // Then it gets neither an archive nor another link
+    for answer in [upload(&app, &link, good()).await, app.post_as(&alice.token, &fresh, json!({})).await] {
+        let refused = answer.expect(409).json();
+        assert!(refused["detail"].as_str().unwrap().contains("without an archive"), "{refused}");
+    }
+    app.get(DOWNLOAD).await.expect(404);
+    assert_eq!(archives(&app), 0);
     app.stop().await;
 }
 
@@ -282,6 +304,28 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     drop(connection);
     until(&app, 0).await;
     upload(&app, &link, good()).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_ban_during_an_upload_counts() {
+    // Given an upload of which half has come
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let archive = good();
+    let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
+    connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
+    until(&app, 1).await;
+    // When its publisher is banned before the rest comes
+    let body = json!({"reason": "malware"});
+    app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
+    connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
+    // Then it is refused
+    let mut answer = [0; 12];
+    connection.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 403");
+    let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
+    assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
     app.stop().await;
 }
 
