@@ -168,6 +168,14 @@ fn bombs_are_refused_whether_they_say_it_or_not() {
 }
 
 #[test]
+fn many_small_bombs_are_one() {
+    let small = Entry::deflated("0", zeros(1 << 20));
+    let many: Vec<_> = (0..1024).map(|n: u32| Entry { name: n.to_string().into_bytes(), ..small.clone() }).collect();
+    assert_eq!(flaw(&zip(&many)), "the archive unpacks to more than 200 times its size");
+    assert_eq!(flaw(&zip(&many[..2])), "the archive unpacks to more than 200 times its size");
+}
+
+#[test]
 fn headers_that_lie() {
     let entry = Entry::stored("a", b"abc");
     for (lie, told) in [

@@ -15,9 +15,9 @@ use super::path;
 
 /// Most bytes of all entries together, unpacked.
 pub const UNPACKED_MAX: u64 = 1 << 30;
-/// How many times its packed size a large entry may have, unpacked: deflate of a program's own files stays below 20.
+/// How many times its packed size a large entry, or a large archive as a whole, may have unpacked: deflate of a program's own files stays below 20.
 pub const RATIO_MAX: u64 = 200;
-/// Entries of more bytes than this are large.
+/// Entries, and archives, that unpack to more bytes than this are large.
 const LARGE: u64 = 1 << 20;
 /// Most flaws that are told one by one.
 pub const FLAWS_TOLD: usize = 20;
@@ -103,9 +103,15 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
     let mut archive = open(file, &directory)?;
     let mut entries = survey(&archive, &directory);
     note_conflicts(&mut entries);
-    let unpacked = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+    let sum = |bytes: fn(&Sizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
+    let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
         return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
+    }
+    // Entries may say that they share bytes; there are no more of them than there are before the directory.
+    let together = Sizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
+    if together.swell() && entries.iter().all(|entry| entry.flaw.is_none()) {
+        return Err(whole(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
     }
     let mut buffer = vec![0; CHUNK];
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
@@ -141,8 +147,8 @@ struct Entry {
     name: String,
     key: String,
     kind: Kind,
-    /// Unpacked, as it says.
-    bytes: u64,
+    /// As it says.
+    sizes: Sizes,
     /// Where it lies in the file, header and all; known once it was unpacked.
     span: Range<u64>,
     /// Whether a record of its sizes follows it.
@@ -204,23 +210,30 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let Some((header, data)) = found else {
             let (name, flaw) = (format!("entry {index}"), Some(Flaw::Said("is not where the directory says".into())));
             let (key, kind, described_after) = (name.clone(), Kind::File, false);
-            return Entry { key, name, kind, bytes: 0, span: 0..0, described_after, flaw };
+            return Entry { key, name, kind, sizes: Sizes::default(), span: 0..0, described_after, flaw };
         };
         let name = data.name().map(Cow::into_owned);
         let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
         let kind = Kind::of(&name, header.attributes);
-        let flaw =
-            flaw(&name, header, kind, Sizes { packed: data.compressed_size(), unpacked: data.size() }).map(Flaw::Said);
+        let sizes = Sizes { packed: data.compressed_size(), unpacked: data.size() };
+        let flaw = flaw(&name, header, kind, sizes).map(Flaw::Said);
         let described_after = header.flags & DESCRIBED_AFTER != 0;
-        Entry { key: path::key(&name), name, kind, bytes: data.size(), span: 0..0, described_after, flaw }
+        Entry { key: path::key(&name), name, kind, sizes, span: 0..0, described_after, flaw }
     });
     entries.collect()
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Sizes {
     packed: u64,
     unpacked: u64,
+}
+
+impl Sizes {
+    /// Whether something large becomes much larger than it is packed.
+    fn swell(&self) -> bool {
+        self.unpacked > LARGE && self.unpacked / RATIO_MAX >= self.packed.max(1)
+    }
 }
 
 fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'static, str>> {
@@ -243,7 +256,7 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
     if kind == Kind::Other {
         return Some("is neither a file, a directory nor a symbolic link".into());
     }
-    if sizes.unpacked > LARGE && sizes.unpacked / RATIO_MAX >= sizes.packed.max(1) {
+    if sizes.swell() {
         return Some(format!("unpacks to more than {RATIO_MAX} times its size").into());
     }
     None
@@ -308,8 +321,8 @@ fn unpack<F: Read + Seek>(
             target.extend_from_slice(&buffer[..read]);
         }
     }
-    if unpacked != entry.bytes {
-        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.bytes).into()));
+    if unpacked != entry.sizes.unpacked {
+        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
     }
     let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
     Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(Cow::Borrowed))
