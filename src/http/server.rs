@@ -22,7 +22,7 @@ use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
-use super::upload::Uploads;
+use super::uploads::Uploads;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;

@@ -1,17 +1,17 @@
 //! Archives of versions as they come in: the link is the credential, the file is streamed to disk, checked and kept.
 
 use std::io::{BufReader, ErrorKind};
-use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web::{self, Bytes, BytesMut};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
+use super::uploads::Uploads;
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
 use crate::domain::ids::{NodeKey, VersionId};
@@ -23,24 +23,10 @@ use crate::media::archive::store::{Archives, Upload};
 use crate::media::archive::ticket::{Grant, Holder, TicketRefusal, VALID_FOR};
 use crate::projections::read_models::Models;
 
-/// Archives that may come in at a time.
-const UPLOADS_MAX: usize = 32;
-/// Archives that may be unpacked at a time.
-const CHECKS_MAX: usize = 2;
+/// How long an upload may take, however fast it is (contract 10).
+const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
 /// How much is gathered in memory before it is written.
 const GATHERED: usize = 256 * 1024;
-
-/// Bounds what archives take while they come in.
-pub struct Uploads {
-    places: Arc<Semaphore>,
-    checks: Arc<Semaphore>,
-}
-
-impl Default for Uploads {
-    fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(UPLOADS_MAX)), checks: Arc::new(Semaphore::new(CHECKS_MAX)) }
-    }
-}
 
 /// A fresh link.
 #[derive(Serialize)]
@@ -85,9 +71,9 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
     let node = admit(&call, &grant)?;
-    let _place = take_place(&call.shared().uploads)?;
+    let _flight = call.shared().uploads.begin(&grant)?;
     let archives = call.services().archives.clone();
-    let chunks = call.chunks()?;
+    let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
     let upload = stream(chunks, archives.clone()).await?;
     let archive = keep(upload, archives, &call.shared().uploads).await?;
     let hold = call.services().options.moderation;
@@ -159,10 +145,6 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
     }
 }
 
-fn take_place(uploads: &Uploads) -> Result<OwnedSemaphorePermit, Problem> {
-    Arc::clone(&uploads.places).try_acquire_owned().map_err(|_| Problem::overloaded())
-}
-
 /// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.
 async fn stream(mut chunks: Chunks, archives: Archives) -> Result<Upload, Problem> {
     let mut upload = on_disk(move || archives.receive()).await?;
@@ -200,7 +182,7 @@ fn disk_problem(error: &std::io::Error) -> Problem {
 
 /// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
 async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Result<Archive, Problem> {
-    let turn = Arc::clone(&uploads.checks).acquire_owned().await.map_err(Problem::internal)?;
+    let turn = uploads.turn().await?;
     let kept = web::block(move || {
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;

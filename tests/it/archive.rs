@@ -281,8 +281,33 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     until(&app, 1).await;
     drop(connection);
     until(&app, 0).await;
-    upload(&app, &link, good()).await.expect(200);
+    upload_when_free(&app, &link, good()).await.expect(200);
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_version_takes_one_upload_at_a_time() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let connection = begin_upload(&app, &link, 1_000_000).await;
+    until(&app, 1).await;
+    let refused = upload(&app, &link, good()).await.expect(409);
+    assert_eq!((refused.header("retry-after"), &refused.json()["error"]), (Some("5"), &json!("conflict")));
+    drop(connection);
+    until(&app, 0).await;
+    upload_when_free(&app, &link, good()).await.expect(200);
+    app.stop().await;
+}
+
+/// As [`upload`], once the service has noticed that the one before has ended.
+async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+    loop {
+        let answer = upload(app, link, archive.clone()).await;
+        if answer.header("retry-after").is_none() {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Waits until the store has so many files.
