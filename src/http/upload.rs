@@ -11,6 +11,7 @@ use super::authorize::{self, Identity};
 use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
+use super::idempotency::{self, IDEMPOTENT_REPLAYED};
 use super::uploads::Uploads;
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
@@ -67,7 +68,8 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 }
 
 /// `PUT /uploads/{ticket}`: the archive, as it is. Answers with the version when the archive is durable, and the version
-/// Active unless moderation holds it.
+/// Active unless moderation holds it. With an idempotency key it may be sent again: the archive that is there already is
+/// compared with what comes.
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
     let node = admit(&call, &grant)?;
@@ -75,6 +77,9 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     let archives = call.services().archives.clone();
     let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
     let upload = stream(chunks, archives.clone()).await?;
+    if let Some(stored) = stored(&call, &grant) {
+        return repeated(&call, &node, &grant, stored.digest == upload.digest());
+    }
     let archive = keep(upload, archives, &call.shared().uploads).await?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
@@ -112,7 +117,12 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let holder = identity(&models, grant.holder);
     let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
-    check_waits(node, version)?;
+    let may_repeat = version.archive.is_some() && idempotency::key_in(call.headers())?.is_some();
+    if may_repeat {
+        check_there(node, version)?
+    } else {
+        check_waits(node, version)?
+    }
     Ok(node.id.key())
 }
 
@@ -126,14 +136,27 @@ fn identity(models: &Models, holder: Holder) -> Option<Identity> {
     }
 }
 
+/// The archive that the version has already.
+fn stored(call: &Admitted, grant: &Grant) -> Option<Archive> {
+    call.services().models.read().nodes.by_version(grant.version)?.1.archive
+}
+
+/// What answers an upload that comes again: the same archive is not stored again, and another one is refused.
+fn repeated(call: &Admitted, node: &NodeKey, grant: &Grant, is_same: bool) -> Result<Answer, Problem> {
+    if is_same {
+        let answer = with_view(call, node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))?;
+        return answer.with(IDEMPOTENT_REPLAYED, "true");
+    }
+    if idempotency::key_in(call.headers())?.is_none() {
+        return Err(NodeRejection::ArchiveExists.into());
+    }
+    let detail = "the version has another archive already: its upload cannot be repeated with this one";
+    Err(Problem::new(Code::IdempotencyKeyReused, detail))
+}
+
 /// Refuses what the domain would refuse once the archive has come.
 fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
-    if version.status == VersionStatus::Deleted {
-        return Err(Problem::not_found("node version"));
-    }
-    if node.status == NodeStatus::Banned {
-        return Err(NodeRejection::Banned { reason: None }.into());
-    }
+    check_there(node, version)?;
     if version.archive.is_some() {
         return Err(NodeRejection::ArchiveExists.into());
     }
@@ -143,6 +166,17 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
             Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))
         }
     }
+}
+
+/// Refuses what is deleted or banned.
+fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+    if version.status == VersionStatus::Deleted {
+        return Err(Problem::not_found("node version"));
+    }
+    if node.status == NodeStatus::Banned {
+        return Err(NodeRejection::Banned { reason: None }.into());
+    }
+    Ok(())
 }
 
 /// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.

@@ -286,6 +286,26 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
 }
 
 #[actix_web::test]
+async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
+    let first = keyed(good()).await.expect(200);
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let again = keyed(good()).await.expect(200);
+    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first.json()));
+    let other = zip(&[Entry::stored("b", b"b")]);
+    assert_eq!(keyed(other.clone()).await.expect(422).json()["error"], "idempotency_key_reused");
+    for archive in [good(), other] {
+        upload(&app, &link, archive).await.expect(409);
+    }
+    assert_eq!(archives(&app), 1);
+    app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
+    keyed(good()).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_version_takes_one_upload_at_a_time() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;

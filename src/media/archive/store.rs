@@ -60,7 +60,7 @@ impl Archives {
     /// When it cannot be synced or renamed.
     pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
         upload.file.sync_all()?;
-        let archive = Archive { digest: Digest(upload.hash.clone().finalize().into()), bytes: upload.bytes };
+        let archive = Archive { digest: upload.digest(), bytes: upload.bytes };
         let path = self.path_of(&archive.digest);
         if !is_complete(&path, archive.bytes)? {
             fs::rename(&upload.path, &path)?;
@@ -96,6 +96,12 @@ impl Upload {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// SHA-256 of what has come so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(self.hash.clone().finalize().into())
     }
 
     /// The file, to read it from its beginning.
