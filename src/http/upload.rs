@@ -1,10 +1,13 @@
 //! Archives of versions as they come in: the link is the credential, the file is streamed to disk, checked and kept.
 
 use std::io::{BufReader, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::rt;
 use actix_web::web::{self, Bytes, BytesMut};
 use serde::Serialize;
+use tracing::Instrument;
 
 use super::answer::Answer;
 use super::authorize::{self, Identity};
@@ -12,12 +15,13 @@ use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
 use super::idempotency::{self, IDEMPOTENT_REPLAYED};
-use super::uploads::Uploads;
+use super::uploads::{Recording, Uploads};
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
+use crate::domain::value::Digest;
 use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
 use crate::media::archive::check::{self, Refusal};
 use crate::media::archive::store::{Archives, Upload};
@@ -73,22 +77,47 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
     let node = admit(&call, &grant)?;
-    let _flight = call.shared().uploads.begin(&grant)?;
+    let flight = call.shared().uploads.begin(&grant)?;
     let archives = call.services().archives.clone();
     let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
-    let upload = stream(chunks, archives.clone()).await?;
+    let upload = stream(chunks, archives).await?;
     if let Some(stored) = stored(&call, &grant) {
         return repeated(&call, &node, &grant, stored.digest == upload.digest());
     }
-    let archive = keep(upload, archives, &call.shared().uploads).await?;
+    // Goes on when the caller goes away: what is kept is named by the version, or removed again.
+    let work = async move {
+        let _flight = flight;
+        store(&call, &node, &grant, upload).await
+    };
+    rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
+}
+
+/// Checks and keeps what has come, and gives it to the version.
+async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -> Result<Answer, Problem> {
+    let (services, uploads) = (call.services(), &call.shared().uploads);
+    let (archive, recording) = keep(upload, services.archives.clone(), uploads).await?;
+    let recorded = record(call, node, grant, archive).await;
+    let refused = recorded.as_ref().err().map(Problem::code);
+    // Otherwise the event may be there after the next start, which removes the file if it is not.
+    if !matches!(refused, Some(Code::Internal | Code::ReadOnly)) {
+        let (archives, models) = (services.archives.clone(), services.models.clone());
+        let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
+        let end = move || recording.end(refused.is_some(), &archives, is_named);
+        web::block(end).await.map_err(Problem::internal)?;
+    }
+    recorded?;
+    with_view(call, node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
+}
+
+async fn record(call: &Admitted, node: &NodeKey, grant: &Grant, archive: Archive) -> Result<(), Problem> {
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
     let actor = match grant.holder {
         Holder::User(id) => Actor::User(id),
         Holder::Token(id) => Actor::Token(id),
     };
-    call.services().dispatch.node(&node, command, Circumstances { actor, ..call.why() }).await?;
-    with_view(&call, &node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
+    call.services().dispatch.node(node, command, Circumstances { actor, ..call.why() }).await?;
+    Ok(())
 }
 
 fn read_ticket(call: &Admitted) -> Result<Grant, Problem> {
@@ -215,13 +244,15 @@ fn disk_problem(error: &std::io::Error) -> Problem {
 }
 
 /// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
-async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Result<Archive, Problem> {
+async fn keep(mut upload: Upload, archives: Archives, uploads: &Arc<Uploads>) -> Result<(Archive, Recording), Problem> {
+    let uploads = Arc::clone(uploads);
     let turn = uploads.turn().await?;
     let kept = web::block(move || {
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;
         check::check(BufReader::new(reader))?;
-        archives.keep(&upload).map_err(Refusal::Io)
+        let recording = uploads.record(upload.digest());
+        Ok((archives.keep(&upload).map_err(Refusal::Io)?, recording))
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => disk_problem(&error),

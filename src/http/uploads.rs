@@ -8,6 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Code, Problem};
 use crate::domain::ids::VersionId;
+use crate::domain::value::Digest;
+use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::{Grant, Holder};
 
 /// Archives that may come in at a time.
@@ -22,6 +24,7 @@ pub struct Uploads {
     places: Arc<Semaphore>,
     checks: Arc<Semaphore>,
     flying: Arc<Mutex<Flying>>,
+    recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
 }
 
 /// Whose archives are coming in, and for which versions.
@@ -31,12 +34,20 @@ struct Flying {
     holders: HashMap<Holder, usize>,
 }
 
+/// Uploads of the same bytes whose files are kept while their events are not yet written.
+#[derive(Default)]
+struct Recordings {
+    count: usize,
+    any_refused: bool,
+}
+
 impl Default for Uploads {
     fn default() -> Self {
         Self {
             places: Arc::new(Semaphore::new(UPLOADS_MAX)),
             checks: Arc::new(Semaphore::new(CHECKS_MAX)),
             flying: Arc::default(),
+            recordings: Arc::default(),
         }
     }
 }
@@ -63,12 +74,49 @@ impl Uploads {
         Ok(Flight { flying: Arc::clone(&self.flying), grant: *grant, _place: place })
     }
 
+    /// To be called before the file gets its name: until the recording has ended, nobody removes a file of these bytes. One
+    /// that is dropped keeps it until the next start, which knows whether a version names it.
+    #[must_use]
+    pub fn record(&self, digest: Digest) -> Recording {
+        self.recordings.lock().entry(digest).or_default().count += 1;
+        Recording { recordings: Arc::clone(&self.recordings), digest }
+    }
+
     /// Waits until an archive may be unpacked.
     ///
     /// # Errors
     /// When the service is stopping.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.checks).acquire_owned().await.map_err(Problem::internal)
+    }
+}
+
+/// A file that is being named by a version.
+pub struct Recording {
+    recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
+    digest: Digest,
+}
+
+impl Recording {
+    /// The version names the file, or refused it. The last to end removes a file that was refused and that no version names;
+    /// blocks on the disk then.
+    pub fn end(self, refused: bool, archives: &Archives, is_named: impl FnOnce(&Digest) -> bool) {
+        let mut all = self.recordings.lock();
+        let Some(these) = all.get_mut(&self.digest) else { return };
+        these.count -= 1;
+        these.any_refused |= refused;
+        if these.count > 0 {
+            return;
+        }
+        let any_refused = these.any_refused;
+        all.remove(&self.digest);
+        // Still locked: an upload of the same bytes waits, and then finds that it has to bring its own file.
+        if any_refused
+            && !is_named(&self.digest)
+            && let Err(error) = archives.remove(&self.digest)
+        {
+            tracing::warn!(%error, digest = %self.digest, "an archive that no version names could not be removed");
+        }
     }
 }
 
@@ -120,6 +168,28 @@ mod tests {
         assert_eq!(refusal(&uploads, 1, 5), None);
         drop(flights);
         assert!(uploads.flying.lock().versions.is_empty() && uploads.flying.lock().holders.is_empty());
+    }
+
+    #[test]
+    fn the_last_of_the_same_bytes_removes_what_nobody_names() {
+        let root = tempfile::tempdir().unwrap();
+        let (archives, uploads) = (Archives::open(root.path()).unwrap(), Uploads::default());
+        let keep = || {
+            let mut upload = archives.receive().unwrap();
+            upload.write(b"abc").unwrap();
+            let recording = uploads.record(upload.digest());
+            (recording, archives.path_of(&archives.keep(&upload).unwrap().digest))
+        };
+        let ((first, path), (second, _)) = (keep(), keep());
+        first.end(true, &archives, |_| false);
+        assert!(path.exists(), "another upload of the same bytes is not recorded yet");
+        second.end(false, &archives, |_| true);
+        assert!(path.exists(), "a version names it");
+        keep().0.end(true, &archives, |_| false);
+        assert!(!path.exists());
+        drop(keep());
+        keep().0.end(true, &archives, |_| false);
+        assert!(path.exists(), "nobody knows what became of the first");
     }
 
     #[test]
