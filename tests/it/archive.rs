@@ -193,7 +193,10 @@ async fn a_link_outlives_a_restart() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     upload(&app, &link, good()).await.expect(200);
+    let folder = app.dir.path().join("archives/00");
+    std::fs::write(folder.join(format!("{}.zip", "0".repeat(64))), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(archives(&app), 1);
     assert!(app.get(DOWNLOAD).await.expect(200).body == good());
     app.stop().await;
 }
@@ -303,7 +306,7 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     until(&app, 1).await;
     drop(connection);
     until(&app, 0).await;
-    upload(&app, &link, good()).await.expect(200);
+    upload_when_free(&app, &link, good()).await.expect(200);
     app.stop().await;
 }
 
@@ -327,6 +330,51 @@ async fn a_ban_during_an_upload_counts() {
     let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
     assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
+    let first = keyed(good()).await.expect(200);
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let again = keyed(good()).await.expect(200);
+    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first.json()));
+    let other = zip(&[Entry::stored("b", b"b")]);
+    assert_eq!(keyed(other.clone()).await.expect(422).json()["error"], "idempotency_key_reused");
+    for archive in [good(), other] {
+        upload(&app, &link, archive).await.expect(409);
+    }
+    assert_eq!(archives(&app), 1);
+    app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
+    keyed(good()).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_version_takes_one_upload_at_a_time() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let connection = begin_upload(&app, &link, 1_000_000).await;
+    until(&app, 1).await;
+    let refused = upload(&app, &link, good()).await.expect(409);
+    assert_eq!((refused.header("retry-after"), &refused.json()["error"]), (Some("5"), &json!("conflict")));
+    drop(connection);
+    until(&app, 0).await;
+    upload_when_free(&app, &link, good()).await.expect(200);
+    app.stop().await;
+}
+
+/// As [`upload`], once the service has noticed that the one before has ended.
+async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+    loop {
+        let answer = upload(app, link, archive.clone()).await;
+        if answer.header("retry-after").is_none() {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Waits until the store has so many files.
