@@ -45,6 +45,7 @@ mod submissions;
 mod token;
 mod translation;
 mod upload;
+mod uploads;
 mod upscaler;
 mod user;
 mod version;

@@ -20,7 +20,7 @@ use crate::domain::ids::{NodeKey, PublisherId, VersionId};
 use crate::domain::node::{NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::publisher::{PublisherProfile, PublisherStatus};
 use crate::domain::value::Timestamp;
-use crate::domain::version::NodeVersion;
+use crate::domain::version::{Archive, NodeVersion};
 
 pub mod cache;
 pub mod column;
@@ -190,6 +190,11 @@ impl Nodes {
     pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
         let node = self.at(*self.by_version.get(&id)?).profile()?;
         Some((node, node.versions.iter().find(|version| version.id == id)?))
+    }
+
+    /// Every archive that a version names, whatever became of the version. Goes through all nodes.
+    pub fn archives(&self) -> impl Iterator<Item = &Archive> {
+        self.entries.iter().flat_map(|entry| entry.archives())
     }
 
     fn at(&self, slot: Slot) -> &Entry {

@@ -65,11 +65,13 @@ fn counted(app: &TestApp) -> Vec<u64> {
 
 #[actix_web::test]
 async fn the_latest_version_is_installed_unless_another_is_asked_for() {
-    let (app, _) = app_with(&["1.0.0", "1.1.0", "2.0.0-rc.1"]).await;
+    let (app, _) = app_with(&["1.0.0+build.7", "1.1.0", "2.0.0-rc.1"]).await;
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
     assert_eq!(version("?version=").await, "1.1.0");
-    assert_eq!(version("?version=1.0.0").await, "1.0.0");
+    for same in ["1.0.0", "1.0.0+build.7", "1.0.0%2Bbuild.7"] {
+        assert_eq!(version(&format!("?version={same}")).await, "1.0.0+build.7");
+    }
     assert_eq!(version("?version=2.0.0-rc.1").await, "2.0.0-rc.1");
     app.get(&format!("{INSTALL}?version=3.0.0")).await.expect(404);
     let refused = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();

@@ -56,7 +56,9 @@ fn publishing() -> Vec<Operation> {
             .about(
                 "The URL is the credential. The zip is streamed, of any content type, at most 100 MiB, and checked: no paths that lead \
                  outside, nothing that unpacks to far more than it is. Then the version is Active, or stays Pending where the service \
-                 moderates. The URL ends with the first archive that is accepted.",
+                 moderates. The URL ends with the first archive that is accepted. Safe to repeat while the URL is valid: with an \
+                 `Idempotency-Key` of any value, an archive of the same bytes is answered 200 with the version as it is now and \
+                 `Idempotent-Replayed: true`, and is not stored again; another archive is refused.",
             )
             .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
@@ -65,7 +67,8 @@ fn publishing() -> Vec<Operation> {
             .fails(Code::UploadLinkExpired, "ask for a fresh one")
             .fails(Code::Forbidden, "whoever asked for the URL may not publish for this publisher any more")
             .fails(Code::NotFound, "the version is not there any more")
-            .fails(Code::Conflict, "the version has its archive already, or its status takes none"),
+            .fails(Code::Conflict, "the version has its archive already, or its status takes none; with `Retry-After`, while another upload for it lasts")
+            .fails(Code::IdempotencyKeyReused, "there was a key, and the version has another archive already"),
     ]
 }
 
