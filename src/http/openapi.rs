@@ -4,18 +4,18 @@
 //! its path. What follows from a route (security, the failures of its kind) is added in [`operation`]; limits come from the
 //! types of the domain by [`schema`]. `openapi.json` at the root of the repository is this document.
 
-mod account;
-mod administration;
+mod admin;
 mod archive;
 mod error;
+mod health;
 mod image;
 mod node;
 mod operation;
 mod parameter;
 mod publisher;
 mod schema;
-mod service;
 mod token;
+mod user;
 mod version;
 
 use std::sync::OnceLock;
@@ -52,10 +52,10 @@ fn groups() -> Vec<Group> {
         node::group(),
         version::group(),
         archive::group(),
-        account::group(),
-        administration::group(),
+        user::group(),
+        admin::group(),
         image::group(),
-        service::group(),
+        health::group(),
     ]
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::account::user_example;
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::paging;
 use super::schema::{array, body, field, field_of, named, view};
 use super::token::{shown, token_example};
+use super::user::user_example;
 use super::version::version_example;
 use super::{Group, node, version};
 use crate::domain::user::Email;
