@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::conditional;
 use super::error::Problem;
+use super::payload::Payload;
 
 /// Bodies below this many bytes are not worth compressing.
 pub const COMPRESSED_FROM: usize = 1024;
@@ -29,8 +30,10 @@ pub struct Answer {
 
 enum Content {
     Json(Bytes),
+    /// JSON without an entity tag.
+    Untagged(Payload),
     /// JSON whose entity tag is known.
-    Tagged(Bytes, String),
+    Tagged(Payload, String),
     Text(String),
     Empty,
     Ready(HttpResponse),
@@ -60,8 +63,14 @@ impl Answer {
 
     /// 200 with JSON that is ready, and a strong tag that changes with it.
     #[must_use]
-    pub fn tagged(body: Bytes, tag: &str) -> Self {
-        Self { status: StatusCode::OK, content: Content::Tagged(body, tag.to_owned()), headers: Vec::new() }
+    pub fn tagged(body: impl Into<Payload>, tag: &str) -> Self {
+        Self { status: StatusCode::OK, content: Content::Tagged(body.into(), tag.to_owned()), headers: Vec::new() }
+    }
+
+    /// 200 with JSON that is ready.
+    #[must_use]
+    pub fn untagged(body: Payload) -> Self {
+        Self { status: StatusCode::OK, content: Content::Untagged(body), headers: Vec::new() }
     }
 
     /// 304: the caller has the representation with this tag.
@@ -69,7 +78,7 @@ impl Answer {
     pub fn unchanged(tag: &str) -> Self {
         Self {
             status: StatusCode::NOT_MODIFIED,
-            content: Content::Tagged(Bytes::new(), tag.to_owned()),
+            content: Content::Tagged(Bytes::new().into(), tag.to_owned()),
             headers: Vec::new(),
         }
     }
@@ -124,16 +133,22 @@ impl Answer {
             }
             Content::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::tag_of(&body);
-                respond_tagged(request, response, body, tag)
+                respond_tagged(request, response, body.into(), tag)
             }
-            Content::Json(body) => respond_json(response, body),
+            Content::Json(body) => respond_json(response, body.into()),
+            Content::Untagged(body) => respond_json(response, body),
             Content::Tagged(body, tag) => respond_tagged(request, response, body, tag),
         }
     }
 }
 
 /// JSON with its tag, or a 304 for a caller who has it.
-fn respond_tagged(request: &HttpRequest, mut response: HttpResponseBuilder, body: Bytes, tag: String) -> HttpResponse {
+fn respond_tagged(
+    request: &HttpRequest,
+    mut response: HttpResponseBuilder,
+    body: Payload,
+    tag: String,
+) -> HttpResponse {
     let current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
     response.append_header((VARY, "authorization"));
@@ -143,9 +158,9 @@ fn respond_tagged(request: &HttpRequest, mut response: HttpResponseBuilder, body
     respond_json(response, body)
 }
 
-fn respond_json(mut response: HttpResponseBuilder, body: Bytes) -> HttpResponse {
+fn respond_json(mut response: HttpResponseBuilder, body: Payload) -> HttpResponse {
     if body.len() < COMPRESSED_FROM {
         response.insert_header(identity());
     }
-    response.content_type("application/json").body(body)
+    response.content_type("application/json").body(body.into_body())
 }

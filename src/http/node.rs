@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use actix_web::http::header::{HeaderName, LINK};
-use bytes::Bytes;
 
 use super::answer::Answer;
 use super::conditional;
@@ -14,6 +13,7 @@ use super::error::Problem;
 use super::gate::{Admitted, Call};
 use super::joined::{Joined, tag_of_fragment};
 use super::node_query::{self, Asked};
+use super::payload::Payload;
 use super::query::LIMIT_MAX;
 use crate::domain::ids::NodeId;
 use crate::domain::policy::{Action, Standing};
@@ -35,7 +35,7 @@ pub type ReadyPages = Cache<NodeQuery, ReadyPage>;
 /// A page that is ready to be sent.
 #[derive(Debug, Clone)]
 pub struct ReadyPage {
-    body: Bytes,
+    body: Payload,
     tag: Arc<str>,
 }
 
