@@ -159,7 +159,7 @@ fn respond_tagged(
 }
 
 fn respond_json(mut response: HttpResponseBuilder, body: Payload) -> HttpResponse {
-    if body.len() < COMPRESSED_FROM {
+    if body.size() < COMPRESSED_FROM {
         response.insert_header(identity());
     }
     response.content_type("application/json").body(body.into_body())

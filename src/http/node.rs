@@ -78,7 +78,7 @@ fn page(call: &Admitted, Asked { query, latest }: &Asked) -> Answer {
     let body = joined.body();
     if !latest {
         let ready = ReadyPage { body: body.clone(), tag: tag.as_str().into() };
-        ready_pages.put(query, generation, ready, body.len() + query.selection.weight());
+        ready_pages.put(query, generation, ready, body.size() + query.selection.weight());
     }
     Answer::tagged(body, &tag)
 }

@@ -40,17 +40,11 @@ impl Payload {
 
     /// How many bytes are sent.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         match self {
             Self::Whole(whole) => whole.len(),
             Self::Pieces { bytes, .. } => *bytes,
         }
-    }
-
-    /// Whether nothing is sent.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// As the framework sends it.
