@@ -111,13 +111,12 @@ impl App {
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
         let sender = callback_sender(&settings, key)?;
-        let archives =
-            Archives::open(&data.path("archives")).map_err(|error| StartError::part("the archives", &error))?;
         let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
         let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
@@ -259,6 +258,16 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         submissions_per_caller: settings.limits.submissions_per_caller,
         moderation: settings.registry.moderation,
     }
+}
+
+/// Opens the archives, and removes those that no version names: their uploads ended between the file and the event.
+fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
+    let archives = Archives::open(&data.path("archives"))?;
+    let removed = archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect())?;
+    if removed > 0 {
+        tracing::info!(removed, "archives that no version names were removed");
+    }
+    Ok(archives)
 }
 
 /// Opens the log and folds it into read models in the same pass.

@@ -10,6 +10,7 @@ pub mod event;
 pub mod field_set;
 pub mod ids;
 pub mod image;
+mod labels;
 pub mod node;
 pub mod policy;
 pub mod publisher;

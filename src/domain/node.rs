@@ -84,8 +84,12 @@ pub enum NodeRejection {
     VersionExists { number: SemVer },
     /// The node is banned: only administrators change it.
     Banned { reason: Option<Reason> },
+    /// The version was deleted: but for the reason of its status nothing of it changes any more.
+    VersionDeleted,
     /// The version has an archive; there is never another one.
     ArchiveExists,
+    /// The version was released without an archive; while moderation holds archives it takes none.
+    ReleasedWithoutArchive,
     /// The node would be translated into more than [`LANGUAGES_MAX`] languages.
     TooManyLanguages,
     /// The states of nodes or of versions do not follow each other so.

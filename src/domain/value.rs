@@ -4,6 +4,8 @@ use std::fmt;
 
 use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 
+pub use super::labels::{LIST_MAX, Labels};
+
 /// Why a value was refused: a sentence that goes after the name of the field and says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid(String);
@@ -111,6 +113,12 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
+impl<const MAX: usize> AsRef<str> for Text<MAX> {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
 impl<const MAX: usize> fmt::Display for Text<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -123,51 +131,6 @@ pub type Name = Text<200>;
 pub type Label = Text<200>;
 /// Why somebody was banned, a version flagged, and so on; shown to those whom it concerns.
 pub type Reason = Text<1000>;
-/// Most entries that a list may have (contract 4).
-pub const LIST_MAX: usize = 100;
-
-/// A list of labels: at most [`LIST_MAX`] of them. One piece of memory, as a registry has a million such lists.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Labels(
-    /// Each followed by [`END`].
-    Box<str>,
-);
-
-/// What no label holds, because it is a control character.
-const END: char = '\0';
-
-impl Labels {
-    /// Checks the number of entries; each entry was checked when it was made.
-    ///
-    /// # Errors
-    /// When there are too many.
-    pub fn new(entries: Vec<Label>) -> Result<Self, Invalid> {
-        if entries.len() > LIST_MAX {
-            return Err(Invalid::new(format!("must have at most {LIST_MAX} entries")));
-        }
-        Ok(Self::joined(entries.iter().map(Label::as_str)))
-    }
-
-    /// A list that was checked when it was recorded.
-    #[must_use]
-    pub fn recorded(entries: Vec<String>) -> Self {
-        Self::joined(entries.iter().map(String::as_str))
-    }
-
-    fn joined<'l>(entries: impl Iterator<Item = &'l str>) -> Self {
-        let mut all = String::new();
-        for entry in entries {
-            all.push_str(entry);
-            all.push(END);
-        }
-        Self(all.into())
-    }
-
-    /// The entries in their order.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split_terminator(END)
-    }
-}
 
 /// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -343,16 +306,6 @@ mod tests {
         assert!(Text::<3>::parse("日本語x").is_err());
         assert!(Text::<9>::parse("a\u{0}b").is_err());
         assert!(Text::<9>::parse("a\n\tb").is_ok());
-    }
-
-    #[test]
-    fn lists_keep_every_entry() {
-        for entries in [vec![], vec![""], vec!["", ""], vec!["a", "", "b\tc"], vec!["x"; LIST_MAX]] {
-            let labels = Labels::new(entries.iter().map(|entry| Label::parse(*entry).unwrap()).collect()).unwrap();
-            assert_eq!(labels.iter().collect::<Vec<_>>(), entries);
-            assert_eq!(labels, Labels::recorded(entries.into_iter().map(str::to_owned).collect()));
-        }
-        assert!(Labels::new(vec![Label::default(); LIST_MAX + 1]).is_err());
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Answer {
     #[must_use]
     pub fn respond(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
+        let coded = self.headers.iter().any(|(name, _)| *name == CONTENT_ENCODING);
         for header in self.headers {
             response.append_header(header);
         }
@@ -133,11 +134,11 @@ impl Answer {
             }
             Content::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::tag_of(&body);
-                respond_tagged(request, response, body.into(), tag)
+                respond_tagged(request, response, body.into(), tag, coded)
             }
-            Content::Json(body) => respond_json(response, body.into()),
-            Content::Untagged(body) => respond_json(response, body),
-            Content::Tagged(body, tag) => respond_tagged(request, response, body, tag),
+            Content::Json(body) => respond_json(response, body.into(), coded),
+            Content::Untagged(body) => respond_json(response, body, coded),
+            Content::Tagged(body, tag) => respond_tagged(request, response, body, tag, coded),
         }
     }
 }
@@ -148,6 +149,7 @@ fn respond_tagged(
     mut response: HttpResponseBuilder,
     body: Payload,
     tag: String,
+    coded: bool,
 ) -> HttpResponse {
     let current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
@@ -155,11 +157,12 @@ fn respond_tagged(
     if current {
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
-    respond_json(response, body)
+    respond_json(response, body, coded)
 }
 
-fn respond_json(mut response: HttpResponseBuilder, body: Payload) -> HttpResponse {
-    if body.size() < COMPRESSED_FROM {
+/// JSON; small enough to be left as it is, compressed already, or compressed on its way out.
+fn respond_json(mut response: HttpResponseBuilder, body: Payload, coded: bool) -> HttpResponse {
+    if body.size() < COMPRESSED_FROM && !coded {
         response.insert_header(identity());
     }
     response.content_type("application/json").body(body.into_body())

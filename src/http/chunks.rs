@@ -40,12 +40,19 @@ impl Chunks {
         Ok(Self { payload, limit, received: 0, patience: Patience::new(Instant::now()) })
     }
 
+    /// The same body, which must have come whole after this time, however fast it comes.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.patience.end_at(Instant::now() + time);
+        self
+    }
+
     /// The next of it; `None` when it has come whole.
     ///
     /// # Errors
     /// When it is too large, too slow, or breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
-        let next = timeout_at(self.patience.due, self.payload.next()).await.map_err(|_| too_slow())?;
+        let next = timeout_at(self.patience.due, self.payload.next()).await.map_err(|_| self.patience.refusal())?;
         let Some(chunk) = next else { return Ok(None) };
         let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
         self.received += chunk.len();
@@ -61,23 +68,36 @@ fn too_large(limit: BodyLimit) -> Problem {
     Problem::new(Code::PayloadTooLarge, format!("the body may have at most {} bytes", limit.bytes()))
 }
 
-fn too_slow() -> Problem {
-    Problem::new(Code::RequestTimeout, format!("the body must arrive at {RATE_MIN} bytes a second or faster"))
-}
-
 /// Until when the next bytes of a body must have come: bytes buy time, but never more than [`GRACE`] in advance.
 struct Patience {
     due: Instant,
+    /// When the body must have come whole.
+    end: Option<Instant>,
 }
 
 impl Patience {
     fn new(now: Instant) -> Self {
-        Self { due: now + GRACE }
+        Self { due: now + GRACE, end: None }
     }
 
     fn received(&mut self, bytes: usize, now: Instant) {
         let bought = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
-        self.due = (self.due + bought).min(now + GRACE);
+        let due = (self.due + bought).min(now + GRACE);
+        self.due = self.end.map_or(due, |end| due.min(end));
+    }
+
+    fn end_at(&mut self, end: Instant) {
+        self.end = Some(end);
+        self.due = self.due.min(end);
+    }
+
+    fn refusal(&self) -> Problem {
+        let detail = if self.end == Some(self.due) {
+            "the body took too long as a whole".to_owned()
+        } else {
+            format!("the body must arrive at {RATE_MIN} bytes a second or faster")
+        };
+        Problem::new(Code::RequestTimeout, detail)
     }
 }
 
@@ -99,5 +119,18 @@ mod tests {
             in_time
         });
         assert_eq!(in_time.count(), 18);
+    }
+
+    #[test]
+    fn a_body_may_have_an_end_that_no_bytes_put_off() {
+        let start = Instant::now();
+        let (mut patience, end) = (Patience::new(start), start + Duration::from_mins(15));
+        patience.end_at(end);
+        assert_eq!(patience.due, start + GRACE);
+        patience.received(1 << 20, end - Duration::from_secs(1));
+        assert_eq!(patience.due, end);
+        assert_eq!(patience.refusal().code(), Code::RequestTimeout);
+        patience.end_at(start);
+        assert_eq!(patience.due, start);
     }
 }

@@ -131,14 +131,16 @@ fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u128) {
     );
 }
 
-/// A path as it may be told in logs and answers: what follows `/uploads/` is a credential, in whatever spelling.
+/// A path as it may be told in logs and answers: what follows `/uploads/` is a credential, in whatever spelling, also one
+/// that this service does not answer.
 #[must_use]
 pub fn shown_path(path: &str) -> &str {
-    let mut segments = path.split('/');
-    match (segments.next(), segments.next(), segments.next()) {
-        (Some(""), Some(first), Some(_)) if decode_segment(first) == "uploads" => "/uploads/<ticket>",
-        _ => path,
-    }
+    let leads_nowhere = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
+    let mut segments = path.split('/').map(decode_segment).skip_while(leads_nowhere);
+    let first = segments.next().unwrap_or_default();
+    let mut inner = first.trim_start_matches('/').splitn(2, '/');
+    let is_uploads = inner.next().is_some_and(|name| name.eq_ignore_ascii_case("uploads"));
+    if is_uploads && inner.next().or(segments.next().as_deref()).is_some() { "/uploads/<ticket>" } else { path }
 }
 
 /// Whether percent-encoded text is well-formed and decodes to UTF-8 without control characters.
@@ -187,10 +189,12 @@ mod tests {
 
     #[test]
     fn tickets_are_not_told() {
-        for path in ["/uploads/AbC", "/%75ploads/AbC", "/uploads/AbC/x", "/uploads/"] {
+        const ODD: [&str; 6] =
+            ["//uploads/AbC", "///uploads//AbC", "/./uploads/AbC", "/%2Fuploads/AbC", "/uploads%2FAbC", "/UPLOADS/AbC"];
+        for path in ["/uploads/AbC", "/%75ploads/AbC", "/uploads/AbC/x", "/uploads/"].into_iter().chain(ODD) {
             assert_eq!(shown_path(path), "/uploads/<ticket>", "{path}");
         }
-        for path in ["/uploads", "/nodes/uploads/versions", "/", ""] {
+        for path in ["/uploads", "//uploads", "/nodes/uploads/versions", "/", ""] {
             assert_eq!(shown_path(path), path);
         }
     }

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 use actix_web::http::Method;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{AcceptEncoding, HeaderMap};
 use actix_web::web::{Bytes, Data, Payload};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
@@ -339,10 +339,21 @@ impl Admitted {
         self.request.query_string()
     }
 
+    /// Notes for the log on whose behalf the request is carried out, where no header says it.
+    pub fn acts_for(&self, actor: Actor) {
+        self.request.extensions_mut().insert(actor);
+    }
+
     /// The request headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.request.headers()
+    }
+
+    /// In which codings the caller takes content; `None` when it does not say.
+    #[must_use]
+    pub fn accepted_codings(&self) -> Option<AcceptEncoding> {
+        self.request.get_header()
     }
 
     /// The request method.

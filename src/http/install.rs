@@ -7,6 +7,7 @@ use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::file::{self, Described};
 use super::gate::{Admitted, Call};
+use super::query::with_plus;
 use super::version_list::{Asked, asked, view};
 use crate::domain::node::{NodeProfile, NodeStatus};
 use crate::domain::policy::{Action, Standing};
@@ -20,7 +21,7 @@ const ASK_AGAIN: &str = "no-cache";
 /// download; HEAD does not.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
-    let number = query.many_checked("version", SemVer::parse).into_iter().next();
+    let number = query.many_checked("version", |text| SemVer::parse(&with_plus(text))).into_iter().next();
     query.finish()?;
     let (entry, links) = match asked(&call, "/install")? {
         Asked::Here(entry, links) => (entry, links),

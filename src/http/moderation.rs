@@ -5,7 +5,7 @@ use super::error::Problem;
 use super::fields;
 use super::gate::Call;
 use super::node_body::{read_node_facts, read_node_fields, read_node_status, same_id};
-use super::node_change::with_view;
+use super::node_change::{ruled, with_view};
 use super::version;
 use super::version_body::{read_ruling, read_version_fields};
 use crate::domain::node::NodeCommand;
@@ -19,7 +19,8 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer
     let command = fields::read(&body, |fields| {
         same_id(fields, Some(&node));
         let (change, facts) = (read_node_fields(fields), read_node_facts(fields, true));
-        Some(NodeCommand::Administer { change, facts, status: read_node_status(fields, true) })
+        let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, true));
+        Some(NodeCommand::Administer { change, facts, status })
     })?;
     call.services().dispatch.node(&node, command, call.why()).await?;
     with_view(&call, &node, |view| Answer::ok(view))

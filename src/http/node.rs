@@ -13,8 +13,8 @@ use super::error::Problem;
 use super::gate::{Admitted, Call};
 use super::joined::{Joined, tag_of_fragment};
 use super::node_query::{self, Asked};
-use super::payload::Payload;
 use super::query::LIMIT_MAX;
+use super::ready::ReadyPage;
 use crate::domain::ids::NodeId;
 use crate::domain::policy::{Action, Standing};
 use crate::projections::node::cache::Cache;
@@ -32,13 +32,6 @@ const READY_MAX: usize = 32 << 20;
 /// Pages of lists that are ready to be sent.
 pub type ReadyPages = Cache<NodeQuery, ReadyPage>;
 
-/// A page that is ready to be sent.
-#[derive(Debug, Clone)]
-pub struct ReadyPage {
-    body: Payload,
-    tag: Arc<str>,
-}
-
 /// Room for ready pages.
 #[must_use]
 pub fn ready_pages() -> ReadyPages {
@@ -50,7 +43,7 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     let mut query = call.query()?;
     let asked = node_query::read(&mut query, call.identity().is_admin());
     query.finish()?;
-    Ok(page(&call, &asked))
+    page(&call, &asked)
 }
 
 /// `GET /nodes/search`: a page of the nodes in which every word of `search` occurs, the best first.
@@ -58,29 +51,30 @@ pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer
     let mut query = call.query()?;
     let asked = node_query::read_search(&mut query, call.identity().is_admin());
     query.finish()?;
-    Ok(page(&call, &asked))
+    page(&call, &asked)
 }
 
-fn page(call: &Admitted, Asked { query, latest }: &Asked) -> Answer {
+fn page(call: &Admitted, Asked { query, latest }: &Asked) -> Result<Answer, Problem> {
     let ready_pages = &call.shared().ready_pages;
+    let accepted = call.accepted_codings();
     let models = call.services().models.read();
     let generation = models.nodes.generation();
     if let Some(ready) = ready_pages.get(query, generation).filter(|_| !latest) {
-        return Answer::tagged(ready.body, &ready.tag);
+        drop(models);
+        return ready.answer(call.headers(), accepted.as_ref());
     }
     let (page, links) = (models.nodes.list(query, *latest), models.nodes.links().clone());
     drop(models);
     let joined = Joined::node_page(written(page, &links));
     let tag = joined.tag();
     if conditional::is_current(call.headers(), &tag) {
-        return Answer::unchanged(&tag);
+        return Ok(Answer::unchanged(&tag));
     }
-    let body = joined.body();
+    let ready = ReadyPage::new(joined.body(), tag);
     if !latest {
-        let ready = ReadyPage { body: body.clone(), tag: tag.as_str().into() };
-        ready_pages.put(query, generation, ready, body.size() + query.selection.weight());
+        ready_pages.put(query, generation, ready.clone(), ready.weight() + query.selection.weight());
     }
-    Answer::tagged(body, &tag)
+    ready.answer(call.headers(), accepted.as_ref())
 }
 
 /// The JSON of every entry. Not while the read models are held: some of it may have to be written first.

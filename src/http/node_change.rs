@@ -9,9 +9,10 @@ use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status, same_id};
 use crate::domain::ids::NodeKey;
-use crate::domain::node::{NodeCommand, NodeStatus};
+use crate::domain::node::{NodeCommand, NodeFacts, NodeStatus};
 use crate::domain::policy::Action;
-use crate::projections::node::view::NodeView;
+use crate::domain::publisher::PublisherStatus;
+use crate::projections::node::view::{NodeView, effective_status};
 
 /// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version when the body has one.
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
@@ -31,7 +32,8 @@ pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answ
     let command = fields::read(&body, |fields| {
         same_id(fields, Some(&node));
         let (change, facts) = (read_node_fields(fields), read_node_facts(fields, is_admin));
-        Some(match read_node_status(fields, is_admin) {
+        let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, is_admin));
+        Some(match status {
             Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
             None => NodeCommand::Revise { publisher, change, facts },
         })
@@ -60,6 +62,28 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
     // The changes of a banned node are refused, an administrator's too, who has to unban it first.
     let can_edit = status == Some(NodeStatus::Active) && call.could(Action::ReviseNode, call.publisher()?);
     Answer::ok(&Permissions { can_edit })
+}
+
+/// What administrators rule of a node. While its publisher is banned an Active node is shown as Banned: who sends back the
+/// status and the detail that are shown then has not ruled that the node itself is banned.
+pub fn ruled(
+    call: &Admitted,
+    key: &NodeKey,
+    mut facts: NodeFacts,
+    status: Option<NodeStatus>,
+) -> (NodeFacts, Option<NodeStatus>) {
+    let models = call.services().models.read();
+    let Some(node) = models.nodes.get(key) else { return (facts, status) };
+    let publisher = models.publishers.get(&node.publisher);
+    let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
+    let (shown, detail) = effective_status(node, banned);
+    if shown == node.status {
+        return (facts, status);
+    }
+    facts.status_detail = facts.status_detail.filter(|given| Some(given.as_str()) != detail);
+    // With a reason of its own it is a ban of the node.
+    let status = status.filter(|given| *given != shown || facts.status_detail.is_some());
+    (facts, status)
 }
 
 /// Answers with a node as it is now; without a body, when the command was to delete it.

@@ -1,6 +1,6 @@
 //! What a list of nodes is asked for: the parameters of `GET /nodes` and `GET /nodes/search` (contract 4).
 
-use super::query::Query;
+use super::query::{Query, with_plus};
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::value::{Invalid, Timestamp};
 use crate::projections::node::facets::{FormFactor, fold};
@@ -48,7 +48,7 @@ fn read_filter(query: &mut Query) -> Filter {
         accelerators: folded(query, "supported_accelerator"),
         after: query.checked("timestamp", read_timestamp),
         node_ids,
-        host: query.checked("host_version", HostVersion::parse),
+        host: query.checked("host_version", |text| HostVersion::parse(&with_plus(text))),
         form_factor: query.checked("form_factor", FormFactor::parse),
     }
 }
@@ -60,9 +60,9 @@ fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-/// Reads an RFC 3339 time. A plus sign that was not encoded has become a space on its way here.
+/// Reads an RFC 3339 time.
 fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
-    Timestamp::parse(&text.replace(' ', "+"))
+    Timestamp::parse(&with_plus(text))
 }
 
 /// Reads `column` or `column;desc`.
@@ -135,6 +135,9 @@ mod tests {
         let after = |text: &str| asked(text, false).query.selection.filter.after;
         assert!(after("timestamp=2026-01-01T02:00:00+02:00").is_some());
         assert_eq!(after("timestamp=2026-01-01T02:00:00+02:00"), after("timestamp=2026-01-01T00:00:00Z"));
+        let host = |text: &str| asked(text, false).query.selection.filter.host;
+        assert!(host("host_version=1.2.3+cu118").is_some());
+        assert_eq!(host("host_version=1.2.3+cu118"), host("host_version=1.2.3%2Bcu118"));
     }
 
     #[test]

@@ -104,6 +104,12 @@ impl Query {
     }
 }
 
+/// A value in which a space can only be a plus sign that was not encoded: it has become one on its way here.
+#[must_use]
+pub fn with_plus(text: &str) -> String {
+    text.replace(' ', "+")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ use crate::domain::task::TaskRejection;
 use crate::domain::token::TokenRejection;
 use crate::domain::user::UserRejection;
 use crate::domain::value::Transition;
+use crate::domain::version::VersionStatus;
 
 impl From<UserRejection> for Problem {
     fn from(rejection: UserRejection) -> Self {
@@ -60,8 +61,18 @@ impl From<NodeRejection> for Problem {
                 Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
             }
             NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
+            NodeRejection::VersionDeleted => {
+                let state = VersionStatus::Deleted.as_str();
+                let detail = format!("a version that is {state} is final: only its status_reason may still be changed");
+                Self::new(Code::Conflict, detail)
+            }
             NodeRejection::ArchiveExists => {
                 Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
+            }
+            NodeRejection::ReleasedWithoutArchive => {
+                let detail = "this version was released without an archive, and takes none while uploads are moderated; \
+                              publish another version";
+                Self::new(Code::Conflict, detail)
             }
             NodeRejection::TooManyLanguages => {
                 Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
@@ -96,7 +107,9 @@ mod tests {
             (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),
             (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),
             (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
             (UserRejection::NotFound.into(), Code::NotFound, "user"),
             (TokenRejection::NotFound.into(), Code::NotFound, "token"),

@@ -22,7 +22,7 @@ use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
 use super::submissions::Submissions;
-use super::upload::Uploads;
+use super::uploads::Uploads;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
@@ -110,7 +110,7 @@ pub struct Shared {
     /// Pages of lists of nodes.
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
-    pub uploads: Uploads,
+    pub uploads: Arc<Uploads>,
 }
 
 impl Shared {
@@ -118,7 +118,7 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Uploads::default());
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
         Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
     }
 }

@@ -2,45 +2,36 @@
 
 use std::io::{BufReader, ErrorKind};
 use std::sync::Arc;
+use std::time::Duration;
 
+use actix_web::rt;
 use actix_web::web::{self, Bytes, BytesMut};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
 
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
+use super::idempotency::{self, IDEMPOTENT_REPLAYED};
+use super::uploads::{Recording, Uploads};
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
+use crate::domain::value::Digest;
 use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
 use crate::media::archive::check::{self, Refusal};
 use crate::media::archive::store::{Archives, Upload};
 use crate::media::archive::ticket::{Grant, Holder, TicketRefusal, VALID_FOR};
 use crate::projections::read_models::Models;
 
-/// Archives that may come in at a time.
-const UPLOADS_MAX: usize = 32;
-/// Archives that may be unpacked at a time.
-const CHECKS_MAX: usize = 2;
+/// How long an upload may take, however fast it is (contract 10).
+const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
 /// How much is gathered in memory before it is written.
 const GATHERED: usize = 256 * 1024;
-
-/// Bounds what archives take while they come in.
-pub struct Uploads {
-    places: Arc<Semaphore>,
-    checks: Arc<Semaphore>,
-}
-
-impl Default for Uploads {
-    fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(UPLOADS_MAX)), checks: Arc::new(Semaphore::new(CHECKS_MAX)) }
-    }
-}
 
 /// A fresh link.
 #[derive(Serialize)]
@@ -59,7 +50,7 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answe
         let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
         let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
         let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-        check_waits(node, version)?;
+        check_waits(node, version, call.services().options.moderation)?;
         version.id
     };
     Answer::ok(&Link { signed_url: signed_url(&call, version)? })
@@ -81,23 +72,60 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 }
 
 /// `PUT /uploads/{ticket}`: the archive, as it is. Answers with the version when the archive is durable, and the version
-/// Active unless moderation holds it.
+/// Active unless moderation holds it. With an idempotency key it may be sent again: the archive that is there already is
+/// compared with what comes.
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
+    call.acts_for(actor(&grant));
     let node = admit(&call, &grant)?;
-    let _place = take_place(&call.shared().uploads)?;
+    let flight = call.shared().uploads.begin(&grant)?;
     let archives = call.services().archives.clone();
-    let chunks = call.chunks()?;
-    let upload = stream(chunks, archives.clone()).await?;
-    let archive = keep(upload, archives, &call.shared().uploads).await?;
+    let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
+    let upload = stream(chunks, archives).await?;
+    if let Some(stored) = stored(&call, &grant) {
+        return repeated(&call, &node, &grant, stored.digest == upload.digest());
+    }
+    // Goes on when the caller goes away: what is kept is named by the version, or removed again.
+    let work = async move {
+        let _flight = flight;
+        store(&call, &node, &grant, upload).await
+    };
+    rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
+}
+
+/// Checks and keeps what has come, and gives it to the version.
+async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -> Result<Answer, Problem> {
+    let (services, uploads) = (call.services(), &call.shared().uploads);
+    let (archive, recording) = keep(upload, services.archives.clone(), uploads).await?;
+    let recorded = record(call, node, grant, archive).await;
+    let refused = recorded.as_ref().err().map(Problem::code);
+    // Otherwise the event may be there after the next start, which removes the file if it is not.
+    if !matches!(refused, Some(Code::Internal | Code::ReadOnly)) {
+        let (archives, models) = (services.archives.clone(), services.models.clone());
+        let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
+        let end = move || recording.end(refused.is_some(), &archives, is_named);
+        web::block(end).await.map_err(Problem::internal)?;
+    }
+    recorded?;
+    with_view(call, node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
+}
+
+async fn record(call: &Admitted, node: &NodeKey, grant: &Grant, archive: Archive) -> Result<(), Problem> {
+    // A ban, a revoked token or a lost membership counts although the archive was on its way already.
+    admit(call, grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
-    let actor = match grant.holder {
+    let why = Circumstances { actor: actor(grant), ..call.why() };
+    call.services().dispatch.node(node, command, why).await?;
+    Ok(())
+}
+
+/// Whoever asked for the link is who uploads.
+fn actor(grant: &Grant) -> Actor {
+    match grant.holder {
         Holder::User(id) => Actor::User(id),
         Holder::Token(id) => Actor::Token(id),
-    };
-    call.services().dispatch.node(&node, command, Circumstances { actor, ..call.why() }).await?;
-    with_view(&call, &node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))
+    }
 }
 
 fn read_ticket(call: &Admitted) -> Result<Grant, Problem> {
@@ -116,7 +144,7 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
-/// Looks, before anything is read, whether the version still waits for its archive, and whether the holder of the link may
+/// Looks, before anything is read and once more when it was, whether the version still waits for its archive, and whether the holder of the link may
 /// still publish it; gives the node.
 fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let models = call.services().models.read();
@@ -126,7 +154,12 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     let holder = identity(&models, grant.holder);
     let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
-    check_waits(node, version)?;
+    let may_repeat = version.archive.is_some() && idempotency::key_in(call.headers())?.is_some();
+    if may_repeat {
+        check_there(node, version)?
+    } else {
+        check_waits(node, version, call.services().options.moderation)?
+    }
     Ok(node.id.key())
 }
 
@@ -140,18 +173,32 @@ fn identity(models: &Models, holder: Holder) -> Option<Identity> {
     }
 }
 
-/// Refuses what the domain would refuse once the archive has come.
-fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
-    if version.status == VersionStatus::Deleted {
-        return Err(Problem::not_found("node version"));
+/// The archive that the version has already.
+fn stored(call: &Admitted, grant: &Grant) -> Option<Archive> {
+    call.services().models.read().nodes.by_version(grant.version)?.1.archive
+}
+
+/// What answers an upload that comes again: the same archive is not stored again, and another one is refused.
+fn repeated(call: &Admitted, node: &NodeKey, grant: &Grant, is_same: bool) -> Result<Answer, Problem> {
+    if is_same {
+        let answer = with_view(call, node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))?;
+        return answer.with(IDEMPOTENT_REPLAYED, "true");
     }
-    if node.status == NodeStatus::Banned {
-        return Err(NodeRejection::Banned { reason: None }.into());
+    if idempotency::key_in(call.headers())?.is_none() {
+        return Err(NodeRejection::ArchiveExists.into());
     }
+    let detail = "the version has another archive already: its upload cannot be repeated with this one";
+    Err(Problem::new(Code::IdempotencyKeyReused, detail))
+}
+
+/// Refuses what the domain would refuse once the archive has come; `hold` is whether uploads are moderated.
+fn check_waits(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<(), Problem> {
+    check_there(node, version)?;
     if version.archive.is_some() {
         return Err(NodeRejection::ArchiveExists.into());
     }
     match version.status {
+        VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive.into()),
         VersionStatus::Pending | VersionStatus::Active => Ok(()),
         status => {
             Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))
@@ -159,8 +206,15 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
     }
 }
 
-fn take_place(uploads: &Uploads) -> Result<OwnedSemaphorePermit, Problem> {
-    Arc::clone(&uploads.places).try_acquire_owned().map_err(|_| Problem::overloaded())
+/// Refuses what is deleted or banned.
+fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+    if version.status == VersionStatus::Deleted {
+        return Err(Problem::not_found("node version"));
+    }
+    if node.status == NodeStatus::Banned {
+        return Err(NodeRejection::Banned { reason: None }.into());
+    }
+    Ok(())
 }
 
 /// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.
@@ -199,13 +253,15 @@ fn disk_problem(error: &std::io::Error) -> Problem {
 }
 
 /// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
-async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Result<Archive, Problem> {
-    let turn = Arc::clone(&uploads.checks).acquire_owned().await.map_err(Problem::internal)?;
+async fn keep(mut upload: Upload, archives: Archives, uploads: &Arc<Uploads>) -> Result<(Archive, Recording), Problem> {
+    let uploads = Arc::clone(uploads);
+    let turn = uploads.turn().await?;
     let kept = web::block(move || {
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;
         check::check(BufReader::new(reader))?;
-        archives.keep(&upload).map_err(Refusal::Io)
+        let recording = uploads.record(upload.digest());
+        Ok((archives.keep(&upload).map_err(Refusal::Io)?, recording))
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => disk_problem(&error),
@@ -215,4 +271,26 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Uploads) -> Resu
             Problem::listing(Code::InvalidArchive, told, more)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_archives_come_in_at_a_time_and_no_more() {
+        let uploads = Uploads::default();
+        let mut places: Vec<_> = (0..UPLOADS_MAX).map(|_| take_place(&uploads).unwrap()).collect();
+        let refused = take_place(&uploads).unwrap_err();
+        assert_eq!(refused.code(), Code::Overloaded);
+        assert!(refused.respond("").headers().contains_key("retry-after"));
+        places.pop();
+        assert!(take_place(&uploads).is_ok());
+    }
+
+    #[test]
+    fn a_full_disk_is_no_fault_of_ours() {
+        let problem = |kind: ErrorKind| disk_problem(&kind.into()).code();
+        assert_eq!([problem(ErrorKind::StorageFull), problem(ErrorKind::Other)], [Code::ReadOnly, Code::Internal]);
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use cache::Cache;
 use entry::Entry;
-use index::{Described, Indexes};
+use index::{Described, Indexes, Told};
 use list::Selection;
 use owners::Owners;
 use slots::Slot;
@@ -20,7 +20,7 @@ use crate::domain::ids::{NodeKey, PublisherId, VersionId};
 use crate::domain::node::{NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::publisher::{PublisherProfile, PublisherStatus};
 use crate::domain::value::Timestamp;
-use crate::domain::version::NodeVersion;
+use crate::domain::version::{Archive, NodeVersion};
 
 pub mod cache;
 pub mod column;
@@ -85,7 +85,8 @@ impl Nodes {
         };
         self.generation += 1;
         let index = slot as usize;
-        let before = (self.indexes.get().is_some() && describes(event)).then(|| Described::of(&self.entries[index]));
+        let told = self.indexes.get().and_then(|_| told_by(event));
+        let before = told.map(|told| Described::of(&self.entries[index], told));
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
         if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event {
@@ -191,6 +192,11 @@ impl Nodes {
         Some((node, node.versions.iter().find(|version| version.id == id)?))
     }
 
+    /// Every archive that a version names, whatever became of the version. Goes through all nodes.
+    pub fn archives(&self) -> impl Iterator<Item = &Archive> {
+        self.entries.iter().flat_map(|entry| entry.archives())
+    }
+
     fn at(&self, slot: Slot) -> &Entry {
         &self.entries[slot as usize]
     }
@@ -233,17 +239,29 @@ impl Nodes {
     }
 }
 
-/// Whether the event can change what a node is looked up by, besides its id.
-fn describes(event: &NodeEvent) -> bool {
-    !matches!(
-        event,
-        NodeEvent::DownloadsCounted { .. }
-            | NodeEvent::NodeReviewed { .. }
-            | NodeEvent::NodeTranslated { .. }
-            | NodeEvent::NodeAdministered { .. }
-            | NodeEvent::NodeBanned { .. }
-            | NodeEvent::NodeUnbanned { .. }
-    )
+/// How much the event can change of what a node is looked up by, besides its id; `None` when nothing.
+fn told_by(event: &NodeEvent) -> Option<Told> {
+    match event {
+        NodeEvent::NodeCreated { .. } | NodeEvent::NodeRevised { .. } | NodeEvent::NodeDeleted => Some(Told::All),
+        NodeEvent::VersionReleased { .. } | NodeEvent::VersionStatusChanged { .. } => Some(Told::Declared),
+        NodeEvent::VersionRevised { change, .. } => {
+            let declares = change.supported_os.is_some()
+                || change.supported_accelerators.is_some()
+                || change.supported_host_version.is_some()
+                || change.deprecated.is_some();
+            declares.then_some(Told::Declared)
+        }
+        // A version that waits is not the latest, and only the latest one declares anything for its node.
+        NodeEvent::VersionPublished { .. }
+        | NodeEvent::ArchiveStored { .. }
+        | NodeEvent::VersionAdministered { .. }
+        | NodeEvent::DownloadsCounted { .. }
+        | NodeEvent::NodeReviewed { .. }
+        | NodeEvent::NodeTranslated { .. }
+        | NodeEvent::NodeAdministered { .. }
+        | NodeEvent::NodeBanned { .. }
+        | NodeEvent::NodeUnbanned { .. } => None,
+    }
 }
 
 impl Default for Nodes {

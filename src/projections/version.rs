@@ -80,8 +80,10 @@ impl Versions {
             NodeEvent::VersionStatusChanged { id, status, .. } => {
                 let may_become = |(before, _): &(VersionStatus, _)| before.may_become(*status);
                 let Some((before, made)) = known(*id).filter(may_become) else { return };
-                self.remove(*id, before, made);
-                self.insert(*id, *status, made);
+                if let Some(order) = self.by_status.get_mut(&before) {
+                    order.remove(&(made, Reverse(*id)));
+                }
+                self.by_status.entry(*status).or_default().insert((made, Reverse(*id)));
             }
             NodeEvent::VersionAdministered { id, facts } => {
                 let (Some((status, before)), Some(made)) = (known(*id), facts.created_at) else { return };
@@ -91,9 +93,9 @@ impl Versions {
             NodeEvent::NodeDeleted => {
                 let key = NodeId::parse(key).map(|id| id.key()).ok();
                 let versions = key.and_then(|key| nodes.get(&key)).map(|node| node.versions.as_slice());
-                for version in versions.unwrap_or_default() {
-                    self.remove(version.id, version.status, version.created_at);
-                }
+                let ranks =
+                    versions.unwrap_or_default().iter().map(|version| (version.created_at, Reverse(version.id)));
+                self.remove_all(&ranks.collect());
             }
             _ => {}
         }
@@ -108,6 +110,13 @@ impl Versions {
         self.all.remove(&(made, Reverse(id)));
         if let Some(order) = self.by_status.get_mut(&status) {
             order.remove(&(made, Reverse(id)));
+        }
+    }
+
+    /// In one pass, however many there are.
+    fn remove_all(&mut self, gone: &BTreeSet<Rank>) {
+        for order in self.by_status.values_mut().chain([&mut self.all]) {
+            order.0.retain(|rank| !gone.contains(rank));
         }
     }
 

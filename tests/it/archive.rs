@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use mediary::clock::Surroundings;
+use mediary::config::Settings;
 use mediary::domain::value::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -132,6 +133,27 @@ async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() 
 }
 
 #[actix_web::test]
+async fn a_version_released_without_an_archive_takes_none_while_uploads_are_moderated() {
+    // Given a version that is Active at once, in a service without moderation, and a link to its archive
+    let (app, alice) = app().await;
+    let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let fresh = format!("{VERSIONS}/1.0.0/upload");
+    let link = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
+    // When uploads are moderated from now on
+    let moderated = |settings: &mut Settings| settings.registry.moderation = true;
+    let app = TestApp::start_in(app.stop().await, moderated, Surroundings::real()).await;
+    // Then it gets neither an archive nor another link
+    for answer in [upload(&app, &link, good()).await, app.post_as(&alice.token, &fresh, json!({})).await] {
+        let refused = answer.expect(409).json();
+        assert!(refused["detail"].as_str().unwrap().contains("without an archive"), "{refused}");
+    }
+    app.get(DOWNLOAD).await.expect(404);
+    assert_eq!(archives(&app), 0);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_link_is_good_for_one_archive() {
     let (app, alice) = app().await;
     let first = publish(&app, &alice.token, "1.0.0").await;
@@ -171,7 +193,10 @@ async fn a_link_outlives_a_restart() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     upload(&app, &link, good()).await.expect(200);
+    let folder = app.dir.path().join("archives/00");
+    std::fs::write(folder.join(format!("{}.zip", "0".repeat(64))), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(archives(&app), 1);
     assert!(app.get(DOWNLOAD).await.expect(200).body == good());
     app.stop().await;
 }
@@ -281,8 +306,75 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     until(&app, 1).await;
     drop(connection);
     until(&app, 0).await;
-    upload(&app, &link, good()).await.expect(200);
+    upload_when_free(&app, &link, good()).await.expect(200);
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_ban_during_an_upload_counts() {
+    // Given an upload of which half has come
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let archive = good();
+    let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
+    connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
+    until(&app, 1).await;
+    // When its publisher is banned before the rest comes
+    let body = json!({"reason": "malware"});
+    app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
+    connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
+    // Then it is refused
+    let mut answer = [0; 12];
+    connection.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 403");
+    let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
+    assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
+    let first = keyed(good()).await.expect(200);
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let again = keyed(good()).await.expect(200);
+    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first.json()));
+    let other = zip(&[Entry::stored("b", b"b")]);
+    assert_eq!(keyed(other.clone()).await.expect(422).json()["error"], "idempotency_key_reused");
+    for archive in [good(), other] {
+        upload(&app, &link, archive).await.expect(409);
+    }
+    assert_eq!(archives(&app), 1);
+    app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
+    keyed(good()).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_version_takes_one_upload_at_a_time() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let connection = begin_upload(&app, &link, 1_000_000).await;
+    until(&app, 1).await;
+    let refused = upload(&app, &link, good()).await.expect(409);
+    assert_eq!((refused.header("retry-after"), &refused.json()["error"]), (Some("5"), &json!("conflict")));
+    drop(connection);
+    until(&app, 0).await;
+    upload_when_free(&app, &link, good()).await.expect(200);
+    app.stop().await;
+}
+
+/// As [`upload`], once the service has noticed that the one before has ended.
+async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+    loop {
+        let answer = upload(app, link, archive.clone()).await;
+        if answer.header("retry-after").is_none() {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Waits until the store has so many files.

@@ -140,6 +140,20 @@ fn names_that_are_there_twice() {
 }
 
 #[test]
+fn conflicts_of_many_deep_entries_cost_no_more_than_the_entries() {
+    let deep = |depth: usize| vec!["a"; depth].join("/");
+    let mut entries: Vec<_> = (1..=480).map(|depth| Entry::stored(&deep(depth), b"")).collect();
+    entries.extend((0..9_500).map(|n| Entry::stored(&format!("{}/{n}", deep(480)), b"")));
+    let bytes = zip(&entries);
+    let started = std::time::Instant::now();
+    let flaws = flaws(&bytes);
+    let took = started.elapsed();
+    assert_eq!((flaws.count(), flaws.told().len()), (479 + 9_500, 20));
+    assert_eq!(flaws.told()[1], "\"a/a/a\" lies inside \"a\", which is no directory");
+    assert!(took < std::time::Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
 fn bombs_are_refused_whether_they_say_it_or_not() {
     let bomb = Entry::deflated("bomb", zeros(GIB));
     assert!(bomb.packed.len() < 8 << 20);
@@ -151,6 +165,14 @@ fn bombs_are_refused_whether_they_say_it_or_not() {
         (0..5).map(|n| Entry { size: 1 << 28, ..Entry::stored(&format!("{n}"), &vec![0; 1 << 21]) }).collect();
     let told = flaw(&zip(&many));
     assert_eq!(told, "the archive unpacks to 1342177280 bytes: at most 1073741824 are taken");
+}
+
+#[test]
+fn many_small_bombs_are_one() {
+    let small = Entry::deflated("0", zeros(1 << 20));
+    let many: Vec<_> = (0..1024).map(|n: u32| Entry { name: n.to_string().into_bytes(), ..small.clone() }).collect();
+    assert_eq!(flaw(&zip(&many)), "the archive unpacks to more than 200 times its size");
+    assert_eq!(flaw(&zip(&many[..2])), "the archive unpacks to more than 200 times its size");
 }
 
 #[test]

@@ -128,6 +128,29 @@ async fn a_banned_node_takes_no_changes_and_leaves_the_lists() {
 }
 
 #[actix_web::test]
+async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
+    let (app, _, _) = acme().await;
+    let paths = ["/admin/nodes/face-tools", "/publishers/acme/nodes/face-tools"];
+    for path in paths {
+        rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+        let shown = app.get("/nodes/face-tools").await.expect(200).json();
+        assert_eq!(shown["status"], "NodeStatusBanned");
+        assert_eq!(app.put_as(app.admin_token(), path, shown.clone()).await.expect(200).json(), shown, "{path}");
+        rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+        let freed = app.get("/nodes/face-tools").await.expect(200).json();
+        assert_eq!((&freed["status"], freed.get("status_detail")), (&json!("NodeStatusActive"), None), "{path}");
+    }
+    // A ban with a reason of its own is one.
+    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+    let ban = json!({"status": "NodeStatusBanned", "status_detail": "it mines coins"});
+    app.put_as(app.admin_token(), paths[0], ban.clone()).await.expect(200);
+    rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+    let node = app.get("/nodes/face-tools").await.expect(200).json();
+    assert_eq!((&node["status"], &node["status_detail"]), (&ban["status"], &ban["status_detail"]));
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_ban_that_does_not_apply_names_both_states() {
     let (app, alice, _) = acme().await;
     for (what, kind) in [

@@ -1,8 +1,10 @@
 //! Installing: which version tools are told to take, whom it is kept from, and how it is counted.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::clock::{Place, Surroundings};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, TokenId};
 use mediary::domain::node::NodeEvent;
@@ -19,7 +21,10 @@ const INSTALL: &str = "/nodes/face-tools/install";
 
 /// A node with these versions, the way `POST …/nodes` registers the first and administrators let the others go.
 async fn app_with(versions: &[&str]) -> (TestApp, TestUser) {
-    let app = TestApp::start().await;
+    app_in(TestApp::start().await, versions).await
+}
+
+async fn app_in(app: TestApp, versions: &[&str]) -> (TestApp, TestUser) {
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
     app.node("acme", "face-tools", &alice).await;
@@ -60,11 +65,13 @@ fn counted(app: &TestApp) -> Vec<u64> {
 
 #[actix_web::test]
 async fn the_latest_version_is_installed_unless_another_is_asked_for() {
-    let (app, _) = app_with(&["1.0.0", "1.1.0", "2.0.0-rc.1"]).await;
+    let (app, _) = app_with(&["1.0.0+build.7", "1.1.0", "2.0.0-rc.1"]).await;
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
     assert_eq!(version("?version=").await, "1.1.0");
-    assert_eq!(version("?version=1.0.0").await, "1.0.0");
+    for same in ["1.0.0", "1.0.0+build.7", "1.0.0%2Bbuild.7"] {
+        assert_eq!(version(&format!("?version={same}")).await, "1.0.0+build.7");
+    }
     assert_eq!(version("?version=2.0.0-rc.1").await, "2.0.0-rc.1");
     app.get(&format!("{INSTALL}?version=3.0.0")).await.expect(404);
     let refused = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();
@@ -114,6 +121,29 @@ async fn what_was_counted_is_recorded_when_the_service_stops() {
     }
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     assert_eq!(downloads(&app).await, 3);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn counts_that_could_not_be_recorded_are_recorded_later() {
+    let (broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (breaks, counter) = (broken.clone(), failures.clone());
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, subject| {
+        if place == Place::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
+            counter.fetch_add(1, Ordering::SeqCst);
+            panic!("a mishap");
+        }
+    }));
+    let (app, _) = app_in(TestApp::start_with(|_| {}, surroundings).await, &["1.0.0"]).await;
+    broken.store(true, Ordering::SeqCst);
+    app.get(INSTALL).await.expect(200);
+    while failures.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    app.get(INSTALL).await.expect(200);
+    broken.store(false, Ordering::SeqCst);
+    until_downloads(&app, 2).await;
+    assert_eq!(counted(&app), [2]);
     app.stop().await;
 }
 

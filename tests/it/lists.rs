@@ -1,5 +1,7 @@
 //! Lists of nodes over HTTP: every parameter, paging, tags, and that nobody is shown less than was written.
 
+use std::io::Read;
+
 use mediary::actors::projector::rebuild;
 use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
@@ -20,6 +22,12 @@ async fn app_with(nodes: &[Value]) -> (TestApp, TestUser) {
 
 async fn create(app: &TestApp, owner: &TestUser, node: Value) -> Value {
     app.post_as(&owner.token, "/publishers/acme/nodes", node).await.expect(201).json()
+}
+
+fn unzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).expect("gzip");
+    plain
 }
 
 /// The ids of a page of nodes, and the total.
@@ -244,6 +252,9 @@ async fn who_has_a_page_is_told_so_until_it_changes() {
         assert_eq!(zipped.header("content-encoding"), Some("gzip"), "{path}");
         assert_eq!(zipped_tag, format!("{}-gzip\"", tag.trim_end_matches('"')));
         app.send(app.request(Method::GET, path).header(IF_NONE_MATCH, &zipped_tag)).await.expect(304);
+        assert_eq!(unzipped(&zipped.body), answer.body, "{path}");
+        let again = app.send(app.request(Method::GET, path).header(ACCEPT_ENCODING, "gzip")).await.expect(200);
+        assert_eq!((unzipped(&again.body), again.header("etag")), (answer.body, Some(zipped_tag.as_str())), "{path}");
         tags.push(tag);
     }
     assert_eq!(tags[0], tags[4], "both ways of reading give one answer");

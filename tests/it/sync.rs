@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use mediary::clock::Surroundings;
+use mediary::domain::value::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
@@ -13,6 +16,10 @@ const NODES: usize = 60;
 /// Changes that the other client makes.
 const CHANGES: usize = 240;
 const LIMIT: usize = 7;
+/// The moment of a change is when its request came; it is seen some time later. No request here takes so long.
+const MARGIN: Duration = Duration::from_secs(20);
+/// Between two changes.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Nodes by id, banned ones included.
 #[derive(Default)]
@@ -25,30 +32,30 @@ struct Copy {
 impl Copy {
     /// Everything the first time, then what was touched since. Sorted by creation and with the banned ones, a list only
     /// grows while it is read: something may come twice, but nothing is passed over.
-    async fn pull(&mut self, app: &TestApp) {
+    /// Gives how many nodes were read.
+    async fn pull(&mut self, app: &TestApp, clock: &Surroundings) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |moment| format!("&timestamp={moment}"));
-        let mut started = None;
+        let (started, mut read) = (a_little_before(clock.now()), 0);
         for page in 1.. {
             let path =
                 format!("/nodes?limit={LIMIT}&page={page}&sort=created_at&include_banned=true&latest=true{after}");
             let answer = app.get_as(app.admin_token(), &path).await.expect(200);
-            started.get_or_insert_with(|| a_little_before(answer.header("date").expect("a date")));
             let body = answer.json();
             for node in body["nodes"].as_array().unwrap() {
+                read += 1;
                 self.nodes.insert(node["id"].as_str().unwrap().to_owned(), node.clone());
             }
             if body["totalPages"].as_u64().unwrap() <= page {
                 break;
             }
         }
-        self.up_to = started;
+        self.up_to = Some(started);
+        read
     }
 }
 
-/// The moment of a change is when its request came; it is seen some time later. 20 s are more than any request here takes.
-fn a_little_before(date: &str) -> String {
-    let date = chrono::DateTime::parse_from_rfc2822(date).expect("a date of HTTP");
-    (date.to_utc() - chrono::TimeDelta::seconds(20)).format("%Y-%m-%dT%H:%M:%SZ").to_string()
+fn a_little_before(moment: Timestamp) -> String {
+    Timestamp::from_micros(moment.micros() - i64::try_from(MARGIN.as_micros()).unwrap()).to_string()
 }
 
 /// Publishes, revises, bans and lifts bans; what happens to a node follows from the number of the change.
@@ -87,31 +94,38 @@ async fn change(app: &TestApp, owner: &TestUser, number: usize) {
 #[actix_web::test]
 async fn a_copy_that_is_kept_up_is_the_catalogue() {
     // Given a catalogue
-    let app = TestApp::start().await;
+    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let owner = app.user("ada").await;
     app.publisher("acme", &owner).await;
     for number in 0..NODES {
         let body = json!({"id": format!("n{number}"), "latest_version": {"version": "1.0.0"}});
         app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
     }
+    clock.advance(2 * MARGIN);
     // When a client copies it page by page, and goes on asking for what was touched, while another one changes it
     let (mut copy, ended) = (Copy::default(), AtomicBool::new(false));
     let changes = async {
         for number in 0..CHANGES {
             change(&app, &owner, number).await;
+            clock.advance(PAUSE);
         }
         ended.store(true, Ordering::Relaxed);
     };
     let copying = async {
         while !ended.load(Ordering::Relaxed) {
-            copy.pull(&app).await;
+            copy.pull(&app, &clock).await;
         }
-        copy.pull(&app).await;
+        copy.pull(&app, &clock).await;
+        copy.pull(&app, &clock).await
     };
-    tokio::join!(changes, copying);
-    // Then its copy is the whole list, and what of it is not banned is what everybody sees
+    let ((), read) = tokio::join!(changes, copying);
+    // Then in the end it read no more than what was touched a little before, which is something
+    assert!((1..=20).contains(&read), "{read} nodes were read");
+    // And its copy is the whole list, and what of it is not banned is what everybody sees
     let mut whole = Copy::default();
-    whole.pull(&app).await;
+    let all = whole.pull(&app, &clock).await;
+    assert_eq!(all, NODES + CHANGES / 8);
     assert_eq!(whole.nodes.len(), NODES + CHANGES / 8);
     assert_eq!(copy.nodes, whole.nodes);
     let seen = app.get("/nodes?limit=1000&sort=id").await.expect(200).json();

@@ -121,7 +121,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// A URL takes one upload and ends after minutes: when the first one is not taken, another one is asked for.
+    /// A URL takes one upload and ends after minutes: when the first one is not taken, another one is asked for. A conflict
+    /// means that the archive is there: an upload whose answer was lost, or one of a run that was killed, came through.
     async fn upload(
         &self,
         path: &str,
@@ -137,9 +138,13 @@ impl Loader<'_> {
             return Ok(());
         }
         let asked = self.api.ask(&format!("{path}/{}/upload", version.version)).await?;
+        if asked.status == 409 {
+            return Ok(());
+        }
         expect(&asked, what)?;
         let url = asked.json()["signedUrl"].as_str().unwrap_or_default().to_owned();
-        expect(&self.api.upload(&url, archive).await?, what)
+        let uploaded = self.api.upload(&url, archive).await?;
+        if uploaded.status == 409 { Ok(()) } else { expect(&uploaded, what) }
     }
 }
 

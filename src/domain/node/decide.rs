@@ -61,7 +61,11 @@ impl NodeProfile {
             NodeCommand::AdministerVersion { version, change, facts, status, reason } => {
                 let version = self.version(&version).ok_or(NodeRejection::NotFound)?;
                 let moved = transition_of(version, status.unwrap_or(version.status), reason)?;
-                Ok(revision_of(version, change, facts).into_iter().chain(moved).collect())
+                let revised = revision_of(version, change, facts);
+                if version.status == VersionStatus::Deleted && !revised.is_empty() {
+                    return Err(NodeRejection::VersionDeleted);
+                }
+                Ok(revised.into_iter().chain(moved).collect())
             }
             NodeCommand::Ban { reason } => self.transition(NodeStatus::Banned, reason),
             NodeCommand::Unban { reason } => self.transition(NodeStatus::Active, reason),
@@ -149,6 +153,8 @@ impl NodeProfile {
         }
         let stored = NodeEvent::ArchiveStored { version: id, archive };
         match version.status {
+            // What is Active is downloaded at once: nobody would have looked at it.
+            VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive),
             VersionStatus::Active => Ok(vec![stored]),
             VersionStatus::Pending if hold => Ok(vec![stored]),
             VersionStatus::Pending => {

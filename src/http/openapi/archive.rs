@@ -55,7 +55,9 @@ fn publishing() -> Vec<Operation> {
             .about(
                 "The URL is the credential. The zip is streamed, of any content type, at most 100 MiB, and checked: no paths that lead \
                  outside, nothing that unpacks to far more than it is. Then the version is Active, or stays Pending where the service \
-                 moderates. The URL ends with the first archive that is accepted.",
+                 moderates. The URL ends with the first archive that is accepted. Safe to repeat while the URL is valid: with an \
+                 `Idempotency-Key` of any value, an archive of the same bytes is answered 200 with the version as it is now and \
+                 `Idempotent-Replayed: true`, and is not stored again; another archive is refused.",
             )
             .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
@@ -64,7 +66,8 @@ fn publishing() -> Vec<Operation> {
             .fails(Code::UploadLinkExpired, "ask for a fresh one")
             .fails(Code::Forbidden, "whoever asked for the URL may not publish for this publisher any more")
             .fails(Code::NotFound, "the version is not there any more")
-            .fails(Code::Conflict, "the version has its archive already, or its status takes none"),
+            .fails(Code::Conflict, "the version has its archive already, or its status takes none; with `Retry-After`, while another upload for it lasts")
+            .fails(Code::IdempotencyKeyReused, "there was a key, and the version has another archive already"),
     ]
 }
 
@@ -82,7 +85,10 @@ fn getting() -> Vec<Operation> {
             .serves_file("The archive.", "application/zip")
             .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
         rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
-            .about("The version to install, with its `downloadUrl`. Counts a download; HEAD does not.")
+            .about(
+                "The version to install, with its `downloadUrl`. Counts a download; HEAD does not. Counts are recorded together, at \
+                 most once a second: a crash of the service may lose the last second.",
+            )
             .query([number])
             .shows("The version.", "NodeVersion", &version_example())
             .fails(Code::NotFound, "there is no such node, it has no such version, or none that can be installed"),

@@ -251,7 +251,7 @@ impl Operation {
         if self.method == Method::GET && self.is_tagged() {
             parameters.push(shared("If-None-Match"));
         }
-        if self.is_keyed() {
+        if self.is_keyed() || self.streams {
             parameters.push(shared("Idempotency-Key"));
         }
         parameters.push(shared("X-Request-Id"));

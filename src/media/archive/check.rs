@@ -1,7 +1,8 @@
 //! Whether a file is a zip that everybody can unpack without harm: nothing leads out of the directory it is unpacked into,
 //! nothing is hidden from some tools, nothing swells to many times its size, and every entry really unpacks.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
@@ -14,9 +15,9 @@ use super::path;
 
 /// Most bytes of all entries together, unpacked.
 pub const UNPACKED_MAX: u64 = 1 << 30;
-/// How many times its packed size a large entry may have, unpacked: deflate of a program's own files stays below 20.
+/// How many times its packed size a large entry, or a large archive as a whole, may have unpacked: deflate of a program's own files stays below 20.
 pub const RATIO_MAX: u64 = 200;
-/// Entries of more bytes than this are large.
+/// Entries, and archives, that unpack to more bytes than this are large.
 const LARGE: u64 = 1 << 20;
 /// Most flaws that are told one by one.
 pub const FLAWS_TOLD: usize = 20;
@@ -102,13 +103,20 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
     let mut archive = open(file, &directory)?;
     let mut entries = survey(&archive, &directory);
     note_conflicts(&mut entries);
-    let unpacked = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+    let sum = |bytes: fn(&Sizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
+    let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
         return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
     }
+    // Entries may say that they share bytes; there are no more of them than there are before the directory.
+    let together = Sizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
+    if together.swell() && entries.iter().all(|entry| entry.flaw.is_none()) {
+        return Err(whole(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
+    }
     let mut buffer = vec![0; CHUNK];
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
-        entry.flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
+        let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
+        entry.flaw = flaw.map(Flaw::Said);
     }
     settle(&mut archive, &entries, &directory)
 }
@@ -139,14 +147,37 @@ struct Entry {
     name: String,
     key: String,
     kind: Kind,
-    /// Unpacked, as it says.
-    bytes: u64,
+    /// As it says.
+    sizes: Sizes,
     /// Where it lies in the file, header and all; known once it was unpacked.
     span: Range<u64>,
     /// Whether a record of its sizes follows it.
     described_after: bool,
-    /// What is wrong; goes after the name.
-    flaw: Option<String>,
+    flaw: Option<Flaw>,
+}
+
+/// What is wrong with an entry. It is put into words only when it is told: names are long, and entries are many.
+enum Flaw {
+    /// The words, which go after the name.
+    Said(Cow<'static, str>),
+    /// It is one file with the entry of this index on some systems.
+    SameAs(usize),
+    /// It lies inside the entry of this index, which is no directory.
+    Inside(usize),
+}
+
+impl Flaw {
+    fn words(&self, entries: &[Entry]) -> Cow<'static, str> {
+        match self {
+            Self::Said(words) => words.clone(),
+            Self::SameAs(index) => {
+                format!("is the same file as {} on some systems", shown(&entries[*index].name)).into()
+            }
+            Self::Inside(index) => {
+                format!("lies inside {}, which is no directory", shown(&entries[*index].name)).into()
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -177,71 +208,89 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let data = archive.by_index_data(index);
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
-            let (name, flaw) = (format!("entry {index}"), Some("is not where the directory says".to_owned()));
+            let (name, flaw) = (format!("entry {index}"), Some(Flaw::Said("is not where the directory says".into())));
             let (key, kind, described_after) = (name.clone(), Kind::File, false);
-            return Entry { key, name, kind, bytes: 0, span: 0..0, described_after, flaw };
+            return Entry { key, name, kind, sizes: Sizes::default(), span: 0..0, described_after, flaw };
         };
-        let name = data.name().map(std::borrow::Cow::into_owned);
+        let name = data.name().map(Cow::into_owned);
         let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
         let kind = Kind::of(&name, header.attributes);
-        let flaw = flaw(&name, header, kind, Sizes { packed: data.compressed_size(), unpacked: data.size() });
+        let sizes = Sizes { packed: data.compressed_size(), unpacked: data.size() };
+        let flaw = flaw(&name, header, kind, sizes).map(Flaw::Said);
         let described_after = header.flags & DESCRIBED_AFTER != 0;
-        Entry { key: path::key(&name), name, kind, bytes: data.size(), span: 0..0, described_after, flaw }
+        Entry { key: path::key(&name), name, kind, sizes, span: 0..0, described_after, flaw }
     });
     entries.collect()
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Sizes {
     packed: u64,
     unpacked: u64,
 }
 
-fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<String> {
+impl Sizes {
+    /// Whether something large becomes much larger than it is packed.
+    fn swell(&self) -> bool {
+        self.unpacked > LARGE && self.unpacked / RATIO_MAX >= self.packed.max(1)
+    }
+}
+
+fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'static, str>> {
     // A header may carry a second name, which some tools take and some do not.
     let first_name = String::from_utf8_lossy(&header.name);
     if let Some(flaw) = path::flaw(name).or_else(|| path::flaw(&first_name)) {
-        return Some(flaw.to_owned());
+        return Some(flaw.into());
     }
     if kind != Kind::Directory && path::key(name).is_empty() {
-        return Some("names no file".to_owned());
+        return Some("names no file".into());
     }
     if header.flags & ENCRYPTED != 0 {
-        return Some("is encrypted".to_owned());
+        return Some("is encrypted".into());
     }
     if !matches!(header.method, 0 | 8) {
-        return Some(format!("is packed by method {}: only stored and deflated entries are taken", header.method));
+        return Some(
+            format!("is packed by method {}: only stored and deflated entries are taken", header.method).into(),
+        );
     }
     if kind == Kind::Other {
-        return Some("is neither a file, a directory nor a symbolic link".to_owned());
+        return Some("is neither a file, a directory nor a symbolic link".into());
     }
-    if sizes.unpacked > LARGE && sizes.unpacked / RATIO_MAX >= sizes.packed.max(1) {
-        return Some(format!("unpacks to more than {RATIO_MAX} times its size"));
+    if sizes.swell() {
+        return Some(format!("unpacks to more than {RATIO_MAX} times its size").into());
     }
     None
 }
 
-/// Notes entries that are one file on some system, and entries that lie inside of what is no directory.
+/// Notes entries that are one file on some system, and entries that lie inside of what is no directory. Sorted so that
+/// everything inside an entry follows it, each needs to be compared with two others only.
 fn note_conflicts(entries: &mut [Entry]) {
-    let mut flaws = Vec::new();
-    let mut by_key: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, entry) in entries.iter().enumerate() {
-        if let Some(first) = by_key.get(entry.key.as_str()) {
-            flaws.push((index, format!("is the same file as {} on some systems", shown(&entries[*first].name))));
-        } else {
-            by_key.insert(&entry.key, index);
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|a, b| in_tree_order(&entries[*a].key).cmp(in_tree_order(&entries[*b].key)));
+    let (mut first, mut around): (Option<usize>, Option<usize>) = (None, None);
+    for index in order {
+        let entry = &entries[index];
+        let same = first.filter(|first| entries[*first].key == entry.key);
+        let outer = around.filter(|around| lies_inside(&entry.key, &entries[*around].key));
+        if same.is_none() {
+            first = Some(index);
         }
+        if outer.is_none() && entry.kind != Kind::Directory {
+            around = Some(index);
+        }
+        let flaw = same.map(Flaw::SameAs).or_else(|| outer.map(Flaw::Inside));
+        let known = &mut entries[index].flaw;
+        *known = known.take().or(flaw);
     }
-    for entry in entries.iter().filter(|entry| entry.kind != Kind::Directory) {
-        let inside = format!("{}/", entry.key);
-        let behind = by_key.range(inside.as_str()..).take_while(|(key, _)| key.starts_with(&inside));
-        flaws.extend(
-            behind.map(|(_, index)| (*index, format!("lies inside {}, which is no directory", shown(&entry.name)))),
-        );
-    }
-    for (index, flaw) in flaws {
-        entries[index].flaw.get_or_insert(flaw);
-    }
+}
+
+/// Bytes by which names compare as a tree is walked: the slash comes before everything else.
+fn in_tree_order(key: &str) -> impl Iterator<Item = u16> + '_ {
+    key.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
+}
+
+fn lies_inside(key: &str, outer: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Unpacks an entry to nowhere; what is wrong with it, if something is. The library checks the checksum, and stops where
@@ -251,8 +300,8 @@ fn unpack<F: Read + Seek>(
     index: usize,
     entry: &mut Entry,
     buffer: &mut [u8],
-) -> io::Result<Option<String>> {
-    let does_not = |error| refused(error).map(|reason| Some(format!("does not unpack: {reason}")));
+) -> io::Result<Option<Cow<'static, str>>> {
+    let does_not = |error| refused(error).map(|reason| Some(format!("does not unpack: {reason}").into()));
     let mut file = match archive.by_index_with_options(index, ZipReadOptions::new()) {
         Ok(file) => file,
         Err(error) => return does_not(error),
@@ -272,11 +321,11 @@ fn unpack<F: Read + Seek>(
             target.extend_from_slice(&buffer[..read]);
         }
     }
-    if unpacked != entry.bytes {
-        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.bytes)));
+    if unpacked != entry.sizes.unpacked {
+        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
     }
     let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
-    Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(str::to_owned))
+    Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(Cow::Borrowed))
 }
 
 /// The verdict. Whether the entries and the directory agree, and there is nothing else in the file, is looked at when
@@ -289,7 +338,7 @@ fn settle<F: Read + Seek>(
     let mut flaws = Flaws::default();
     for entry in entries {
         if let Some(flaw) = &entry.flaw {
-            flaws.add(|| format!("{} {flaw}", shown(&entry.name)));
+            flaws.add(|| format!("{} {}", shown(&entry.name), flaw.words(entries)));
         }
     }
     if flaws.count > 0 {

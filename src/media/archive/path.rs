@@ -13,7 +13,9 @@ pub fn flaw(name: &str) -> Option<&'static str> {
 /// taken: then a target that stays inside by its text stays inside on disk, because no entry lies behind a link.
 #[must_use]
 pub fn target_flaw(name: &str, target: &str) -> Option<&'static str> {
-    let depth = steps(name).count().saturating_sub(1);
+    // Where a backslash is part of a name, the link lies less deep: the lesser depth of the two readings counts.
+    let by_slash = name.split('/').filter(|part| !matches!(*part, "" | ".")).count();
+    let depth = steps(name).count().min(by_slash).saturating_sub(1);
     let up = steps(target).take_while(|part| *part == "..").count();
     let stays = form_flaw(target).is_none() && up <= depth && !steps(target).skip(up).any(climbs);
     (!stays).then_some("is a symbolic link that leaves the archive")
@@ -106,6 +108,10 @@ mod tests {
             ("a", "C:x"),
             ("a", ""),
             ("a/b", "..\\..\\c"),
+            ("a\\b\\c\\l", "../../x"),
+            ("a\\b", "../x"),
+            ("a/b\\c", "../../x"),
+            ("a/b/.\\", "../../x"),
             ("a/b", ".../c"),
             ("a/b", "c\0"),
         ] {

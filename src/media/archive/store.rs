@@ -3,6 +3,7 @@
 //! An upload is written to `incoming/`, a chunk at a time; only when it has been checked is it renamed to its place. What a
 //! crash left in `incoming/` is removed at the next start. Every call blocks on the disk; call it from a blocking thread.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -60,13 +61,45 @@ impl Archives {
     /// When it cannot be synced or renamed.
     pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
         upload.file.sync_all()?;
-        let archive = Archive { digest: Digest(upload.hash.clone().finalize().into()), bytes: upload.bytes };
+        let archive = Archive { digest: upload.digest(), bytes: upload.bytes };
         let path = self.path_of(&archive.digest);
         if !is_complete(&path, archive.bytes)? {
             fs::rename(&upload.path, &path)?;
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
         Ok(archive)
+    }
+
+    /// Removes an archive that no version names.
+    ///
+    /// # Errors
+    /// When it is there and cannot be removed.
+    pub fn remove(&self, digest: &Digest) -> io::Result<()> {
+        match fs::remove_file(self.path_of(digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes every archive that is not among those that versions name; how many. For the start, before uploads come in:
+    /// a crash between the file and its event leaves such files.
+    ///
+    /// # Errors
+    /// When a directory cannot be read, or a file not be removed.
+    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<usize> {
+        let mut removed = 0;
+        for prefix in 0..=u8::MAX {
+            for file in fs::read_dir(self.root.join(format!("{prefix:02x}")))? {
+                let path = file?.path();
+                let digest = path.file_stem().and_then(|name| Digest::parse(name.to_str()?).ok());
+                // What has no such name was not put there by the service.
+                if digest.is_some_and(|digest| self.path_of(&digest) == path && !named.contains(&digest)) {
+                    fs::remove_file(&path)?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
     }
 
     /// Where the archive with this hash lies, whether it is there or not.
@@ -96,6 +129,12 @@ impl Upload {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// SHA-256 of what has come so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(self.hash.clone().finalize().into())
     }
 
     /// The file, to read it from its beginning.
@@ -168,6 +207,21 @@ mod tests {
         let archives = Archives::open(root.path()).unwrap();
         assert_eq!(incoming(root.path()), 0);
         assert!(archives.path_of(&kept.digest).exists());
+    }
+
+    #[test]
+    fn a_sweep_removes_what_nobody_names() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        let [kept, lost] = [&b"abc"[..], b"abd"].map(|bytes| archives.keep(&upload(&archives, bytes)).unwrap().digest);
+        let strange = archives.path_of(&lost).with_file_name("notes.txt");
+        fs::write(&strange, b"x").unwrap();
+        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), 1);
+        assert_eq!([kept, lost].map(|digest| archives.path_of(&digest).exists()), [true, false]);
+        assert!(strange.exists());
+        archives.remove(&lost).unwrap();
+        archives.remove(&kept).unwrap();
+        assert!(!archives.path_of(&kept).exists());
     }
 
     #[test]

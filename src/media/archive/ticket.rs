@@ -39,7 +39,7 @@ pub struct Grant {
 }
 
 /// Who asked for a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
     User(UserId),
     Token(TokenId),

@@ -6,6 +6,7 @@ use super::view::{Fragment, Links, NodeView, effective_status};
 use crate::domain::decider::Decider;
 use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::value::Timestamp;
+use crate::domain::version::Archive;
 
 /// Nodes with fewer versions keep no room for more: nearly all nodes are such, and a version is added seldom.
 const VERSIONS_TIGHT: usize = 64;
@@ -57,6 +58,15 @@ impl Entry {
             Node::Present(profile) if profile.status != NodeStatus::Deleted => Some(profile),
             Node::Present(_) | Node::Unclaimed => None,
         }
+    }
+
+    /// The archives of its versions, also of deleted ones, and when it is deleted itself.
+    pub fn archives(&self) -> impl Iterator<Item = &Archive> {
+        let versions = match &self.node {
+            Node::Present(profile) => &profile.versions[..],
+            Node::Unclaimed => &[],
+        };
+        versions.iter().filter_map(|version| version.archive.as_ref())
     }
 
     /// Whether lists show it to everybody.

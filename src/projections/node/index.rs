@@ -33,15 +33,26 @@ pub struct Indexes {
 #[derive(Debug, Default)]
 pub struct Described {
     declared: Declared,
-    words: NodeWords,
+    /// `None` when they stay as they are.
+    words: Option<NodeWords>,
+}
+
+/// How much of it an event can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// What versions declare, by value.
+    Declared,
+    /// That, and the words of the node.
+    All,
 }
 
 impl Described {
     /// Collects it; nothing is said of a deleted node.
     #[must_use]
-    pub fn of(entry: &Entry) -> Self {
-        let described = entry.profile().map(|node| Self { declared: Declared::of(node), words: words_of_node(node) });
-        described.unwrap_or_default()
+    pub fn of(entry: &Entry, told: Told) -> Self {
+        let node = entry.profile();
+        let words = || node.map(words_of_node).unwrap_or_default();
+        Self { declared: node.map(Declared::of).unwrap_or_default(), words: (told == Told::All).then(words) }
     }
 }
 
@@ -84,9 +95,12 @@ impl Indexes {
 
     /// What a node said `before` is not what it says now.
     pub fn describe(&mut self, slot: Slot, before: &Described, entry: &Entry) {
-        let after = Described::of(entry);
+        let told = if before.words.is_some() { Told::All } else { Told::Declared };
+        let after = Described::of(entry, told);
         self.facets.change(slot, &before.declared, &after.declared);
-        self.search.change(slot, &before.words, &after.words);
+        if let (Some(before), Some(after)) = (&before.words, &after.words) {
+            self.search.change(slot, before, after);
+        }
     }
 
     /// Nodes came into the lists or left them, all for one reason.

@@ -22,7 +22,7 @@ const WORD_MAX: u16 = 8;
 /// Most characters of a query.
 pub const QUERY_MAX: usize = 200;
 /// Most words of a query.
-const QUERY_WORDS_MAX: usize = 20;
+const QUERY_WORDS_MAX: usize = 64;
 
 /// What is searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -44,12 +44,7 @@ impl SearchText {
         if text.chars().count() > QUERY_MAX {
             return Err(Invalid::new(format!("must be at most {QUERY_MAX} characters")));
         }
-        let mut distinct: Vec<String> = Vec::new();
-        for word in words(text) {
-            distinct.retain(|earlier| *earlier != word);
-            distinct.push(word);
-        }
-        let words = distinct;
+        let words: Vec<String> = words(text).collect();
         if words.len() > QUERY_WORDS_MAX {
             return Err(Invalid::new(format!("must have at most {QUERY_WORDS_MAX} words")));
         }
@@ -192,7 +187,12 @@ impl SearchIndex {
     fn rank_names(&self, beginning: &str, levels: &mut [u8]) {
         for (found, nodes) in matches(&self.nodes, beginning, true) {
             let named = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
-            note(named, found.len() == beginning.len(), levels);
+            if found.len() == beginning.len() {
+                note(named, true, levels);
+            } else {
+                // Perhaps the beginning of another word altogether: it counts least.
+                named.for_each(|packed| raise(levels, packed >> PLACES, 1));
+            }
         }
     }
 }

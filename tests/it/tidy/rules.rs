@@ -50,6 +50,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("fast_image_resize", &["vendors/local/resample.rs"]),
     ("sled", &["events/sled_log.rs", "projections/checkpoint.rs"]),
     ("rand", &["clock"]),
+    ("zip", &["media/archive/check.rs"]),
     ("chacha20poly1305", &["http/idempotency/vault.rs"]),
     ("actix", &["actors", "app"]),
     ("actix_rt", &["actors", "app"]),

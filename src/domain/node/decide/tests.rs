@@ -308,12 +308,16 @@ fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
 fn a_version_gets_one_archive() {
     for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Deleted) {
         let history = with_version(status);
-        let first = given_when::<Node>(&history, store(true));
-        let expected = match status {
-            VersionStatus::Pending | VersionStatus::Active => Ok(vec![stored()]),
-            _ => Err(illegal("node version", status.as_str(), VersionStatus::Active.as_str())),
+        let refused = || Err(illegal("node version", status.as_str(), VersionStatus::Active.as_str()));
+        let (held, free) = match status {
+            VersionStatus::Pending => {
+                (Ok(vec![stored()]), Ok(vec![stored(), status_changed(VersionStatus::Active, None)]))
+            }
+            VersionStatus::Active => (Err(NodeRejection::ReleasedWithoutArchive), Ok(vec![stored()])),
+            _ => (refused(), refused()),
         };
-        assert_eq!(first, expected);
+        assert_eq!(given_when::<Node>(&history, store(true)), held);
+        assert_eq!(given_when::<Node>(&history, store(false)), free);
         let second = given_when::<Node>(&[&history[..], &[stored()]].concat(), store(false));
         assert_eq!(second, Err(NodeRejection::ArchiveExists), "{status:?}");
     }

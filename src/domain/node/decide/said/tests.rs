@@ -6,7 +6,7 @@ use crate::domain::decider::testing::{NOW, given_when, state_after};
 use crate::domain::ids::VersionId;
 use crate::domain::node::{Node, NodeCommand, NodeProfile, TEXTS_MAX};
 use crate::domain::value::{LIST_MAX, Label, Labels, Link, Text};
-use crate::domain::version::{SemVer, VersionRef};
+use crate::domain::version::{SemVer, VersionRef, VersionStatus};
 use uuid::Uuid;
 
 const ID: VersionId = VersionId(Uuid::from_u128(1));
@@ -223,6 +223,25 @@ fn the_largest_revisions_are_recorded_whole() {
     let node = profile(&all);
     assert_eq!((node.fields, &node.versions[0].fields), (largest_node(), &largest_version()));
     assert_eq!((node.tags_admin, node.versions[0].facts()), (Some(longest()), largest_version_facts()));
+}
+
+#[test]
+fn of_a_deleted_version_an_administrator_changes_the_reason_alone() {
+    let (status, because) = (VersionStatus::Deleted, Some(text("because")));
+    let deleted = NodeEvent::VersionStatusChanged { id: ID, status, reason: because };
+    let history = [created(), NodeEvent::VersionPublished { version: draft(VersionFields::default()) }, deleted];
+    let put = |change, facts, status| {
+        let (version, reason) = (VersionRef::Id(ID), Some(text("why")));
+        given_when::<Node>(&history, NodeCommand::AdministerVersion { version, change, facts, status, reason })
+    };
+    let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
+    let facts = VersionFacts { host_node_extract_status: Some(text("failed")), ..VersionFacts::default() };
+    let reasoned = NodeEvent::VersionStatusChanged { id: ID, status, reason: Some(text("why")) };
+    for status in [None, Some(status)] {
+        assert_eq!(put(change.clone(), VersionFacts::default(), status), Err(NodeRejection::VersionDeleted));
+        assert_eq!(put(VersionFields::default(), facts.clone(), status), Err(NodeRejection::VersionDeleted));
+        assert_eq!(put(VersionFields::default(), VersionFacts::default(), status), Ok(vec![reasoned.clone()]));
+    }
 }
 
 #[test]
