@@ -14,6 +14,7 @@ named_values! {
         UpdatePublisher = "update this publisher",
         DeletePublisher = "delete this publisher",
         ManageMembers = "manage the members of this publisher",
+        RemoveMember = "remove members of this publisher",
         ManagePublisherTokens = "manage the tokens of this publisher",
         CreateNode = "create nodes of this publisher",
         ReviseNode = "change nodes of this publisher",
@@ -77,7 +78,8 @@ impl Action {
         !reads
     }
 
-    /// One row of the table. That a user sees only own tasks is not decided here: a task of somebody else is not found.
+    /// One row of the table. That a user sees only own tasks is not decided here: a task of somebody else is
+    /// not found; nor that members remove only themselves, which the handler sees to.
     #[rustfmt::skip]
     #[expect(clippy::match_same_arms, reason = "a table has a row for each action")]
     fn row(self) -> [bool; Standing::ALL.len()] {
@@ -94,6 +96,7 @@ impl Action {
             Self::UpdatePublisher       => [N,         N,    N,      Y,     N,        N,          Y],
             Self::DeletePublisher       => [N,         N,    N,      Y,     N,        N,          Y],
             Self::ManageMembers         => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::RemoveMember          => [N,         N,    Y,      Y,     N,        N,          Y],
             Self::ManagePublisherTokens => [N,         N,    N,      Y,     N,        N,          Y],
             Self::CreateNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
             Self::ReviseNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
@@ -177,6 +180,11 @@ mod tests {
         for action in owners {
             assert_eq!(who_may(action), [Standing::Owner, Standing::Admin], "{action:?}");
         }
+    }
+
+    #[test]
+    fn members_of_the_publisher_can_leave_and_tokens_cannot() {
+        assert_eq!(who_may(Action::RemoveMember), [Standing::Member, Standing::Owner, Standing::Admin]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
-use crate::domain::user::{Email, UserCommand, UserFields, UserOpening};
+use crate::domain::user::{Email, UserCommand, UserFields, UserOpening, UserProfile};
 use crate::domain::value::{Invalid, Name, Reason};
 
 /// Users of a page, when the caller does not say.
@@ -35,14 +35,13 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answ
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     query.finish()?;
-    let models = call.services().models.read();
-    let page = models.users.page(request);
+    let page = call.services().models.read().users.page(request).map(UserProfile::clone);
     Answer::ok(&UserPage {
         total: page.total,
         page: request.page,
         limit: request.limit,
         total_pages: page.total_pages(),
-        users: page.entries.into_iter().map(UserView::new).collect(),
+        users: page.entries.iter().map(UserView::new).collect(),
     })
 }
 
@@ -96,9 +95,8 @@ fn with_view(
     user: UserId,
     answer: impl FnOnce(&UserView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let profile = models.users.get(user).ok_or_else(|| Problem::not_found("user"))?;
-    answer(&UserView::new(profile))
+    let profile = call.services().models.read().users.get(user).cloned();
+    answer(&UserView::new(&profile.ok_or_else(|| Problem::not_found("user"))?))
 }
 
 /// `POST /admin/users/{user_id}/tokens`: a token that speaks for a user.
@@ -112,8 +110,8 @@ pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result
 /// `GET /admin/users/{user_id}/tokens`: the valid ones, oldest first.
 pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
-    let models = call.services().models.read();
-    Answer::ok(&models.tokens.of_user(user).map(KeptTokenView::new).collect::<Vec<_>>())
+    let tokens: Vec<_> = call.services().models.read().tokens.of_user(user).cloned().collect();
+    Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /admin/users/{user_id}/tokens/{token_id}`: refused from the next request on.

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::conditional;
 use super::error::Problem;
+use super::payload::Payload;
 
 /// Bodies below this many bytes are not worth compressing.
 pub const COMPRESSED_FROM: usize = 1024;
@@ -29,8 +30,10 @@ pub struct Answer {
 
 enum Content {
     Json(Bytes),
+    /// JSON without an entity tag.
+    Untagged(Payload),
     /// JSON whose entity tag is known.
-    Tagged(Bytes, String),
+    Tagged(Payload, String),
     Text(String),
     Empty,
     Ready(HttpResponse),
@@ -60,8 +63,14 @@ impl Answer {
 
     /// 200 with JSON that is ready, and a strong tag that changes with it.
     #[must_use]
-    pub fn tagged(body: Bytes, tag: &str) -> Self {
-        Self { status: StatusCode::OK, content: Content::Tagged(body, tag.to_owned()), headers: Vec::new() }
+    pub fn tagged(body: impl Into<Payload>, tag: &str) -> Self {
+        Self { status: StatusCode::OK, content: Content::Tagged(body.into(), tag.to_owned()), headers: Vec::new() }
+    }
+
+    /// 200 with JSON that is ready.
+    #[must_use]
+    pub fn untagged(body: Payload) -> Self {
+        Self { status: StatusCode::OK, content: Content::Untagged(body), headers: Vec::new() }
     }
 
     /// 304: the caller has the representation with this tag.
@@ -69,7 +78,7 @@ impl Answer {
     pub fn unchanged(tag: &str) -> Self {
         Self {
             status: StatusCode::NOT_MODIFIED,
-            content: Content::Tagged(Bytes::new(), tag.to_owned()),
+            content: Content::Tagged(Bytes::new().into(), tag.to_owned()),
             headers: Vec::new(),
         }
     }
@@ -125,9 +134,10 @@ impl Answer {
             }
             Content::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::tag_of(&body);
-                respond_tagged(request, response, body, tag, coded)
+                respond_tagged(request, response, body.into(), tag, coded)
             }
-            Content::Json(body) => respond_json(response, body, coded),
+            Content::Json(body) => respond_json(response, body.into(), coded),
+            Content::Untagged(body) => respond_json(response, body, coded),
             Content::Tagged(body, tag) => respond_tagged(request, response, body, tag, coded),
         }
     }
@@ -137,7 +147,7 @@ impl Answer {
 fn respond_tagged(
     request: &HttpRequest,
     mut response: HttpResponseBuilder,
-    body: Bytes,
+    body: Payload,
     tag: String,
     coded: bool,
 ) -> HttpResponse {
@@ -151,9 +161,9 @@ fn respond_tagged(
 }
 
 /// JSON; small enough to be left as it is, compressed already, or compressed on its way out.
-fn respond_json(mut response: HttpResponseBuilder, body: Bytes, coded: bool) -> HttpResponse {
-    if body.len() < COMPRESSED_FROM && !coded {
+fn respond_json(mut response: HttpResponseBuilder, body: Payload, coded: bool) -> HttpResponse {
+    if body.size() < COMPRESSED_FROM && !coded {
         response.insert_header(identity());
     }
-    response.content_type("application/json").body(body)
+    response.content_type("application/json").body(body.into_body())
 }

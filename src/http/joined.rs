@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 
 use super::conditional;
+use super::payload::Payload;
 use crate::projections::node::view::Fragment;
 use crate::projections::page::Page;
 
@@ -42,11 +43,15 @@ impl Joined {
         conditional::tag_of(&seed)
     }
 
-    /// The body.
+    /// The body. A large one shares the JSON of its parts.
     #[must_use]
-    pub fn body(&self) -> Bytes {
+    pub fn body(&self) -> Payload {
         let parts: usize = self.parts.iter().map(|part| part.json.len() + 1).sum();
-        let mut body = Vec::with_capacity(self.head.len() + parts + self.tail.len());
+        let bytes = self.head.len() + parts + self.tail.len();
+        if !Payload::is_small(bytes) {
+            return self.shared();
+        }
+        let mut body = Vec::with_capacity(bytes);
         body.extend_from_slice(self.head.as_bytes());
         for (at, part) in self.parts.iter().enumerate() {
             if at > 0 {
@@ -55,7 +60,20 @@ impl Joined {
             body.extend_from_slice(&part.json);
         }
         body.extend_from_slice(self.tail.as_bytes());
-        body.into()
+        Bytes::from(body).into()
+    }
+
+    fn shared(&self) -> Payload {
+        let mut pieces = Vec::with_capacity(self.parts.len() * 2 + 2);
+        pieces.push(Bytes::copy_from_slice(self.head.as_bytes()));
+        for (at, part) in self.parts.iter().enumerate() {
+            if at > 0 {
+                pieces.push(Bytes::from_static(b","));
+            }
+            pieces.push(part.json.clone());
+        }
+        pieces.push(Bytes::copy_from_slice(self.tail.as_bytes()));
+        Payload::of(pieces)
     }
 }
 
@@ -89,7 +107,10 @@ mod tests {
 
     #[test]
     fn what_is_joined_is_json() {
-        let read = |joined: &Joined| serde_json::from_slice::<Value>(&joined.body()).unwrap();
+        let read = |joined: &Joined| match joined.body() {
+            Payload::Whole(body) => serde_json::from_slice::<Value>(&body).unwrap(),
+            Payload::Pieces { .. } => panic!("a small body in pieces"),
+        };
         let nodes = json!([{"n": 1}, {"n": 2}]);
         assert_eq!(
             read(&page(&[1, 2], 5)),
@@ -97,6 +118,17 @@ mod tests {
         );
         assert_eq!(read(&page(&[], 0))["nodes"], json!([]));
         assert_eq!(read(&Joined::array(vec![fragment(1), fragment(2)])), nodes);
+    }
+
+    #[test]
+    fn a_large_body_shares_the_json_of_its_parts() {
+        let json = Bytes::from(format!("\"{}\"", "x".repeat(700_000)));
+        let large = |_| Fragment { json: json.clone(), hash: [0; 16] };
+        let Payload::Pieces { pieces, .. } = Joined::array((0..2).map(large).collect()).body() else {
+            panic!("a large body in one piece");
+        };
+        assert_eq!(pieces.iter().filter(|piece| piece.as_ptr() == json.as_ptr()).count(), 2);
+        assert_eq!(pieces.concat(), [b"[", &json[..], b",", &json[..], b"]"].concat());
     }
 
     #[test]

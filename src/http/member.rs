@@ -1,10 +1,12 @@
 //! Members of a publisher: taking them in, changing what they may, and letting them go.
 
 use super::answer::Answer;
+use super::authorize;
 use super::error::Problem;
 use super::fields;
 use super::gate::Call;
 use super::publisher::current;
+use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{MemberRole, PublisherCommand};
 
@@ -21,10 +23,13 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answ
     current(&call)
 }
 
-/// `DELETE /publishers/{publisher_id}/members/{user_id}`.
-pub async fn remove(call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answer, Problem> {
-    let user = call.known_user()?;
-    let command = PublisherCommand::RemoveMember { user };
-    call.services().dispatch.publisher(&call.publisher()?.id, command, call.why()).await?;
+/// `DELETE /publishers/{publisher_id}/members/{user_id}`: by whoever manages members, and by the member itself.
+pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<Answer, Problem> {
+    let (publisher, leaving) = (call.publisher()?, UserId::parse(&call.segment("user_id")).ok());
+    if leaving != Some(call.user()?.id) {
+        authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
+    }
+    let command = PublisherCommand::RemoveMember { user: call.known_user()? };
+    call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
     Ok(Answer::no_content())
 }

@@ -32,6 +32,7 @@ mod node_body;
 mod node_change;
 mod node_query;
 pub mod openapi;
+mod payload;
 mod publisher;
 mod query;
 mod range;

@@ -9,11 +9,10 @@ use super::fields;
 use super::gate::{Admitted, Call};
 use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status, same_id};
 use crate::domain::ids::NodeKey;
-use crate::domain::node::{NodeCommand, NodeFacts, NodeProfile, NodeStatus};
+use crate::domain::node::{NodeCommand, NodeFacts, NodeStatus};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
 use crate::projections::node::view::{NodeView, effective_status};
-use crate::projections::read_models::Models;
 
 /// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version when the body has one.
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
@@ -58,7 +57,11 @@ struct Permissions {
 
 /// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: whether the caller may change the node.
 pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    Answer::ok(&Permissions { can_edit: call.could(Action::ReviseNode, call.publisher()?) })
+    let node = call.known_node()?;
+    let status = call.services().models.read().nodes.get(&node).map(|node| node.status);
+    // The changes of a banned node are refused, an administrator's too, who has to unban it first.
+    let can_edit = status == Some(NodeStatus::Active) && call.could(Action::ReviseNode, call.publisher()?);
+    Answer::ok(&Permissions { can_edit })
 }
 
 /// What administrators rule of a node. While its publisher is banned an Active node is shown as Banned: who sends back the
@@ -89,13 +92,15 @@ pub fn with_view(
     key: &NodeKey,
     answer: impl FnOnce(&NodeView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    match models.nodes.get(key) {
-        Some(node) => answer(&view(node, &models)),
+    let (entry, publisher, links) = {
+        let models = call.services().models.read();
+        let entry = models.nodes.entry(key);
+        let owner = entry.as_ref().and_then(|entry| Some(&entry.profile()?.publisher));
+        let publisher = owner.and_then(|owner| models.publishers.get(owner)).cloned();
+        (entry, publisher, models.nodes.links().clone())
+    };
+    match entry.as_ref().and_then(|entry| entry.profile()) {
+        Some(node) => answer(&NodeView::new(node, publisher.as_ref(), &links)),
         None => Ok(Answer::no_content()),
     }
-}
-
-fn view<'m>(node: &'m NodeProfile, models: &'m Models) -> NodeView<'m> {
-    NodeView::new(node, models.publishers.get(&node.publisher), models.nodes.links())
 }

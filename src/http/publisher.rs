@@ -7,12 +7,13 @@ use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
-use crate::domain::ids::PublisherId;
+use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
     MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
     PublisherStatus,
 };
+use crate::domain::user::{Email, UserProfile};
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::projections::read_models::Models;
 
@@ -63,17 +64,36 @@ struct MemberUserView<'m> {
     name: Option<&'m str>,
 }
 
+/// A publisher and what it shows of its members, so that it can be written after the read models were let go.
+pub struct Shown {
+    profile: PublisherProfile,
+    /// In the order of the members.
+    contacts: Vec<Contact>,
+}
+
+/// What is shown of a member besides its id.
+type Contact = (Option<Email>, Option<Name>);
+
+impl Shown {
+    /// Of a publisher.
+    #[must_use]
+    pub fn of(profile: &PublisherProfile, models: &Models) -> Self {
+        let contact = |user: &UserProfile| (user.email.clone(), user.name.clone());
+        let contacts = profile.members.iter().map(|(id, _)| models.users.get(*id).map(contact).unwrap_or_default());
+        Self { profile: profile.clone(), contacts: contacts.collect() }
+    }
+}
+
 impl<'m> PublisherView<'m> {
     /// The publisher as the caller may see it: e-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(profile: &'m PublisherProfile, models: &'m Models, call: &Admitted) -> Self {
+    pub fn new(Shown { profile, contacts }: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
         let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
-        let member = |(id, role): &(_, MemberRole)| {
-            let user = models.users.get(*id);
-            let id = ToString::to_string(id);
-            let email = user.filter(|_| insider).and_then(|user| Some(user.email.as_ref()?.as_str()));
-            let name = user.and_then(|user| Some(user.name.as_ref()?.as_str()));
+        let member = |((id, role), (email, name)): (&(UserId, MemberRole), &'m Contact)| {
+            let id = id.to_string();
+            let email = email.as_ref().filter(|_| insider).map(Text::as_str);
+            let name = name.as_ref().map(Text::as_str);
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name } }
         };
         let fields = &profile.fields;
@@ -82,7 +102,7 @@ impl<'m> PublisherView<'m> {
             description: fields.description.as_ref().map(Text::as_str),
             id: profile.id.as_str(),
             logo: shown(fields.logo.as_ref()),
-            members: profile.members.iter().map(member).collect(),
+            members: profile.members.iter().zip(contacts).map(member).collect(),
             name: display_name(profile),
             source_code_repo: shown(fields.source_code_repo.as_ref()),
             status: profile.status.as_str(),
@@ -123,23 +143,28 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     let request = query.page(LIMIT_DEFAULT);
     let include_banned = query.flag("include_banned").unwrap_or(false);
     query.finish()?;
-    let models = call.services().models.read();
-    let page = models.publishers.page(request, include_banned && call.identity().is_admin());
+    let page = {
+        let models = call.services().models.read();
+        let page = models.publishers.page(request, include_banned && call.identity().is_admin());
+        page.map(|profile| Shown::of(profile, &models))
+    };
     Answer::ok(&PublisherPage {
         limit: request.limit,
         page: request.page,
         total: page.total,
         total_pages: page.total_pages(),
-        publishers: page.entries.into_iter().map(|profile| PublisherView::new(profile, &models, &call)).collect(),
+        publishers: page.entries.iter().map(|shown| PublisherView::new(shown, &call)).collect(),
     })
 }
 
 /// `GET /users/publishers`: those of which the caller is a member, by id.
 pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let own = models.publishers.of_member(call.user()?.id);
-    let views: Vec<_> = own.map(|profile| PublisherView::new(profile, &models, &call)).collect();
-    Answer::ok(&views)
+    let user = call.user()?.id;
+    let own: Vec<_> = {
+        let models = call.services().models.read();
+        models.publishers.of_member(user).map(|profile| Shown::of(profile, &models)).collect()
+    };
+    Answer::ok(&own.iter().map(|shown| PublisherView::new(shown, &call)).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]
@@ -271,7 +296,9 @@ fn with_view(
     id: &PublisherId,
     answer: impl FnOnce(&PublisherView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let profile = models.publishers.get(id).ok_or_else(|| Problem::not_found("publisher"))?;
-    answer(&PublisherView::new(profile, &models, call))
+    let shown = {
+        let models = call.services().models.read();
+        models.publishers.get(id).map(|profile| Shown::of(profile, &models))
+    };
+    answer(&PublisherView::new(&shown.ok_or_else(|| Problem::not_found("publisher"))?, call))
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::answer::{Answer, COMPRESSED_FROM};
 use super::conditional;
 use super::error::Problem;
+use super::payload::Payload;
 
 /// Larger bodies are left to the server, which compresses them on other threads than those that answer.
 const COMPRESSED_HERE: usize = 64 * 1024;
@@ -25,7 +26,7 @@ pub struct ReadyPage(Arc<Ready>);
 
 #[derive(Debug)]
 struct Ready {
-    body: Bytes,
+    body: Payload,
     tag: String,
     brotli: OnceLock<Bytes>,
     gzip: OnceLock<Bytes>,
@@ -34,14 +35,14 @@ struct Ready {
 impl ReadyPage {
     /// A page and its strong tag.
     #[must_use]
-    pub fn new(body: Bytes, tag: String) -> Self {
-        Self(Arc::new(Ready { body, tag, brotli: OnceLock::new(), gzip: OnceLock::new() }))
+    pub fn new(body: impl Into<Payload>, tag: String) -> Self {
+        Self(Arc::new(Ready { body: body.into(), tag, brotli: OnceLock::new(), gzip: OnceLock::new() }))
     }
 
     /// How many bytes it takes at most, about.
     #[must_use]
     pub fn weight(&self) -> usize {
-        2 * self.0.body.len()
+        2 * self.0.body.size()
     }
 
     /// The answer for a caller who takes these codings, and may have the page already.
@@ -59,13 +60,14 @@ impl ReadyPage {
             ContentEncoding::Gzip => gzip,
             _ => return Ok(Answer::tagged(body.clone(), tag)),
         };
-        if !(COMPRESSED_FROM..=COMPRESSED_HERE).contains(&body.len()) {
+        let Payload::Whole(whole) = body else { return Ok(Answer::tagged(body.clone(), tag)) };
+        if !(COMPRESSED_FROM..=COMPRESSED_HERE).contains(&whole.len()) {
             return Ok(Answer::tagged(body.clone(), tag));
         }
         let compressed = if let Some(compressed) = kept.get() {
             compressed.clone()
         } else {
-            let compressed = compressed(body, coding).map_err(Problem::internal)?;
+            let compressed = compressed(whole, coding).map_err(Problem::internal)?;
             kept.get_or_init(|| compressed.into()).clone()
         };
         Answer::tagged(compressed, tag).with(CONTENT_ENCODING, coding.as_str())
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_coding_is_made_when_it_is_asked_for() {
-        let page = ReadyPage::new(vec![b'x'; 5000].into(), "\"t\"".to_owned());
+        let page = ReadyPage::new(Bytes::from(vec![b'x'; 5000]), "\"t\"".to_owned());
         ask(&page, Encoding::identity());
         assert!(page.0.gzip.get().is_none() && page.0.brotli.get().is_none());
         ask(&page, Encoding::gzip());
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn small_and_large_ones_are_left_as_they_are() {
         for size in [COMPRESSED_FROM - 1, COMPRESSED_HERE + 1] {
-            let page = ReadyPage::new(vec![b'x'; size].into(), "\"t\"".to_owned());
+            let page = ReadyPage::new(Bytes::from(vec![b'x'; size]), "\"t\"".to_owned());
             ask(&page, Encoding::gzip());
             assert!(page.0.gzip.get().is_none(), "{size}");
         }

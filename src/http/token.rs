@@ -92,9 +92,9 @@ pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> R
 
 /// `GET /publishers/{publisher_id}/tokens`: the valid ones, oldest first.
 pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let tokens = models.tokens.of_publisher(&call.publisher()?.id);
-    Answer::ok(&tokens.map(KeptTokenView::new).collect::<Vec<_>>())
+    let publisher = &call.publisher()?.id;
+    let tokens: Vec<_> = call.services().models.read().tokens.of_publisher(publisher).cloned().collect();
+    Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: refused from the next request on.

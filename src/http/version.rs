@@ -86,9 +86,12 @@ pub fn with_view(
     reasoned: bool,
     answer: impl FnOnce(&VersionView<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
-    let models = call.services().models.read();
-    let node = models.nodes.get(node);
+    let (entry, links) = {
+        let models = call.services().models.read();
+        (models.nodes.entry(node), models.nodes.links().clone())
+    };
+    let node = entry.as_ref().and_then(|entry| entry.profile());
     let found = node.and_then(|node| Some((node, node.version(version)?)));
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&view(node, version, reasoned, models.nodes.links()))
+    answer(&view(node, version, reasoned, &links))
 }

@@ -1,5 +1,7 @@
 //! Looking up many versions at once.
 
+use std::io::Read;
+
 use reqwest::Method;
 use serde_json::json;
 
@@ -67,5 +69,29 @@ async fn build_metadata_and_case_do_not_matter_and_deleted_versions_are_gone() {
     let path = "/publishers/acme/nodes/Face-Tools/versions/1.0.0";
     app.send(app.request(Method::DELETE, path).bearer_auth(&alice.token)).await.expect(204);
     assert_eq!(look_up().await["node_versions"][0]["status"], "not_found");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_large_answer_is_whole_plain_and_compressed() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let changelog = "𝒳".repeat(20_000);
+    let node = json!({"id": "tools", "latest_version": {"version": "1.0.0", "changelog": changelog}});
+    app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
+    let wanted = json!({"node_versions": vec![json!({"node_id": "tools", "version": "1.0.0"}); 100]});
+    let plain = app.post("/bulk/nodes/versions", wanted.clone()).await.expect(200);
+    assert_eq!(plain.header("content-length"), Some(plain.text().len().to_string().as_str()));
+    let results = plain.json()["node_versions"].as_array().cloned().unwrap();
+    assert_eq!(results.len(), 100);
+    assert!(results.iter().all(|result| result["node_version"]["changelog"] == json!(changelog)));
+
+    let request = app.request(Method::POST, "/bulk/nodes/versions").header("accept-encoding", "gzip").json(&wanted);
+    let gzipped = app.send(request).await.expect(200);
+    assert_eq!(gzipped.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&gzipped.body[..]).read_to_string(&mut text).unwrap();
+    assert_eq!(text, plain.text());
     app.stop().await;
 }

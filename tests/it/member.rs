@@ -117,3 +117,24 @@ async fn a_user_finds_the_publishers_to_which_it_belongs() {
     assert_eq!(listed[0], app.get_as(&alice.token, "/publishers/acme").await.json());
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn a_member_may_leave_and_remove_nobody_else() {
+    let (app, alice, bob) = acme().await;
+    let carol = app.user("carol").await;
+    app.delete_as(&bob.token, &membership(&bob)).await.expect(403);
+    for user in [&bob, &carol] {
+        app.put_as(&alice.token, &membership(user), json!({})).await.expect(200);
+    }
+    let refused = app.delete_as(&bob.token, &membership(&carol)).await.expect(403).json();
+    assert_eq!(refused["error"], "forbidden");
+    let own_token = app.access_token("acme", &alice).await;
+    app.delete_as(&own_token, &membership(&bob)).await.expect(403);
+
+    app.delete_as(&bob.token, &membership(&bob)).await.expect(204);
+    app.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(403);
+    app.delete_as(&alice.token, &membership(&alice)).await.expect(409);
+    let publisher = app.get("/publishers/acme").await.expect(200).json();
+    assert_eq!(roles(&publisher), [("alice", "owner"), ("carol", "member")]);
+    app.stop().await;
+}

@@ -79,6 +79,10 @@ async fn permissions_tell_who_may_edit() {
     assert_eq!(app.get_as(app.admin_token(), &path).await.expect(200).json(), json!({"canEdit": true}));
     assert_eq!(app.get(&path).await.expect(200).json(), json!({"canEdit": false}));
     app.get("/publishers/other/nodes/face-tools/permissions").await.expect(404);
+    app.post_as(app.admin_token(), "/admin/nodes/face-tools/ban", json!({"reason": "spam"})).await.expect(204);
+    for token in [alice.token.as_str(), &own, app.admin_token()] {
+        assert_eq!(app.get_as(token, &path).await.expect(200).json(), json!({"canEdit": false}));
+    }
     app.stop().await;
 }
 

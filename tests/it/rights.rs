@@ -94,6 +94,9 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
             _ => Outcome(403, Some("forbidden")),
         };
     }
+    if case.of_others && caller == Caller::Member {
+        return Outcome(403, Some("forbidden"));
+    }
     if case.writes() && caller.is_held_back(concerns_publisher) {
         return Outcome(403, Some("banned"));
     }

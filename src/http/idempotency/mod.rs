@@ -9,6 +9,7 @@
 //! ```
 
 mod asked;
+mod kept;
 mod vault;
 
 use std::cell::Cell;
@@ -21,7 +22,8 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpResponse, rt, web};
 use parking_lot::Mutex;
 
-use self::vault::{Kept, Vault};
+use self::kept::Kept;
+use self::vault::Vault;
 use super::error::{Code, Problem};
 use super::server::Services;
 use crate::clock::Surroundings;
@@ -179,7 +181,7 @@ impl Turn {
             Err(stream) => return head.set_body(stream),
         };
         let Self { hold, asked, first, again } = self;
-        let kept = Kept::new(first, asked.fingerprint, &head, body.clone());
+        let kept = Kept::new(first, asked.fingerprint, &head, body.clone(), again);
         if let Some(kept) = kept {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.
             let with_commands = services.models.read().claims.get(&asked.id, first).is_some();

@@ -4,38 +4,33 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::web::Bytes;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use hmac::{Hmac, Mac};
-use serde::{Deserialize, Serialize};
+use parking_lot::Mutex;
 use sha2::Sha256;
 
-use super::super::error::Problem;
 use super::asked::Asked;
+use super::kept::Kept;
 use crate::clock::Surroundings;
 use crate::data_dir::{DataDir, read_private, write_private};
 use crate::domain::claim::KEPT;
 use crate::domain::value::{Digest, Timestamp};
 
-/// Answers of more bytes than this are not kept.
-const ANSWER_MAX: usize = 8 << 20;
-/// Bytes of answers to requests without commands that are kept between two sweeps.
-const WITHOUT_COMMANDS_MAX: u64 = 128 << 20;
+/// Bytes of all kept answers together. What is over it is made anew when its request comes again.
+const ALL_MAX: u64 = 1 << 30;
+/// Of these, bytes of answers to requests without commands.
+const BARE_MAX: u64 = 128 << 20;
+/// How the files of answers to requests without commands end.
+const BARE: &str = "bare";
 /// What a file takes on the disk at least, in bytes.
 const FILE_MIN: u64 = 4096;
-/// Refusals that stay the same when the request comes again; after any other the caller may try again.
-const REFUSALS_KEPT: [u16; 4] = [400, 404, 409, 410];
-
 /// The form of the files; another one is not read.
 const FORM: u8 = 1;
 const NONCE_BYTES: usize = 24;
+const TAG_BYTES: usize = 16;
 
 /// Why answers cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -51,77 +46,34 @@ pub enum VaultFailure {
 pub struct Vault {
     root: PathBuf,
     secret: [u8; 32],
-    /// How many bytes of answers to requests without commands were written since the last sweep.
-    without_commands: AtomicU64,
+    taken: Mutex<Taken>,
 }
 
-/// An answer as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// When the request was first carried out.
-    pub at: Timestamp,
-    pub fingerprint: Digest,
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Bytes,
+/// Bytes of kept answers. What is replaced counts until the next sweep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Taken {
+    all: u64,
+    /// Of these, answers to requests without commands, which the log does not bound.
+    bare: u64,
 }
 
-/// All of a kept answer but its body, as it is written before it.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    at_micros: i64,
-    fingerprint: String,
-    status: u16,
-    headers: Vec<(String, String)>,
-}
-
-impl Kept {
-    /// What is kept of an answer; nothing when the request may be tried again, or the answer is too large.
-    #[must_use]
-    pub fn new(at: Timestamp, fingerprint: Digest, head: &HttpResponse<()>, body: Bytes) -> Option<Self> {
-        let status = head.status();
-        let stays = status.is_success() || REFUSALS_KEPT.contains(&status.as_u16());
-        let text = |(name, value): (&HeaderName, &HeaderValue)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-        };
-        // What every answer has is added later, to a replay as well.
-        let headers = head.headers().iter().filter_map(text).collect();
-        (stays && body.len() <= ANSWER_MAX).then_some(Self { at, fingerprint, status: status.as_u16(), headers, body })
+impl Taken {
+    fn of(bytes: u64, with_commands: bool) -> Self {
+        let all = bytes.max(FILE_MIN);
+        Self { all, bare: if with_commands { 0 } else { all } }
     }
 
-    /// The answer once more.
-    ///
-    /// # Errors
-    /// When the file holds a status that does not exist, which it never does.
-    pub fn respond(self) -> Result<HttpResponse, Problem> {
-        let status = StatusCode::from_u16(self.status).map_err(Problem::internal)?;
-        let mut response = HttpResponse::build(status);
-        for header in self.headers {
-            response.append_header(header);
-        }
-        Ok(response.body(self.body))
+    fn plus(self, other: Self) -> Self {
+        Self { all: self.all.saturating_add(other.all), bare: self.bare.saturating_add(other.bare) }
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self { at, fingerprint, status, headers, body } = self;
-        let (at_micros, fingerprint, headers) = (at.micros(), fingerprint.to_string(), headers.clone());
-        let head = Head { at_micros, fingerprint, status: *status, headers };
-        let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes.extend_from_slice(body);
-        bytes
-    }
-
-    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
-        let line = bytes.iter().position(|byte| *byte == b'\n')?;
-        let Head { at_micros, fingerprint, status, headers } = serde_json::from_slice(&bytes[..line]).ok()?;
-        let (at, fingerprint) = (Timestamp::from_micros(at_micros), Digest::parse(&fingerprint).ok()?);
-        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(line + 1..) })
+    fn minus(self, other: Self) -> Self {
+        Self { all: self.all.saturating_sub(other.all), bare: self.bare.saturating_sub(other.bare) }
     }
 }
 
 impl Vault {
-    /// Opens the answers below `<data dir>/answers` with the secret in `<data dir>/idempotency-key`, which is made when it
+    /// Opens and counts the answers below `<data dir>/answers`, with the secret in `<data dir>/idempotency-key`, which is made when it
     /// is not there.
     ///
     /// # Errors
@@ -136,7 +88,9 @@ impl Vault {
             write_private(&path, format!("{secret}\n").as_bytes()).map_err(failed)?;
             secret
         };
-        Ok(Self { root: data.path("answers"), secret: secret.0, without_commands: AtomicU64::new(0) })
+        let root = data.path("answers");
+        let taken = files(&root).map(|path| size(&path)).fold(Taken::default(), Taken::plus);
+        Ok(Self { root, secret: secret.0, taken: Mutex::new(taken) })
     }
 
     /// What the chance of a request follows from. `first` is when it was first carried out: a key that is used again after
@@ -150,7 +104,11 @@ impl Vault {
     /// claim in the log keeps the request from being carried out twice.
     #[must_use]
     pub fn read(&self, asked: &Asked) -> Option<Kept> {
-        let sealed = match fs::read(self.path(&asked.id)) {
+        [true, false].into_iter().find_map(|with_commands| self.open_file(asked, with_commands))
+    }
+
+    fn open_file(&self, asked: &Asked, with_commands: bool) -> Option<Kept> {
+        let sealed = match fs::read(self.path(&asked.id, with_commands)) {
             Ok(sealed) => sealed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -165,49 +123,80 @@ impl Vault {
         Kept::from_bytes(opened)
     }
 
-    /// Keeps an answer. It appears whole or not at all; whether it survives a power cut does not matter. Blocks.
+    /// Keeps an answer, if there is room. It appears whole or not at all; whether it survives a power cut does not matter. Blocks.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, asked: &Asked, kept: &Kept, nonce: [u8; NONCE_BYTES], with_commands: bool) -> io::Result<()> {
-        if !with_commands && !self.has_room(kept.body.len() as u64) {
+        let plain = kept.to_bytes();
+        let more = Taken::of((1 + NONCE_BYTES + plain.len() + TAG_BYTES) as u64, with_commands);
+        if !self.take(more) {
             return Ok(());
         }
-        let payload = Payload { msg: &kept.to_bytes(), aad: &asked.id.0 };
+        let written = self.write_file(asked, kept.at, &plain, nonce, with_commands);
+        if written.is_err() {
+            let mut taken = self.taken.lock();
+            *taken = taken.minus(more);
+        }
+        written
+    }
+
+    fn write_file(
+        &self,
+        asked: &Asked,
+        at: Timestamp,
+        plain: &[u8],
+        nonce: [u8; NONCE_BYTES],
+        with_commands: bool,
+    ) -> io::Result<()> {
+        let payload = Payload { msg: plain, aad: &asked.id.0 };
         let sealed = self.cipher(asked).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|error| io::Error::other(error.to_string()))?;
-        let path = self.path(&asked.id);
+        let path = self.path(&asked.id, with_commands);
         let draft = path.with_extension("draft");
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
         // So that the sweep need not open it.
-        file.set_modified(system_time(kept.at))?;
+        file.set_modified(system_time(at))?;
         fs::rename(&draft, &path)
     }
 
-    /// Whether `bytes` more of answers to requests without commands may be kept; if so, they count.
-    fn has_room(&self, bytes: u64) -> bool {
-        let more = bytes.max(FILE_MIN);
-        let taken = |taken: u64| taken.checked_add(more).filter(|sum| *sum <= WITHOUT_COMMANDS_MAX);
-        self.without_commands.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
+    /// Whether so much more may be kept; if so, it counts.
+    fn take(&self, more: Taken) -> bool {
+        let mut taken = self.taken.lock();
+        let sum = taken.plus(more);
+        let has_room = sum.all <= ALL_MAX && (more.bare == 0 || sum.bare <= BARE_MAX);
+        if has_room {
+            *taken = sum;
+        }
+        has_room
     }
 
-    /// Removes the answers that are too old. Blocks.
+    /// Removes the answers that are too old, and counts the others anew. Blocks.
     pub fn sweep(&self, now: Timestamp) {
-        self.without_commands.store(0, Ordering::Relaxed);
-        for path in entries(&self.root).flat_map(|folder| entries(&folder)) {
+        let before = *self.taken.lock();
+        let mut found = Taken::default();
+        for path in files(&self.root) {
             let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
             let old = modified.is_ok_and(|at| at + KEPT <= system_time(now));
-            if old && let Err(error) = fs::remove_file(&path) {
+            let size = size(&path);
+            if !old {
+                found = found.plus(size);
+            } else if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(%error, path = %path.display(), "an old answer cannot be removed");
+                found = found.plus(size);
             }
         }
+        let mut taken = self.taken.lock();
+        // What was written meanwhile counts, whether it was found or not.
+        *taken = found.plus(taken.minus(before));
     }
 
-    fn path(&self, id: &Digest) -> PathBuf {
+    fn path(&self, id: &Digest, with_commands: bool) -> PathBuf {
         let name = id.to_string();
-        self.root.join(&name[..2]).join(name)
+        let path = self.root.join(&name[..2]).join(name);
+        if with_commands { path } else { path.with_extension(BARE) }
     }
 
     fn cipher(&self, asked: &Asked) -> XChaCha20Poly1305 {
@@ -224,6 +213,17 @@ impl Vault {
     }
 }
 
+/// The files of all answers.
+fn files(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    entries(root).flat_map(|folder| entries(&folder))
+}
+
+/// What a file takes; nothing when it is gone.
+fn size(path: &Path) -> Taken {
+    let with_commands = path.extension().is_none_or(|extension| extension != BARE);
+    fs::metadata(path).map(|metadata| Taken::of(metadata.len(), with_commands)).unwrap_or_default()
+}
+
 /// What is in a folder; nothing when it is not there.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
@@ -236,6 +236,8 @@ fn system_time(at: Timestamp) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::HttpResponse;
+    use actix_web::web::Bytes;
 
     const AT: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
 
@@ -250,37 +252,30 @@ mod tests {
         Asked { id: Digest([id; 32]), named: named.to_owned(), fingerprint: Digest([9; 32]) }
     }
 
-    fn kept(status: u16, bytes: usize) -> Option<Kept> {
-        let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap());
+    fn kept_at(at: Timestamp, bytes: usize) -> Kept {
+        let mut response = HttpResponse::Ok();
         let (head, ()) = response.insert_header(("location", "/x")).finish().set_body(()).into_parts();
-        Kept::new(AT, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]))
+        Kept::new(at, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]), false).unwrap()
     }
 
-    #[test]
-    fn only_answers_that_stay_the_same_are_kept() {
-        for status in [200, 201, 204, 400, 404, 409, 410] {
-            assert!(kept(status, 0).is_some(), "{status}");
-        }
-        for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503] {
-            assert!(kept(status, 0).is_none(), "{status}");
-        }
-        assert!(kept(200, ANSWER_MAX).is_some() && kept(200, ANSWER_MAX + 1).is_none());
+    fn kept(bytes: usize) -> Kept {
+        kept_at(AT, bytes)
     }
 
     #[test]
     fn an_answer_opens_with_its_key_and_secret_alone() {
         let (folder, vault) = given();
-        let answer = kept(201, 3).unwrap();
+        let answer = kept(3);
         vault.write(&asked(1, "key"), &answer, [7; NONCE_BYTES], true).unwrap();
         assert_eq!(vault.read(&asked(1, "key")), Some(answer));
         assert_eq!(vault.read(&asked(1, "other")), None);
         // Nor does it open under another name.
-        fs::create_dir_all(vault.path(&Digest([2; 32])).parent().unwrap()).unwrap();
-        fs::copy(vault.path(&Digest([1; 32])), vault.path(&Digest([2; 32]))).unwrap();
+        fs::create_dir_all(vault.path(&Digest([2; 32]), true).parent().unwrap()).unwrap();
+        fs::copy(vault.path(&Digest([1; 32]), true), vault.path(&Digest([2; 32]), true)).unwrap();
         assert_eq!(vault.read(&asked(2, "key")), None);
         // Nor with another secret.
         let root = vault.root.clone();
-        assert_eq!(Vault { root, secret: [0; 32], without_commands: AtomicU64::new(0) }.read(&asked(1, "key")), None);
+        assert_eq!(Vault { root, secret: [0; 32], taken: Mutex::default() }.read(&asked(1, "key")), None);
         drop(folder);
     }
 
@@ -298,18 +293,42 @@ mod tests {
     #[test]
     fn a_sweep_takes_what_is_too_old_and_gives_room_back() {
         let (_folder, vault) = given();
-        let later = Kept { at: AT.after(Duration::from_secs(1)), ..kept(200, 3).unwrap() };
-        vault.write(&asked(1, "old"), &kept(200, 3).unwrap(), [7; NONCE_BYTES], true).unwrap();
+        let later = kept_at(AT.after(Duration::from_secs(1)), 3);
+        vault.write(&asked(1, "old"), &kept(3), [7; NONCE_BYTES], true).unwrap();
         vault.write(&asked(2, "new"), &later, [7; NONCE_BYTES], true).unwrap();
         vault.sweep(AT.after(KEPT));
         assert_eq!(vault.read(&asked(1, "old")), None);
         assert!(vault.read(&asked(2, "new")).is_some());
-        // Answers without commands have a room of their own.
-        assert!(vault.has_room(WITHOUT_COMMANDS_MAX));
-        vault.write(&asked(3, "k"), &later, [7; NONCE_BYTES], false).unwrap();
+        assert_eq!(*vault.taken.lock(), Taken::of(0, true));
+    }
+
+    #[test]
+    fn there_is_room_for_a_gibibyte_and_less_for_requests_without_commands() {
+        let (_folder, vault) = given();
+        let answer = kept(3);
+        assert!(vault.take(Taken::of(BARE_MAX, false)));
+        vault.write(&asked(1, "k"), &answer, [7; NONCE_BYTES], false).unwrap();
+        assert_eq!(vault.read(&asked(1, "k")), None);
+        vault.write(&asked(2, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
+        assert!(vault.read(&asked(2, "k")).is_some());
+        assert!(vault.take(Taken::of(ALL_MAX - BARE_MAX - FILE_MIN, true)));
+        vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
         assert_eq!(vault.read(&asked(3, "k")), None);
+        // What is not there any more makes room.
         vault.sweep(AT);
-        vault.write(&asked(3, "k"), &later, [7; NONCE_BYTES], false).unwrap();
-        assert!(vault.read(&asked(3, "k")).is_some());
+        vault.write(&asked(1, "k"), &answer, [7; NONCE_BYTES], false).unwrap();
+        vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
+        assert!(vault.read(&asked(1, "k")).is_some() && vault.read(&asked(3, "k")).is_some());
+    }
+
+    #[test]
+    fn what_was_kept_before_a_start_counts() {
+        let (folder, vault) = given();
+        vault.write(&asked(1, "k"), &kept(10_000), [7; NONCE_BYTES], true).unwrap();
+        vault.write(&asked(2, "k"), &kept(20_000), [7; NONCE_BYTES], false).unwrap();
+        let taken = *vault.taken.lock();
+        assert!(taken.bare > 20_000 && taken.all > taken.bare + 10_000, "{taken:?}");
+        let again = Vault::open(&DataDir::open(folder.path()).unwrap(), &Surroundings::manual(AT, 1)).unwrap();
+        assert_eq!(*again.taken.lock(), taken);
     }
 }

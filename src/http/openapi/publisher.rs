@@ -93,7 +93,8 @@ fn members() -> Vec<Operation> {
             .shows("The publisher as it is now.", "Publisher", &publisher_example())
             .fails(Code::NotFound, "there is no such publisher, or no such user")
             .fails(Code::Conflict, "it is the last owner, who must stay one"),
-        delete("/publishers/{publisher_id}/members/{user_id}", "removeMember", "Remove a member")
+        delete("/publishers/{publisher_id}/members/{user_id}", "removeMember", "Remove a member, or leave")
+            .about("Owners remove anybody; a member only itself. Tokens of the publisher that the user knows stay valid: revoke them.")
             .answers_nothing(204, "The user is no member any more.")
             .fails(Code::NotFound, "there is no such publisher, or the user is no member of it")
             .fails(Code::Conflict, "it is the last owner, who must stay"),

@@ -23,6 +23,8 @@ pub struct Case {
     pub of_the_owner: bool,
     /// Whether it is kept back while the publisher is banned, though nothing is changed.
     pub withheld: bool,
+    /// Whether it is about another member, where members may do it only to themselves.
+    pub of_others: bool,
 }
 
 /// What is sent.
@@ -67,13 +69,18 @@ impl Case {
         Self { withheld: true, ..self }
     }
 
+    fn of_others(self) -> Self {
+        Self { of_others: true, ..self }
+    }
+
     fn of_the_owner(self) -> Self {
         Self { of_the_owner: true, ..self }
     }
 }
 
 fn case(action: Action, method: Method, path: &'static str, success: u16, body: Body) -> Case {
-    Case { action, method, path, query: "", body, success, before: Vec::new(), of_the_owner: false, withheld: false }
+    let (before, of_the_owner, withheld, of_others) = (Vec::new(), false, false, false);
+    Case { action, method, path, query: "", body, success, before, of_the_owner, withheld, of_others }
 }
 
 fn get(action: Action, path: &'static str) -> Case {
@@ -144,7 +151,7 @@ fn publishers() -> Vec<Case> {
         delete(DeletePublisher, "/publishers/{publisher_id}").after(Method::DELETE, "/publishers/{publisher_id}/nodes/{node_id}", json!({})),
         get(ReadRegistry, "/publishers/{publisher_id}/permissions"),
         put(ManageMembers, "/publishers/{publisher_id}/members/{user_id}", json!({"role": "owner"})),
-        delete(ManageMembers, "/publishers/{publisher_id}/members/{user_id}"),
+        delete(RemoveMember, "/publishers/{publisher_id}/members/{user_id}").of_others(),
         get(ManagePublisherTokens, "/publishers/{publisher_id}/tokens"),
         post(ManagePublisherTokens, "/publishers/{publisher_id}/tokens", 201, json!({"name": "ci"})),
         delete(ManagePublisherTokens, "/publishers/{publisher_id}/tokens/{token_id}"),

@@ -1,0 +1,112 @@
+//! Bodies of answers: in one piece, or, when they are large, in pieces that are shared with whoever has them already, so
+//! that a large answer costs no copy of what it shows.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use bytes::Bytes;
+
+/// Bodies of more bytes than this are sent piece by piece.
+const WHOLE_MAX: usize = 1 << 20;
+
+/// A body. Cheap to clone.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    Whole(Bytes),
+    Pieces { pieces: Arc<[Bytes]>, bytes: usize },
+}
+
+impl Payload {
+    /// The pieces one after the other: as one when they are small together, else as they are.
+    #[must_use]
+    pub fn of(pieces: Vec<Bytes>) -> Self {
+        let bytes = pieces.iter().map(Bytes::len).sum();
+        if bytes > WHOLE_MAX {
+            return Self::Pieces { pieces: pieces.into(), bytes };
+        }
+        let mut whole = Vec::with_capacity(bytes);
+        for piece in &pieces {
+            whole.extend_from_slice(piece);
+        }
+        Self::Whole(whole.into())
+    }
+
+    /// Whether a body of so many bytes is sent in one piece.
+    #[must_use]
+    pub fn is_small(bytes: usize) -> bool {
+        bytes <= WHOLE_MAX
+    }
+
+    /// How many bytes are sent.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Whole(whole) => whole.len(),
+            Self::Pieces { bytes, .. } => *bytes,
+        }
+    }
+
+    /// As the framework sends it.
+    #[must_use]
+    pub fn into_body(self) -> BoxBody {
+        match self {
+            Self::Whole(whole) => BoxBody::new(whole),
+            Self::Pieces { pieces, bytes } => BoxBody::new(Sending { pieces, bytes, next: 0 }),
+        }
+    }
+}
+
+impl From<Bytes> for Payload {
+    fn from(whole: Bytes) -> Self {
+        Self::Whole(whole)
+    }
+}
+
+/// Pieces on their way out.
+struct Sending {
+    pieces: Arc<[Bytes]>,
+    bytes: usize,
+    next: usize,
+}
+
+impl MessageBody for Sending {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.bytes as u64)
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let sending = self.get_mut();
+        let piece = sending.pieces.get(sending.next).cloned();
+        sending.next += 1;
+        Poll::Ready(piece.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::body::to_bytes;
+
+    #[actix_web::test]
+    async fn large_bodies_share_their_pieces_and_say_the_same() {
+        let piece = Bytes::from(vec![b'x'; WHOLE_MAX / 2]);
+        let large = Payload::of(vec![piece.clone(), Bytes::from_static(b","), piece.clone()]);
+        let Payload::Pieces { pieces, bytes } = &large else { panic!("in one piece") };
+        assert_eq!((pieces[2].as_ptr(), *bytes), (piece.as_ptr(), WHOLE_MAX + 1));
+        let body = large.into_body();
+        assert_eq!(body.size(), BodySize::Sized(WHOLE_MAX as u64 + 1));
+        assert_eq!(to_bytes(body).await.unwrap(), [&piece[..], b",", &piece[..]].concat());
+    }
+
+    #[actix_web::test]
+    async fn small_bodies_are_one_piece() {
+        let small = Payload::of(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]);
+        assert!(matches!(&small, Payload::Whole(whole) if whole == "ab"));
+        assert_eq!(to_bytes(small.into_body()).await.unwrap(), "ab");
+    }
+}
