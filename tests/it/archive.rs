@@ -353,6 +353,17 @@ async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
 }
 
 #[actix_web::test]
+async fn what_is_no_key_is_refused_before_anything_is_stored() {
+    let (app, alice) = app().await;
+    let link = publish(&app, &alice.token, "1.0.0").await;
+    let with_key = |key| app.send(app.request(Method::PUT, &link).header("idempotency-key", key).body(good()));
+    with_key("two words").await.expect(400);
+    assert_eq!(archives(&app), 0);
+    with_key("one-word").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_version_takes_one_upload_at_a_time() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;

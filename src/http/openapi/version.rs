@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Group;
 use super::node::support;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{Parameter, flag_in_query, many_in_query, paging, query_text};
+use super::parameter::{Parameter, flag_in_query, many_in_query, or_empty, paging, query_text};
 use super::schema::{Documented, Field, Moment, Url, array, body, field, field_of, named, one_of, view};
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};
@@ -151,7 +151,7 @@ pub fn administered() -> Value {
 }
 
 fn statuses() -> Parameter {
-    many_in_query("statuses", "Versions with one of these statuses.", &VersionStatus::schema())
+    many_in_query("statuses", "Versions with one of these statuses.", &or_empty(&VersionStatus::schema()))
 }
 
 fn reasons() -> Parameter {
