@@ -278,17 +278,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_archives_come_in_at_a_time_and_no_more() {
-        let uploads = Uploads::default();
-        let mut places: Vec<_> = (0..UPLOADS_MAX).map(|_| take_place(&uploads).unwrap()).collect();
-        let refused = take_place(&uploads).unwrap_err();
-        assert_eq!(refused.code(), Code::Overloaded);
-        assert!(refused.respond("").headers().contains_key("retry-after"));
-        places.pop();
-        assert!(take_place(&uploads).is_ok());
-    }
-
-    #[test]
     fn a_full_disk_is_no_fault_of_ours() {
         let problem = |kind: ErrorKind| disk_problem(&kind.into()).code();
         assert_eq!([problem(ErrorKind::StorageFull), problem(ErrorKind::Other)], [Code::ReadOnly, Code::Internal]);
