@@ -28,7 +28,9 @@ impl Payload {
             return Self::Pieces { pieces: pieces.into(), bytes };
         }
         let mut whole = Vec::with_capacity(bytes);
-        pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+        for piece in &pieces {
+            whole.extend_from_slice(piece);
+        }
         Self::Whole(whole.into())
     }
 

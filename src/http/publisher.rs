@@ -68,8 +68,11 @@ struct MemberUserView<'m> {
 pub struct Shown {
     profile: PublisherProfile,
     /// In the order of the members.
-    contacts: Vec<(Option<Email>, Option<Name>)>,
+    contacts: Vec<Contact>,
 }
+
+/// What is shown of a member besides its id.
+type Contact = (Option<Email>, Option<Name>);
 
 impl Shown {
     /// Of a publisher.
@@ -87,7 +90,7 @@ impl<'m> PublisherView<'m> {
     pub fn new(Shown { profile, contacts }: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
         let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
-        let member = |((id, role), (email, name)): (&(UserId, MemberRole), &'m (Option<Email>, Option<Name>))| {
+        let member = |((id, role), (email, name)): (&(UserId, MemberRole), &'m Contact)| {
             let id = id.to_string();
             let email = email.as_ref().filter(|_| insider).map(Text::as_str);
             let name = name.as_ref().map(Text::as_str);

@@ -156,9 +156,9 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
     let may_repeat = version.archive.is_some() && idempotency::key_in(call.headers())?.is_some();
     if may_repeat {
-        check_there(node, version)?
+        check_there(node, version)?;
     } else {
-        check_waits(node, version, call.services().options.moderation)?
+        check_waits(node, version, call.services().options.moderation)?;
     }
     Ok(node.id.key())
 }
