@@ -43,7 +43,8 @@ pub struct Node {
 pub struct Version {
     pub number: Number,
     pub status: &'static str,
-    pub deprecated: bool,
+    /// What was said last; nothing at first.
+    pub deprecated: Option<bool>,
 }
 
 impl Publisher {
@@ -105,7 +106,7 @@ impl Node {
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (!v.deprecated, v.number.pre.is_empty());
+            let key = |v: &Version| (v.deprecated != Some(true), v.number.pre.is_empty());
             key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
         })
     }
@@ -113,7 +114,7 @@ impl Node {
 
 impl Version {
     pub fn new(version: usize, status: &'static str) -> Self {
-        Self { number: number(version), status, deprecated: false }
+        Self { number: number(version), status, deprecated: None }
     }
 }
 

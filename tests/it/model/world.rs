@@ -226,7 +226,10 @@ impl World {
         self.enter(who, publisher, Standing::OwnToken)?;
         let (id, now) = (NODES[node], self.now);
         let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
-        if node.deleted || node.publisher != publisher {
+        if node.deleted {
+            return Err(404);
+        }
+        if node.publisher != publisher {
             return Err(409);
         }
         if node.banned {
@@ -249,8 +252,8 @@ impl World {
         let now = self.now;
         let node = self.enter_node(who, (publisher, node, Some(version)), Standing::OwnToken)?;
         let version = node.version(version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
-        if version.deprecated != deprecated {
-            version.deprecated = deprecated;
+        if version.deprecated != Some(deprecated) {
+            version.deprecated = Some(deprecated);
             node.updated = now;
         }
         Ok(200)
