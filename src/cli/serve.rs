@@ -66,7 +66,7 @@ fn first_request(url: &str, token: &AdminToken) -> String {
             format!("\"Authorization: Bearer $(cat {})\"", quoted(&file.display().to_string()))
         }
     };
-    let body = r#"{"id":"acme","name":"Acme"}"#;
+    let body = r#"{"id":"hello","name":"Hello"}"#;
     format!("curl -s -X POST {url}/publishers -H {authorization} -H 'Content-Type: application/json' -d '{body}'")
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    const REST: &str = r#"-H 'Content-Type: application/json' -d '{"id":"acme","name":"Acme"}'"#;
+    const REST: &str = r#"-H 'Content-Type: application/json' -d '{"id":"hello","name":"Hello"}'"#;
 
     #[test]
     fn a_fresh_token_is_in_the_request() {

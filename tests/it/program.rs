@@ -54,7 +54,7 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     assert!(line.contains("mdu_"), "{line}");
     let created = pasted(line).await;
     assert_eq!((created.status().as_u16(), created.url().path()), (201, "/publishers"));
-    assert!(created.text().await.unwrap().contains("\"id\":\"acme\""), "{line}");
+    assert!(created.text().await.unwrap().contains("\"id\":\"hello\""), "{line}");
     // And keeps the token where only the owner reads it
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).unwrap();
