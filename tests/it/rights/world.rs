@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::Caller;
 use super::cases::{Body, Case, Step, archive};
@@ -30,6 +31,8 @@ pub struct World {
     file: String,
     grounds: Vec<Ground>,
     names: AtomicUsize,
+    /// One caller may upload only a few archives at a time.
+    uploads: Semaphore,
 }
 
 /// A publisher with all that paths name.
@@ -66,8 +69,21 @@ impl World {
         let result = ended["generated"][0].as_str().expect("a result");
         let file = result.rsplit('/').next().expect("a file name").to_owned();
         let (token_of_banned, grounds, names) = (String::new(), Vec::new(), AtomicUsize::new(0));
-        let mut world =
-            Self { app, stranger, member, owner, foreign, banned, token_of_banned, task, file, grounds, names };
+        let uploads = Semaphore::new(2);
+        let mut world = Self {
+            app,
+            stranger,
+            member,
+            owner,
+            foreign,
+            banned,
+            token_of_banned,
+            task,
+            file,
+            grounds,
+            names,
+            uploads,
+        };
         let open = world.ground(false).await;
         world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
         world.ban(&format!("users/{}", world.banned.id)).await;
@@ -152,7 +168,7 @@ impl World {
             Step::Upload => {
                 let ticket = self.ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
                 let request = self.app.request(Method::PUT, &format!("/uploads/{ticket}"));
-                self.app.send(request.body(archive())).await
+                self.upload(request, archive()).await
             }
         };
         assert!(answer.status < 300, "{}", answer.text());
@@ -188,17 +204,20 @@ impl World {
     pub async fn ask_with(&self, ground: &Ground, case: &Case, token: Option<&str>) -> Answer {
         let path = format!("{}{}", ground.fill(case.path), case.query);
         let request = self.app.request(case.method.clone(), &path);
-        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        self.app
-            .send(match &case.body {
-                Body::Nothing => request,
-                Body::Bytes(bytes) => request.body(bytes.clone()),
-                Body::Json(body) => {
-                    let body = body.to_string().replace("{fresh}", &self.fresh());
-                    request.header("content-type", "application/json").body(body)
-                }
-            })
-            .await
+        let request = token.into_iter().fold(request, RequestBuilder::bearer_auth);
+        match &case.body {
+            Body::Nothing => self.app.send(request).await,
+            Body::Bytes(bytes) => self.upload(request, bytes.clone()).await,
+            Body::Json(body) => {
+                let body = body.to_string().replace("{fresh}", &self.fresh());
+                self.app.send(request.header("content-type", "application/json").body(body)).await
+            }
+        }
+    }
+
+    async fn upload(&self, request: RequestBuilder, bytes: Vec<u8>) -> Answer {
+        let _turn = self.uploads.acquire().await.expect("never closed");
+        self.app.send(request.body(bytes)).await
     }
 }
 
