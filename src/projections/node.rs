@@ -1,6 +1,6 @@
 //! Nodes and their versions: by id, by publisher, by version, and in any list that can be asked for.
 //!
-//! What is folded from the log is in [`Nodes`]; what lists are made from ([`index::Indexes`]) is derived from it. The writer
+//! What is folded from the log is in [`Nodes`]; what lists are made from (`index::Indexes`) is derived from it. The writer
 //! changes a node in place and never writes JSON; readers take shared entries, let the read models go, and write the JSON of
 //! those that nobody has asked for since they changed.
 

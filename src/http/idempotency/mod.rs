@@ -62,7 +62,7 @@ impl Keys {
     /// Opens the answers of a data directory, and the secret that seals them.
     ///
     /// # Errors
-    /// [`VaultFailure`], when they cannot be used.
+    /// `VaultFailure`, when they cannot be used.
     pub fn open(data: &DataDir, surroundings: &Surroundings) -> Result<Self, VaultFailure> {
         let vault = Vault::open(data, surroundings)?;
         Ok(Self(Arc::new(Inner { vault, in_flight: Mutex::default() })))
