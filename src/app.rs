@@ -119,9 +119,7 @@ impl App {
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
-            .await
-            .map_err(|error| StartError::part("the actors", &error))?;
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
         let (outside, tally) =
             (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
