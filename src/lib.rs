@@ -7,6 +7,8 @@ pub mod data_dir;
 pub mod domain;
 pub mod telemetry;
 
+pub mod personal;
+
 pub mod events;
 pub mod media;
 pub mod outbound;

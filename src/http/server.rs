@@ -31,6 +31,7 @@ use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 
 pub use super::idempotency::Keys;
@@ -52,6 +53,8 @@ pub struct Services {
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
+    /// What opens the personal fields of users.
+    pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
