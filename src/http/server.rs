@@ -23,6 +23,7 @@ use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
 
@@ -45,6 +46,8 @@ pub struct Services {
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
+    /// What opens the personal fields of users.
+    pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
     /// Asked before every change: whether there is room for it.

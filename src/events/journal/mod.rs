@@ -135,7 +135,8 @@ impl Journal {
         followed: Position,
         each: impl FnMut(Record<'_>),
     ) -> Result<(Self, Option<TornTail>), OpenError> {
-        Self::open_healing(options, surroundings, followed, &mut |_| None, each).map(|found| (found.journal, found.torn))
+        Self::open_healing(options, surroundings, followed, &mut |_| None, each)
+            .map(|found| (found.journal, found.torn))
     }
 
     /// As [`Journal::open`]; a damaged record is healed from `copies`, which gives the payload of the commit that begins at a
