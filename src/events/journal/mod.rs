@@ -132,7 +132,8 @@ impl Journal {
         followed: Position,
         each: impl FnMut(Record<'_>),
     ) -> Result<(Self, Option<TornTail>), OpenError> {
-        Self::open_healing(options, surroundings, followed, &mut |_| None, each).map(|found| (found.journal, found.torn))
+        Self::open_healing(options, surroundings, followed, &mut |_| None, each)
+            .map(|found| (found.journal, found.torn))
     }
 
     /// As [`Journal::open`]; a damaged record is healed from `copies`, which gives the payload of the commit that begins at a
@@ -299,7 +300,15 @@ impl Journal {
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
-        self.next.take().map_or(Ok(()), |next| next.finish().map(drop))
+        self.let_go();
+        Ok(())
+    }
+
+    /// Waits for the segment that is being prepared: a journal opened next in the same directory must not meet its thread.
+    fn let_go(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
+            tracing::warn!(%error, "a journal segment could not be prepared");
+        }
     }
 
     /// Reads the durable records that hold events after `after`; the first record may begin before it.
@@ -337,10 +346,7 @@ impl Place {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A journal opened next in the same directory must not meet the thread of this one.
-        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
-            tracing::warn!(%error, "a journal segment could not be prepared");
-        }
+        self.let_go();
     }
 }
 

@@ -41,8 +41,7 @@ fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
     let log = filled(directory.path());
     damage(log.shared.trees.read().as_ref().unwrap());
     let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
-    let answers =
-        [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
+    let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
     drop(log);
     // Damage that was seen is healed by the next start.
     let (log, report) = open(directory.path());
