@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::JournalOptions;
 use super::error::OpenError;
 use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use super::place::first_position;
 use super::reader::JournalReader;
 use super::segment::{self, Preparation, Segment};
 use crate::events::chain::{ChainHash, Head, HeadFile};
@@ -139,7 +140,7 @@ impl Healer<'_> {
                 reader.insert(made);
                 Ok(true)
             }
-            Err(_) if super::first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
+            Err(_) if first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
                 bytes[..RECORDS_START].fill(0);
                 bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
                 let candidate = Segment { path, bytes, header };
@@ -241,7 +242,7 @@ pub fn mend_first_header(
     key: &SigningKey,
     damage: OpenError,
 ) -> Result<(Segment, Mended), OpenError> {
-    let log = HeadFile::log_of(head, key).filter(|_| super::first_position(path) == Some(1));
+    let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
     let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };

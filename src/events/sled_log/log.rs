@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -11,6 +12,8 @@ use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
 use super::shared::Shared;
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
+use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
@@ -142,6 +145,12 @@ impl SledLog {
     /// As [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
+    }
+
+    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.writer.lock().journal.checkpoint(at)
     }
 
     /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::RwLock;
 
@@ -52,6 +53,7 @@ impl Shared {
     /// Fills sled until the queue ends.
     pub fn follow(&self) {
         while let Some(groups) = self.queue.take(super::log::BATCH_EVENTS) {
+            let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
@@ -65,6 +67,7 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.rest(started.elapsed());
         }
     }
 
