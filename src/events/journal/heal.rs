@@ -116,11 +116,7 @@ impl Healer<'_> {
             return Ok(false);
         };
         let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
-        let healed = rewritten(&segment, offset, &bytes)?;
-        if frame::parse(&healed.bytes, offset).is_err() {
-            return Err(segment.damaged(offset, next, "the disk does not keep what is written"));
-        }
-        reader.segment = Some(healed);
+        reader.segment = Some(rewritten(&segment, offset, &bytes)?);
         self.note(&segment.path, offset, next, MendedPart::Records(run.len()));
         Ok(true)
     }
@@ -279,7 +275,11 @@ fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Segment, 
         file.sync_all()
     };
     write().map_err(OpenError::io("heal", &segment.path))?;
-    Segment::load(segment.path.clone(), segment.header.first)
+    let healed = Segment::load(segment.path.clone(), segment.header.first)?;
+    if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
+        return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));
+    }
+    Ok(healed)
 }
 
 /// The records of a run in their frames. `found` is what lies there now: where its checksum is whole, it tells of which group

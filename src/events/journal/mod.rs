@@ -38,7 +38,7 @@ pub use heal::{Mended, MendedPart};
 pub use place::Place;
 pub use reader::{JournalReader, Record};
 
-use super::chain::{ChainHash, Head, HeadFile};
+use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
@@ -48,7 +48,7 @@ use crate::clock::Surroundings;
 use crate::domain::value::Timestamp;
 use crate::space::{Space, is_full};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
-use segment::{Preparation, Segment};
+use segment::Preparation;
 
 /// Makes the data of a file durable. Tests count the calls, or refuse.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
