@@ -19,7 +19,7 @@ use crate::domain::secret;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
+use crate::http::server::{AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -44,12 +44,25 @@ const ROUTER_QUEUE: usize = 8192;
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
+    Listen { address: SocketAddr, reason: std::io::Error },
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
     Part { what: &'static str, reason: String },
+}
+
+/// What helps when an address cannot be listened on.
+fn listen_hint(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
+             (port 0 takes a free one)"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        _ => "",
+    }
 }
 
 impl StartError {
@@ -102,7 +115,7 @@ impl App {
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
+            listener.local_addr().map_err(|reason| StartError::Listen { address: settings.listen, reason })?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
@@ -138,6 +151,7 @@ impl App {
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log, actors.pulse()),
+            checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -234,7 +248,7 @@ async fn termination() {
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+    TcpListener::bind(address).map_err(|reason| StartError::Listen { address, reason })
 }
 
 fn actor_options(settings: &Settings) -> ActorOptions {
@@ -294,6 +308,12 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
     options
+}
+
+/// Signs what the log is now.
+fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
+    let log = Arc::clone(log);
+    Arc::new(move |at| log.checkpoint(at).to_json())
 }
 
 /// Ready means: a command would be taken.

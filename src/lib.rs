@@ -14,6 +14,10 @@ pub mod outbound;
 pub mod projections;
 pub mod vendors;
 
+pub mod proof;
+
+pub mod backup;
+
 pub mod actors;
 pub mod http;
 

@@ -109,7 +109,9 @@ impl Verification<'_> {
         report.head = Some(end.head);
         if let Some((file, offset, what)) = end.torn {
             let place = format!("{} from offset {offset} on", file.display());
-            report.notes.push(format!("{place} is an unfinished write that was never acknowledged ({what}): the next start cuts it off"));
+            report.notes.push(format!(
+                "{place} is an unfinished write that was never acknowledged ({what}): the next start cuts it off"
+            ));
         }
         Ok(report)
     }
@@ -203,13 +205,7 @@ impl<'s> Seen<'s> {
 }
 
 /// Why a history is not the one of a checkpoint.
-fn misfit(
-    since: &SignedCheckpoint,
-    log: Uuid,
-    key: Option<[u8; 32]>,
-    reached: Position,
-    met: bool,
-) -> Option<String> {
+fn misfit(since: &SignedCheckpoint, log: Uuid, key: Option<[u8; 32]>, reached: Position, met: bool) -> Option<String> {
     let checkpoint = since.checkpoint();
     let position = checkpoint.head.position;
     if checkpoint.log != log {
@@ -220,9 +216,15 @@ fn misfit(
         return Some(format!("the log signs with key {ours}, the checkpoint was signed with {theirs}"));
     }
     if position > reached {
-        return Some(format!("the history was cut: it ends at position {reached}, the checkpoint was taken at {position}"));
+        return Some(format!(
+            "the history was cut: it ends at position {reached}, the checkpoint was taken at {position}"
+        ));
     }
-    (!met).then(|| format!("the history was rewritten: what stands up to position {position} is not what the checkpoint was taken of"))
+    (!met).then(|| {
+        format!(
+            "the history was rewritten: what stands up to position {position} is not what the checkpoint was taken of"
+        )
+    })
 }
 
 impl Watch for Seen<'_> {

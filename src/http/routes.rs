@@ -14,7 +14,7 @@ use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
+    admin, bulk, checkpoint, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
     translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
@@ -45,6 +45,7 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
         Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
         Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
+        Route::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
 
         Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),

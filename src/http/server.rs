@@ -13,6 +13,7 @@ use actix_web::http::header::{
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::body::BodyRoom;
@@ -27,7 +28,7 @@ use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
-use crate::domain::value::Digest;
+use crate::domain::value::{Digest, Timestamp};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -56,6 +57,8 @@ pub struct Services {
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
+    /// Signs what the log is now.
+    pub checkpoint: Checkpointer,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
     pub options: HttpOptions,
@@ -63,6 +66,9 @@ pub struct Services {
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
+pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;
 
 /// The bootstrap token, by its hash, and the administrator for whom it speaks.
 #[derive(Debug, Clone, Copy)]

@@ -36,7 +36,8 @@ pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> i
             match digest_of(&path, &mut progress) {
                 Ok((found, _)) if found == digest => {}
                 Ok((found, bytes)) => {
-                    let what = format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
+                    let what =
+                        format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
                     contents.findings.push((path, what));
                 }
                 // Kept for a time only, and gone since it was listed.

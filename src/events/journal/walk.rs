@@ -158,14 +158,18 @@ impl Walk<'_> {
             }
         };
         if header.first > self.next {
-            self.tell(path, 0, format!("the segment begins with position {}: {}", header.first, self.gap(header.first)));
+            self.tell(
+                path,
+                0,
+                format!("the segment begins with position {}: {}", header.first, self.gap(header.first)),
+            );
         } else if header.first < self.next {
             self.tell(path, 0, format!("the segment begins again with position {}", header.first));
         } else if self.chain.is_some_and(|chain| chain != header.chain) {
             self.tell(path, 0, "the segment belongs to another history".to_owned());
         }
         (self.next, self.chain) = (header.first, Some(header.chain));
-        if first_position(path) != Some(header.first) {
+        if first_position(path).is_some_and(|named| named != header.first) {
             self.tell(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
         }
     }
@@ -202,12 +206,14 @@ impl Walk<'_> {
     /// Says what is wrong at `offset`, and finds the next whole record behind it.
     fn resume(&mut self, path: &Path, bytes: &[u8], offset: usize, flaw: &str, last: bool) -> Option<usize> {
         if let Some((at, frame)) = next_whole(bytes, offset + 1, self.next) {
-            let unfinished = last && self.next > self.acknowledged && frame::later_group(bytes, offset, self.next).is_none();
+            let unfinished =
+                last && self.next > self.acknowledged && frame::later_group(bytes, offset, self.next).is_none();
             if unfinished {
                 self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
                 return None;
             }
-            let lost = if frame.position > self.next { self.gap(frame.position) } else { "no event is missing".to_owned() };
+            let lost =
+                if frame.position > self.next { self.gap(frame.position) } else { "no event is missing".to_owned() };
             self.tell(path, offset, format!("{flaw}; {lost}; the next whole record is at offset {at}"));
             // Its own hash stands in for what is hidden.
             (self.next, self.chain) = (frame.position, None);
@@ -225,7 +231,11 @@ impl Walk<'_> {
     fn end(&mut self, path: &Path, offset: usize, last: bool) {
         if last && self.next <= self.acknowledged {
             let head = self.acknowledged;
-            self.tell(path, offset, format!("the journal ends here, but HEAD says that events up to position {head} were acknowledged"));
+            self.tell(
+                path,
+                offset,
+                format!("the journal ends here, but HEAD says that events up to position {head} were acknowledged"),
+            );
         }
     }
 

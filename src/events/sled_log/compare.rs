@@ -104,7 +104,10 @@ impl Comparison {
             return;
         }
         let (stream, version) = (&commit[0].stream, commit[0].version);
-        self.tell(Some(commit[0].position), &format!("the index does not lead to version {version} of stream {stream}"));
+        self.tell(
+            Some(commit[0].position),
+            &format!("the index does not lead to version {version} of stream {stream}"),
+        );
     }
 
     /// Ends the comparison: what is left in sled is not in the journal.

@@ -125,6 +125,7 @@ fn accounts() -> Vec<Case> {
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
+        get(Administer, "/admin/checkpoint"),
         get(Administer, "/admin/users"),
         post(Administer, "/admin/users", 201, json!({"name": "new"})),
         put(Administer, "/admin/users/{user_id}", json!({"name": "renamed"})),

@@ -29,6 +29,8 @@ const LAYERS: &[&[&str]] = &[
     &["domain", "clock", "data_dir", "telemetry"],
     &["events", "media", "outbound"],
     &["vendors", "projections"],
+    &["proof"],
+    &["backup"],
     &["actors"],
     &["http"],
     &["config"],
