@@ -66,7 +66,7 @@ pub enum HeadError {
     #[error("both slots are damaged")]
     Damaged,
     /// A slot is whole, but not ours.
-    #[error("it was signed with another key or for another log")]
+    #[error("it was signed with another key than the one in signing.key, or for another log")]
     Foreign,
 }
 

@@ -18,6 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::SigningKey;
 use serde_json::{Value, json};
 
+use crate::audit::record::{RecordJson, canonical};
 use crate::clock::Surroundings;
 use crate::events::chain::{self, ChainHash, Head};
 use crate::events::checkpoint::{Checkpoint, SignedCheckpoint};
@@ -38,6 +39,14 @@ pub const CHECKPOINT_EVERY: u64 = 10_000;
 pub struct Style {
     pub event: fn(&RecordedEvent) -> Value,
     pub canonical: fn(&Value) -> String,
+}
+
+impl Default for Style {
+    /// As the audit writes them.
+    fn default() -> Self {
+        let event = |event: &RecordedEvent| serde_json::to_value(RecordJson::from(event)).unwrap_or_default();
+        Self { event, canonical }
+    }
 }
 
 impl Style {

@@ -212,9 +212,9 @@ impl Walk<'_> {
                 self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
                 return None;
             }
-            let lost =
+            let missing =
                 if frame.position > self.next { self.gap(frame.position) } else { "no event is missing".to_owned() };
-            self.tell(path, offset, format!("{flaw}; {lost}; the next whole record is at offset {at}"));
+            self.tell(path, offset, format!("{flaw}; {missing}; the next whole record is at offset {at}"));
             // Its own hash stands in for what is hidden.
             (self.next, self.chain) = (frame.position, None);
             return Some(at);

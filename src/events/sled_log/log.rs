@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -297,6 +298,7 @@ impl Shared {
     /// Fills sled until the queue ends.
     fn follow(&self) {
         while let Some(groups) = self.queue.take(BATCH_EVENTS) {
+            let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
@@ -309,6 +311,7 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.rest(started.elapsed());
         }
     }
 
