@@ -27,7 +27,8 @@ pub struct Checked {
 /// # Errors
 /// When there is no backup, or it cannot be read.
 pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
-    let none = || BackupError::Refused(format!("{} holds no complete backup: there is no manifest in it", backup.display()));
+    let none =
+        || BackupError::Refused(format!("{} holds no complete backup: there is no manifest in it", backup.display()));
     let manifest = Manifest::read(backup)?.ok_or_else(none)?;
     let pool = Pool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
@@ -79,7 +80,7 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
     if chain::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
         findings.push(Finding::of_file("log/journal/HEAD", "it does not say what the manifest says"));
     }
-    let mut segments: Vec<_> = manifest.files.iter().filter(|entry| entry.path.ends_with(".seg")).collect();
+    let mut segments: Vec<_> = manifest.files.iter().filter(|entry| is_segment(&entry.path)).collect();
     segments.sort_by(|one, other| one.path.cmp(&other.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
     let mut seen = Seen { names: segments, copies: &copies, events: 0, findings };
@@ -90,6 +91,11 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
         findings.push(Finding::of_file("log/journal", what));
     }
     Ok(events)
+}
+
+fn is_segment(path: &str) -> bool {
+    let path = Path::new(path);
+    path.starts_with("log/journal") && path.extension().is_some_and(|extension| extension == "seg")
 }
 
 struct Seen<'s> {

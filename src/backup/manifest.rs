@@ -94,7 +94,9 @@ impl Manifest {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(BackupError::file(&path))?,
         };
-        Self::parse(&bytes).map(Some).map_err(|what| BackupError::Refused(format!("{} is damaged: {what}", path.display())))
+        Self::parse(&bytes)
+            .map(Some)
+            .map_err(|what| BackupError::Refused(format!("{} is damaged: {what}", path.display())))
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -110,7 +112,8 @@ impl Manifest {
             return Err("its signature does not fit".to_owned());
         }
         let manifest = Self { checkpoint, directories: backup.directories, files: backup.files };
-        let paths = manifest.files.iter().map(|entry| &entry.path).chain(manifest.directories.iter().map(|entry| &entry.path));
+        let paths =
+            manifest.files.iter().map(|entry| &entry.path).chain(manifest.directories.iter().map(|entry| &entry.path));
         match paths.into_iter().find(|path| !is_inside(path)) {
             Some(path) => Err(format!("{path:?} leads out of the data directory")),
             None => Ok(manifest),

@@ -42,7 +42,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |reason| Self::File { path, reason }
     }

@@ -24,9 +24,8 @@ pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Check
         return Ok(checked);
     }
     let staging = beside(to)?;
-    let held = DataDir::open(&staging).map_err(|_| {
-        BackupError::Refused(format!("{} is in use: another restore is going on", staging.display()))
-    })?;
+    let held = DataDir::open(&staging)
+        .map_err(|_| BackupError::Refused(format!("{} is in use: another restore is going on", staging.display())))?;
     empty(&staging).map_err(BackupError::file(&staging))?;
     let (pool, files) = (Pool::open(backup), &checked.manifest);
     write(&staging, &pool, files, progress)?;
@@ -54,7 +53,10 @@ fn refuse_used(to: &Path) -> Result<(), BackupError> {
 
 fn moved(to: &Path, error: io::Error) -> BackupError {
     if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices) {
-        let what = format!("{} is a mount point, which a restore cannot replace: restore into a directory below it", to.display());
+        let what = format!(
+            "{} is a mount point, which a restore cannot replace: restore into a directory below it",
+            to.display()
+        );
         return BackupError::Refused(what);
     }
     BackupError::file(to)(error)

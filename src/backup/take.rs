@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::BackupError;
 use super::manifest::{self, Directory, Entry, Manifest};
 use super::pool::{Pool, private_directory};
-use super::BackupError;
 use crate::clock::Surroundings;
 use crate::domain::value::Digest;
 use crate::events::chain::{self, Head};
@@ -19,9 +19,9 @@ use crate::events::journal::walk::{self, Damage, Walked, Watch};
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 use crate::media::contents::{self, AREAS};
+use crate::proof::Progress;
 use crate::proof::directory::{Use, use_of};
 use crate::proof::export::{ExportError, Vouched, vouched};
-use crate::proof::Progress;
 
 /// What of a data directory is not copied: it is made anew, belongs to the running process, or is not complete.
 const LEFT_OUT: [&str; 4] = ["lock", "address", "answers", "snapshots"];
@@ -94,7 +94,11 @@ fn refuse_inside(root: &Path, to: &Path) -> Result<(), BackupError> {
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     let (root, to) = (absolute(root).map_err(BackupError::file(root))?, absolute(to).map_err(BackupError::file(to))?);
     if to.starts_with(&root) || root.starts_with(&to) {
-        let what = format!("the backup {} and the data directory {} lie in each other: they would be lost together", to.display(), root.display());
+        let what = format!(
+            "the backup {} and the data directory {} lie in each other: they would be lost together",
+            to.display(),
+            root.display()
+        );
         return Err(BackupError::Refused(what));
     }
     Ok(())
@@ -115,7 +119,9 @@ fn lock(to: &Path) -> Result<File, BackupError> {
     let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(failed())?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(BackupError::Refused(format!("another backup to {} is going on", to.display()))),
+        Err(TryLockError::WouldBlock) => {
+            Err(BackupError::Refused(format!("another backup to {} is going on", to.display())))
+        }
         Err(TryLockError::Error(error)) => Err(failed()(error)),
     }
 }
@@ -144,10 +150,19 @@ struct Taking<'t> {
 
 impl Taking<'_> {
     /// Verifies the journal and copies it, segment by segment without the zeros behind; up to HEAD while a service writes to it.
-    fn journal(&mut self, log: &Path, vouched: &Vouched, running: bool, older: Option<&Manifest>) -> Result<Head, BackupError> {
+    fn journal(
+        &mut self,
+        log: &Path,
+        vouched: &Vouched,
+        running: bool,
+        older: Option<&Manifest>,
+    ) -> Result<Head, BackupError> {
         let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
         if let Some(older) = older.filter(|older| older.log != vouched.log) {
-            return Err(BackupError::Refused(format!("the backup is of another log ({}), this one is {}", older.log, vouched.log)));
+            return Err(BackupError::Refused(format!(
+                "the backup is of another log ({}), this one is {}",
+                older.log, vouched.log
+            )));
         }
         let genesis = chain::ChainHash::genesis(vouched.log);
         let met = older.is_none_or(|older| older.head == Head { position: Position(0), chain: genesis });
@@ -168,7 +183,9 @@ impl Taking<'_> {
             );
             return Err(BackupError::Refused(what));
         }
-        if let Some(entry) = last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1))) {
+        if let Some(entry) =
+            last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1)))
+        {
             entry.0.padded_to = Some(entry.1);
         }
         Ok(end.head)
@@ -229,8 +246,9 @@ impl Taking<'_> {
     fn area(&mut self, area: &str, older: Option<&Manifest>) -> Result<(), BackupError> {
         let root = self.root;
         let listed = contents::files(root, area).map_err(BackupError::file(&root.join(area)))?;
-        let older: std::collections::HashMap<&str, &Entry> =
-            older.map(|manifest| manifest.files.iter().map(|entry| (entry.path.as_str(), entry)).collect()).unwrap_or_default();
+        let older: std::collections::HashMap<&str, &Entry> = older
+            .map(|manifest| manifest.files.iter().map(|entry| (entry.path.as_str(), entry)).collect())
+            .unwrap_or_default();
         for (path, digest) in listed {
             let relative = relative(root, &path);
             let Ok(metadata) = fs::metadata(&path) else { continue };
@@ -242,7 +260,9 @@ impl Taking<'_> {
             }
             match self.pool.copy(&path, Some(digest)) {
                 Ok((found, bytes)) if found == digest => self.note(&relative, digest, bytes, mode, None),
-                Ok(_) => self.findings.push(format!("{}: it does not hold what its name says, and is not in the backup", path.display())),
+                Ok(_) => self
+                    .findings
+                    .push(format!("{}: it does not hold what its name says, and is not in the backup", path.display())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(BackupError::file(&path)(error)),
             }

@@ -39,7 +39,7 @@ Examples:
 pub(super) struct Backup {
     /// The backup directory; made when it is not there
     #[arg(value_name = "DIR")]
-    backup: PathBuf,
+    to: PathBuf,
     /// Verify the backup that is there, and take none
     #[arg(long)]
     verify: bool,
@@ -51,13 +51,13 @@ pub(super) struct Backup {
 pub(super) struct Restore {
     /// The backup directory
     #[arg(value_name = "DIR")]
-    backup: PathBuf,
+    from: PathBuf,
     #[command(flatten)]
     directory: DirectoryFlags,
 }
 
 pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failure> {
-    let Backup { backup, verify, directory } = arguments;
+    let Backup { to: backup, verify, directory } = arguments;
     if verify {
         let mut progress = Progress::new("verifying", Unit::Bytes);
         let checked = check(&backup, &mut |done, total| progress.reached(done, Some(total)));
@@ -86,7 +86,7 @@ fn mebibytes(bytes: u64) -> f64 {
 }
 
 pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Failure> {
-    let Restore { backup, directory } = arguments;
+    let Restore { from: backup, directory } = arguments;
     let to = directory.settings(outer)?.data_dir;
     let mut progress = Progress::new("restoring", Unit::Bytes);
     let restored = restore::restore(&backup, &to, &mut |done, total| progress.reached(done, Some(total)));

@@ -36,7 +36,8 @@ impl Progress {
         if self.watched && self.shown.is_none_or(|shown| shown.elapsed() >= SHOW_EVERY) {
             self.shown = Some(Instant::now());
             // Whoever watches may go away.
-            let _ = write!(io::stderr(), "\r{}\x1b[K", line(self.doing, self.unit, done, total, self.started.elapsed()));
+            let _ =
+                write!(io::stderr(), "\r{}\x1b[K", line(self.doing, self.unit, done, total, self.started.elapsed()));
         }
     }
 

@@ -14,8 +14,8 @@ use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, checkpoint, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
-    translation, upload, upscaler, user, version, version_list,
+    admin, bulk, checkpoint, health, install, media, member, moderation, node, node_change, openapi, publisher, review,
+    token, translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
 

@@ -32,7 +32,7 @@ pub enum Unverifiable {
 
 impl Unverifiable {
     /// Wraps a refusal of the file system.
-    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |reason| Self::File { path, reason }
     }

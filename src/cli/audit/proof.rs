@@ -82,12 +82,11 @@ pub(in crate::cli) fn run(command: Command, outer: SettingFlags) -> Result<(), F
 
 fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure> {
     let Checkpoint { out, url, token, directory } = arguments;
-    let signed = match url.zip(token) {
-        Some((url, token)) => app::block_on(asked(&url, &token))?,
-        None => {
-            let log = directory.settings(outer)?.data_dir.join("log");
-            export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
-        }
+    let signed = if let Some((url, token)) = url.zip(token) {
+        app::block_on(asked(&url, &token))?
+    } else {
+        let log = directory.settings(outer)?.data_dir.join("log");
+        export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
     };
     let text = format!("{}\n", super::verify::style().line(&signed.to_json()));
     match out {
@@ -117,7 +116,8 @@ fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
     let mut progress = Progress::new("exporting", Unit::Events);
     let mut reached = |done, total| progress.reached(done, Some(total));
     let surroundings = Surroundings::real();
-    let done = export::export(&log, verify::style(), &surroundings, &mut out, &mut reached).map_err(anyhow::Error::from);
+    let done =
+        export::export(&log, verify::style(), &surroundings, &mut out, &mut reached).map_err(anyhow::Error::from);
     progress.end();
     let position = done?.checkpoint().head.position;
     if !to_stdout {
