@@ -89,8 +89,8 @@ fn the_program_exports_and_verifies_elsewhere() {
     check(&["--key", "short"]).expect(2);
     // A line that somebody changed is named
     let changed = text.replacen(
-        "\"schema\":1,\"stream\":\"task/00000000-0000-0000-0000-000000000002\"",
-        "\"schema\":1,\"stream\":\"task/00000000-0000-0000-0000-000000000003\"",
+        "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000002\"",
+        "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000003\"",
         1,
     );
     assert_ne!(changed, text);

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::error::OpenError;
-use super::first_position;
 use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
-use super::segment;
+use super::segment::{self, first_position};
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::envelope::Commit;
