@@ -5,6 +5,7 @@
 //! shape that holds it, in a file of the next number (what stays is used from the older file, frozen as it is), raise
 //! [`VERSION`], upcast the old shape in `codec::decode`, and keep the golden bytes of both.
 
+pub mod bytes;
 pub mod restore;
 pub mod store;
 pub mod v1;

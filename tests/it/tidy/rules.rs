@@ -30,6 +30,7 @@ const LAYERS: &[&[&str]] = &[
     &["personal"],
     &["events", "media", "outbound"],
     &["vendors", "projections"],
+    &["audit"],
     &["actors"],
     &["http"],
     &["config"],
