@@ -155,11 +155,17 @@ impl Vault {
         let path = self.path(&asked.id, with_commands);
         let draft = path.with_extension("draft");
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
-        // So that the sweep need not open it.
-        file.set_modified(system_time(at))?;
-        fs::rename(&draft, &path)
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
+            // So that the sweep need not open it.
+            file.set_modified(system_time(at))?;
+            fs::rename(&draft, &path)
+        };
+        write().inspect_err(|_| {
+            // A disk that is full needs the room.
+            let _ = fs::remove_file(&draft);
+        })
     }
 
     /// Whether so much more may be kept; if so, it counts.
