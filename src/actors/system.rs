@@ -67,8 +67,9 @@ impl Actors {
         surroundings: Surroundings,
         options: ActorOptions,
     ) -> std::io::Result<Self> {
+        let projector = Projector::new(models.clone());
         let Started { writer, courier, thread, alive } =
-            Writer::start(Arc::clone(&log), Projector::new(models.clone()), options.writer_queue)?;
+            Writer::start(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps())?;
         let arbiter = Arbiter::new();
         arbiter.spawn(courier.run());
         let tools = Tools { log, writer, models, surroundings };

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::projector::Projector;
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 
@@ -87,7 +88,12 @@ impl Writer {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(log: Arc<dyn EventLog>, projector: Projector, queue: usize) -> std::io::Result<Started> {
+    pub fn start(
+        log: Arc<dyn EventLog>,
+        projector: Projector,
+        queue: usize,
+        mishaps: Mishaps,
+    ) -> std::io::Result<Started> {
         let (sender, receiver) = sync_channel(queue);
         let (answers, groups) = mpsc::unbounded_channel();
         let pulse = Arc::new(());
@@ -100,6 +106,7 @@ impl Writer {
             last_group: 1,
             pause: Duration::ZERO,
             untidied_since: None,
+            mishaps,
         };
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
             worker.run();
@@ -136,6 +143,7 @@ struct Worker {
     pause: Duration,
     /// When the first group was committed after which the log has not done its own work yet.
     untidied_since: Option<Instant>,
+    mishaps: Mishaps,
 }
 
 impl Worker {
@@ -189,6 +197,7 @@ impl Worker {
             Ok(outcomes) => {
                 self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
+                self.mishaps.done(Step::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
             Err(failure) => {
@@ -198,5 +207,6 @@ impl Worker {
         };
         // Without a courier the service is stopping, and those who asked see that.
         let _ = self.answers.send(asked_by.into_iter().zip(answers).collect());
+        self.mishaps.done(Step::Answered);
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use harm::{Harm, Plan};
 use history::History;
+pub use history::files;
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;

@@ -35,7 +35,7 @@ use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
-use crate::clock::Surroundings;
+use crate::clock::{Mishaps, Step, Surroundings};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::{Preparation, Segment};
 
@@ -92,6 +92,7 @@ pub struct Journal {
     next: Option<Preparation>,
     group: Group,
     syncs: u64,
+    mishaps: Mishaps,
 }
 
 /// The records that the next write will make durable together.
@@ -116,7 +117,9 @@ impl Journal {
         let open::Opened { header, head_file, head, file, offset, torn } =
             open::open(&options, surroundings, followed, each)?;
         let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
-        let journal = Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0 };
+        let mishaps = surroundings.mishaps();
+        let journal =
+            Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0, mishaps };
         Ok((journal, torn))
     }
 
@@ -155,6 +158,7 @@ impl Journal {
         let chain = end.chain.next(&bytes[payload.clone()]);
         frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
         *end = Head { position: Position(end.position.0 + commit.len() as u64), chain };
+        self.mishaps.done(Step::Staged);
         Ok(payload)
     }
 
@@ -169,24 +173,30 @@ impl Journal {
             self.roll().map_err(storage("begin a journal segment"))?;
         }
         self.file.write_all_at(&self.group.bytes, self.offset).map_err(storage("write to the journal"))?;
+        self.mishaps.done(Step::Written);
         self.syncs += 1;
         (self.options.sync)(&self.file).map_err(storage("sync the journal"))?;
+        self.mishaps.done(Step::Synced);
         self.offset += length;
         self.head = self.group.end;
         let next_group = Vec::with_capacity(self.group.bytes.len());
         let written = mem::replace(&mut self.group.bytes, next_group);
         if self.next.is_none() && self.offset >= self.options.segment_bytes / 2 {
-            self.next = Some(Preparation::start(&self.options.journal_directory(), self.options.segment_bytes));
+            self.next = Some(self.prepare());
         }
         Ok(written)
     }
 
+    fn prepare(&self) -> Preparation {
+        Preparation::start(&self.options.journal_directory(), self.options.segment_bytes, &self.mishaps)
+    }
+
     fn roll(&mut self) -> io::Result<()> {
         let directory = self.options.journal_directory();
-        let prepared = self.next.take().unwrap_or_else(|| Preparation::start(&directory, self.options.segment_bytes));
+        let prepared = self.next.take().unwrap_or_else(|| self.prepare());
         let file = prepared.finish()?;
         let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
-        segment::put_to_use(&directory, &file, &header)?;
+        segment::put_to_use(&directory, &file, &header, &self.mishaps)?;
         (self.file, self.offset) = (file, RECORDS_START as u64);
         self.sign_head()?;
         self.head_file.sync()
@@ -200,6 +210,7 @@ impl Journal {
         if self.signed != self.head.position {
             self.head_file.write(&self.head)?;
             self.signed = self.head.position;
+            self.mishaps.done(Step::HeadSigned);
         }
         Ok(())
     }
@@ -211,6 +222,7 @@ impl Journal {
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
+        self.mishaps.done(Step::HeadSynced);
         self.next.take().map_or(Ok(()), |next| next.finish().map(drop))
     }
 

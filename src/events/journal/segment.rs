@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
+use crate::clock::{Mishaps, Step};
 use crate::data_dir::sync_parent;
 use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
@@ -42,9 +43,13 @@ pub struct Preparation(JoinHandle<io::Result<File>>);
 
 impl Preparation {
     /// Begins to write zeros.
-    pub fn start(directory: &Path, bytes: u64) -> Self {
-        let path = directory.join(PREPARED);
-        Self(thread::spawn(move || write_zeros(&path, bytes)))
+    pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
+        let (path, mishaps) = (directory.join(PREPARED), mishaps.clone());
+        Self(thread::spawn(move || {
+            let file = write_zeros(&path, bytes)?;
+            mishaps.done(Step::SegmentZeroed);
+            Ok(file)
+        }))
     }
 
     /// Waits for the zeros to be on disk.
@@ -69,13 +74,16 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
 }
 
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
-pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
+pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
     use std::os::unix::fs::FileExt;
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
+    mishaps.done(Step::SegmentBegun);
     let path = directory.join(format!("{:020}.{EXTENSION}", header.first));
     fs::rename(directory.join(PREPARED), &path)?;
+    mishaps.done(Step::SegmentRenamed);
     sync_parent(&path)?;
+    mishaps.done(Step::SegmentNamed);
     Ok(path)
 }
 

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::open::{self, OpenReport};
 use super::{Flaw, Trees};
-use crate::clock::Surroundings;
+use crate::clock::{Mishaps, Step, Surroundings};
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
@@ -65,6 +65,7 @@ struct Shared {
     queue: Queue,
     /// Exists when damage was found in sled: then the next start rebuilds it.
     damage_mark: PathBuf,
+    mishaps: Mishaps,
 }
 
 impl SledLog {
@@ -84,6 +85,7 @@ impl SledLog {
             tail: RwLock::new(Tail::after(journal.head())),
             queue: Queue::new(options.lag_bytes_max),
             damage_mark: open::damage_mark(options),
+            mishaps: surroundings.mishaps(),
         });
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
@@ -132,7 +134,9 @@ impl SledLog {
         self.join_follower();
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
-        self.shared.trees.flush().map_err(|reason| failed("flush sled", reason))
+        self.shared.trees.flush().map_err(|reason| failed("flush sled", reason))?;
+        self.shared.mishaps.done(Step::SledFlushed);
+        Ok(())
     }
 
     fn join_follower(&self) {
@@ -284,6 +288,7 @@ impl Shared {
         }
         drop(tail);
         self.queue.push(group);
+        self.mishaps.done(Step::Published);
     }
 
     /// Fills sled until the queue ends.
@@ -293,10 +298,11 @@ impl Shared {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
             let records: Vec<_> = records.collect();
-            if let Err(reason) = self.trees.insert(&records) {
+            if let Err(reason) = self.trees.insert(&records, || self.mishaps.done(Step::SledIndexed)) {
                 tracing::error!(reason, "sled cannot be filled: the log will be read-only");
                 return self.queue.fail(reason);
             }
+            self.mishaps.done(Step::SledInserted);
             if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
                 self.tail.write().evict_through(last.position);
             }

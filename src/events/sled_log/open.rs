@@ -11,7 +11,7 @@ use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::{Trees, stream_entry};
-use crate::clock::Surroundings;
+use crate::clock::{Mishaps, Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Journal, JournalReader, OpenError, TornTail};
@@ -101,9 +101,10 @@ pub(super) fn open(
 ) -> Result<Opened, OpenError> {
     let directory = options.journal.directory.join("sled");
     let mark = damage_mark(options);
+    let mishaps = surroundings.mishaps();
     let (mut trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
         Ok((trees, reach)) => (trees, reach, None),
-        Err(reason) => (start_over(&directory)?, Reach::default(), Some(reason)),
+        Err(reason) => (start_over(&directory, &mishaps)?, Reach::default(), Some(reason)),
     };
     let mut versions = VersionCache::new(options.versions_max);
     let mut filling = Filling::new(&trees, reach);
@@ -127,7 +128,7 @@ pub(super) fn open(
     } else {
         drop(trees);
         rebuilt = filled.err();
-        trees = start_over(&directory)?;
+        trees = start_over(&directory, &mishaps)?;
         refill(&trees, journal.read_from(Position(0))?, &directory)?
     };
     if rebuilt.is_some() && mark.exists() {
@@ -154,11 +155,14 @@ fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), String
 }
 
 /// Deletes what is there: everything in it is in the journal.
-fn start_over(directory: &Path) -> Result<Trees, OpenError> {
+fn start_over(directory: &Path, mishaps: &Mishaps) -> Result<Trees, OpenError> {
     let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
-        _ => Trees::open(directory).map_err(sled_refuses(directory)),
+        _ => {
+            mishaps.done(Step::SledRemoved);
+            Trees::open(directory).map_err(sled_refuses(directory))
+        }
     }
 }
 
@@ -200,7 +204,7 @@ impl<'t> Filling<'t> {
     fn flush(&mut self) {
         let records: Vec<_> = self.pending.iter().map(|(commit, payload)| (commit, payload.as_slice())).collect();
         if self.outcome.is_ok() {
-            self.outcome = self.trees.insert(&records);
+            self.outcome = self.trees.insert(&records, || {});
         }
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
         self.pending.clear();
