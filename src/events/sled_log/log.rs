@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
 use super::open::{self, OpenReport};
 use super::{Flaw, Trees};
 use crate::clock::{Mishaps, Step, Surroundings};
+use crate::domain::value::Timestamp;
+use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
@@ -121,6 +124,12 @@ impl SledLog {
     /// As [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
+    }
+
+    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.writer.lock().journal.checkpoint(at)
     }
 
     /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
@@ -294,6 +303,7 @@ impl Shared {
     /// Fills sled until the queue ends.
     fn follow(&self) {
         while let Some(groups) = self.queue.take(BATCH_EVENTS) {
+            let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
@@ -307,6 +317,7 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.rest(started.elapsed());
         }
     }
 
@@ -322,78 +333,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::domain::ids::{EventId, TaskId};
-    use crate::domain::task::TaskEvent;
-    use crate::domain::value::Timestamp;
-    use crate::events::envelope::{Circumstances, NewEvent};
-
-    const AT: Timestamp = Timestamp::from_micros(1);
-
-    fn stream() -> StreamId {
-        StreamId::from(&TaskId(Uuid::nil()))
-    }
-
-    /// A log of six events in one stream, all of them in sled.
-    fn filled(directory: &std::path::Path) -> SledLog {
-        let log = open(directory).0;
-        let append = |expected| Append {
-            stream: stream(),
-            expected: Version(expected),
-            circumstances: Circumstances::of_system(None, AT),
-            events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
-        };
-        log.append((0..6).map(append).collect()).unwrap();
-        log.close().unwrap();
-        log
-    }
-
-    fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
-        let mut options = SledLogOptions::new(directory);
-        options.journal.segment_bytes = 16 * 1024;
-        SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
-    }
-
-    /// Damages sled behind the log's back; says what the log then answers.
-    fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
-        let directory = tempfile::tempdir().unwrap();
-        let log = filled(directory.path());
-        damage(&log.shared.trees);
-        let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
-        let answers =
-            [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
-        drop(log);
-        // Damage that was seen is healed by the next start.
-        let (log, report) = open(directory.path());
-        assert!(report.sled.rebuilt.is_some(), "{report:?}");
-        assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
-        drop(log);
-        assert_eq!(open(directory.path()).1.sled.rebuilt, None);
-        answers
-    }
-
-    #[test]
-    fn a_missing_record_is_damage_and_never_partial_data() {
-        let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
-        for position in 1..=6 {
-            assert_eq!(damaged(remove(position)), [true, true], "position {position}");
-        }
-    }
-
-    #[test]
-    fn an_undecodable_record_is_damage() {
-        assert_eq!(damaged(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
-    }
-
-    #[test]
-    fn a_missing_entry_of_the_stream_index_is_damage() {
-        let remove = |trees: &Trees| {
-            let key = super::super::stream_key(&stream(), Some(Version(3)));
-            drop(trees.streams.remove(key).unwrap());
-        };
-        assert_eq!(damaged(remove), [false, true]);
-    }
-}
+mod tests;
