@@ -33,6 +33,7 @@ mod node;
 mod node_change;
 mod old_log;
 mod openapi;
+mod panics;
 mod power_cut;
 mod program;
 mod publisher;

@@ -221,7 +221,7 @@ impl Healer<'_> {
         let make = || -> io::Result<PathBuf> {
             let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
             file.write_all_at(&records, RECORDS_START as u64)?;
-            segment::put_to_use(&directory, &file, header)
+            segment::put_to_use(&directory, &file, header, &Mishaps::default())
         };
         make().map_err(OpenError::io("make a segment anew in", &directory))
     }

@@ -28,7 +28,6 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
