@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
 use parking_lot::Mutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -129,6 +130,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let store = store.with_mishaps(surroundings.mishaps());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -141,6 +143,7 @@ impl App {
         let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
         let personal = open_keyring(&data, &models, &keys);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
+        let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
@@ -211,13 +214,13 @@ impl App {
         &self.parts.log
     }
 
-    /// Serves until SIGTERM or SIGINT, then stops in order.
+    /// Serves until one of the signals comes, then stops in order.
     ///
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
-    pub async fn run_until_stopped(mut self) -> Result<(), StopError> {
+    pub async fn run_until_stopped(mut self, signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = termination() => self.stop().await,
+            () = signals.come() => self.stop().await,
             served = &mut self.serving => {
                 self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
@@ -249,23 +252,32 @@ impl Parts {
 /// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
 /// this the process would be killed by it.
 fn outlive_file_size_limits() {
-    use tokio::signal::unix::{SignalKind, signal};
     let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
     if let Err(error) = handled {
         tracing::warn!(%error, "a limit of file sizes would kill the service");
     }
 }
 
-async fn termination() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("signals cannot be received; stop the service by killing it, which loses nothing");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM and SIGINT.
+pub struct StopSignals(Option<[Signal; 2]>);
+
+impl StopSignals {
+    /// From now on the signals wait to be asked for, and do not end the process any more.
+    #[must_use]
+    pub fn listen() -> Self {
+        let both = signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?]));
+        if let Err(error) = &both {
+            tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+        }
+        Self(both.ok())
+    }
+
+    async fn come(self) {
+        let Some([mut terminate, mut interrupt]) = self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }
 

@@ -54,7 +54,10 @@ impl DataDir {
 }
 
 /// Makes a directory whose name, and the names of the parents that had to be made, survive a power cut.
-fn create_durably(directory: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When it cannot be made, or its parent not be synced.
+pub fn create_durably(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }

@@ -15,6 +15,7 @@ use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
 use super::projector::Projector;
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 
@@ -62,7 +63,12 @@ impl Writer {
     /// A writer, the work that makes its appends durable, and a pulse that is gone when that work has ended, however it
     /// ended. `queue` bounds how many appends wait.
     #[must_use]
-    pub fn new(log: Arc<dyn EventLog>, projector: Projector, queue: usize) -> (Self, Worker, Weak<()>) {
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        projector: Projector,
+        queue: usize,
+        mishaps: Mishaps,
+    ) -> (Self, Worker, Weak<()>) {
         let (sender, receiver) = mpsc::channel(queue);
         let pulse = Arc::new(());
         let alive = Arc::downgrade(&pulse);
@@ -73,6 +79,7 @@ impl Writer {
             last_group: 1,
             pause: Duration::ZERO,
             untidied_since: None,
+            mishaps,
             _pulse: pulse,
         };
         (Self { queue: sender }, worker, alive)
@@ -103,6 +110,7 @@ pub struct Worker {
     pause: Duration,
     /// When the first group was committed after which the log has not done its own work yet.
     untidied_since: Option<Instant>,
+    mishaps: Mishaps,
     _pulse: Arc<()>,
 }
 
@@ -162,6 +170,7 @@ impl Worker {
             Ok(outcomes) => {
                 self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
+                self.mishaps.done(Step::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
             // Told by the log itself, once.
@@ -175,5 +184,6 @@ impl Worker {
             // Nobody may be waiting any more: what was asked is done all the same.
             let _ = asked_by.send(answer);
         }
+        self.mishaps.done(Step::Answered);
     }
 }

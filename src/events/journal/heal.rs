@@ -26,6 +26,7 @@ use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
 use super::place::first_position;
 use super::reader::JournalReader;
 use super::segment::{self, Preparation, Segment};
+use crate::clock::Mishaps;
 use crate::events::chain::{ChainHash, Head, HeadFile};
 use crate::events::codec;
 use crate::events::stream::Position;
@@ -215,9 +216,9 @@ impl Healer<'_> {
         let records = sealed(run, &[]);
         let length = self.options.segment_bytes.max((RECORDS_START + records.len()) as u64);
         let make = || -> io::Result<PathBuf> {
-            let file = Preparation::start(&directory, length).finish()?;
+            let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
             file.write_all_at(&records, RECORDS_START as u64)?;
-            segment::put_to_use(&directory, &file, header)
+            segment::put_to_use(&directory, &file, header, &Mishaps::default())
         };
         make().map_err(OpenError::io("make a segment anew in", &directory))
     }

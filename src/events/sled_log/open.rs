@@ -15,7 +15,7 @@ use std::thread;
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
 use super::{Trees, guarded, stream_entry};
-use crate::clock::Surroundings;
+use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
@@ -153,6 +153,7 @@ pub(super) fn open(
             let _ = guarded(|| Ok(drop(distrusted)));
             rebuilt = rebuilt.or(filled.err());
             let trees = start_over(&directory)?;
+            surroundings.mishaps().done(Step::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
             (trees, inserted)
         }
@@ -251,7 +252,7 @@ impl<'t> Filling<'t> {
         if let Some(trees) = self.trees
             && self.outcome.is_ok()
         {
-            self.outcome = trees.insert(&records);
+            self.outcome = trees.insert(&records, || {});
         }
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
         let reached = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);

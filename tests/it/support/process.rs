@@ -26,6 +26,11 @@ impl Process {
 
     /// Starts the program and waits until it has said where it listens and what to do first.
     pub fn from_command(command: &mut Command) -> Self {
+        Self::try_start(command).unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
+    }
+
+    /// Starts the program; what it wrote to stderr, if it ended before it said where it listens.
+    pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
         let stderr = std::thread::spawn(move || std::io::read_to_string(errors).unwrap_or_default());
@@ -39,10 +44,11 @@ impl Process {
             }
         }
         std::thread::spawn(move || lines.for_each(drop));
-        match printed.lines().find_map(address_in) {
-            Some(base) => Self { child, base, printed, stderr: Some(stderr) },
-            None => panic!("the program did not start: {}", stderr.join().expect("the reader lives")),
+        if let Some(base) = printed.lines().find_map(address_in) {
+            return Ok(Self { child, base, printed, stderr: Some(stderr) });
         }
+        let status = child.wait().expect("it ends");
+        Err(format!("{status}: {}", stderr.join().expect("the reader lives")))
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -62,6 +68,16 @@ impl Process {
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+    }
+
+    /// SIGSTOP: no thread goes on.
+    pub fn hold(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it can be stopped");
+    }
+
+    /// Waits until it has ended by itself, and says how.
+    pub fn ended(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
     }
 
     /// SIGTERM, then what it exited with and what it wrote to stderr.
