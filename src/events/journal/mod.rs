@@ -18,6 +18,7 @@ mod frame;
 mod open;
 mod reader;
 mod segment;
+pub mod walk;
 
 use std::fs::File;
 use std::io;
@@ -31,11 +32,13 @@ pub use error::OpenError;
 pub use reader::{JournalReader, Record};
 
 use super::chain::{ChainHash, Head, HeadFile};
+use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::{Preparation, Segment};
 
@@ -202,6 +205,12 @@ impl Journal {
             self.signed = self.head.position;
         }
         Ok(())
+    }
+
+    /// Signs what the journal is now, up to its last durable record.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at)
     }
 
     /// Makes HEAD durable and lets the threads end.

@@ -10,6 +10,8 @@ use parking_lot::{Mutex, RwLock};
 use super::open::{self, OpenReport};
 use super::{Flaw, Trees};
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
+use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
@@ -120,6 +122,12 @@ impl SledLog {
     /// As [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
+    }
+
+    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.writer.lock().journal.checkpoint(at)
     }
 
     /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
@@ -325,7 +333,6 @@ mod tests {
     use super::*;
     use crate::domain::ids::{EventId, TaskId};
     use crate::domain::task::TaskEvent;
-    use crate::domain::value::Timestamp;
     use crate::events::envelope::{Circumstances, NewEvent};
 
     const AT: Timestamp = Timestamp::from_micros(1);
