@@ -71,7 +71,7 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
 /// - *Readable*: what [`EventLog::append`] returned is seen by every read that starts later.
 /// - *Closed on failure*: after a failed append the log refuses all further ones with [`LogFailure::ReadOnly`]; reads go on.
 ///
-/// The calls block: never make one on an arbiter thread.
+/// The calls block: never make one on an arbiter thread, but for the appends of the writer on its own (ADR 13).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///
