@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::envelope::Commit;
 
@@ -43,6 +43,8 @@ struct State {
     bytes: usize,
     /// When the last group was let in.
     pushed_at: Option<Instant>,
+    /// When the follower was last given groups.
+    taken_at: Option<Instant>,
     ending: Option<Ending>,
 }
 
@@ -101,20 +103,22 @@ impl Queue {
             count += group.events;
             taken.push(group);
         }
+        state.taken_at = Some(Instant::now());
         (!taken.is_empty()).then_some(taken)
     }
 
-    /// Says that the groups taken last, of `bytes` bytes, were taken over.
+    /// Says that the groups taken last, of `bytes` bytes, were taken over; the follower rests in here.
     pub fn done(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
         self.room.notify_all();
+        let worked = state.taken_at.map(|at| at.elapsed()).unwrap_or_default();
+        self.rest(state, worked);
     }
 
     /// Lets the follower rest after it worked for a time, as long as the log is busy: answers go first, and large batches
     /// cost less. The nearer the queue is to half of its bound the shorter the rest; from there on there is none.
-    pub fn rest(&self, worked: Duration) {
-        let mut state = self.state.lock();
+    fn rest(&self, mut state: MutexGuard<'_, State>, worked: Duration) {
         let rested = Instant::now() + (worked * rest_parts(state.bytes, self.bytes_max)).max(REST_MIN);
         while state.ending.is_none()
             && rest_parts(state.bytes, self.bytes_max) > 0
@@ -172,7 +176,7 @@ mod tests {
         let queue = Queue::new(100);
         queue.push(Handed { bytes: vec![0], records: Vec::new(), events: 1 });
         let started = Instant::now();
-        queue.rest(Duration::from_mins(1));
+        queue.rest(queue.state.lock(), Duration::from_mins(1));
         assert!((BUSY_FOR..Duration::from_secs(30)).contains(&started.elapsed()));
     }
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -298,7 +297,6 @@ impl Shared {
     /// Fills sled until the queue ends.
     fn follow(&self) {
         while let Some(groups) = self.queue.take(BATCH_EVENTS) {
-            let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
@@ -311,7 +309,6 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
-            self.queue.rest(started.elapsed());
         }
     }
 
