@@ -152,9 +152,10 @@ impl<D: Decider> Live<D> {
     /// The state, if it is still what the log holds after `error`.
     fn survives(self, error: &AppendError) -> Option<Self> {
         match error {
-            AppendError::Overloaded | AppendError::Overtaken | AppendError::Refused(AppendRefused::TooLarge { .. }) => {
-                Some(self)
-            }
+            AppendError::Overloaded
+            | AppendError::Overtaken
+            | AppendError::Refused(AppendRefused::TooLarge { .. })
+            | AppendError::Log(LogFailure::Full { .. }) => Some(self),
             AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
                 None
             }

@@ -176,6 +176,8 @@ impl Worker {
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
+            // Told by the log itself, once.
+            Err(failure @ LogFailure::Full { .. }) => asked_by.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
                 tracing::error!(%failure, "a group of {} appends failed", asked_by.len());
                 asked_by.iter().map(|_| Err(failure.clone().into())).collect()

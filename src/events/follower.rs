@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::envelope::Commit;
 
@@ -43,9 +43,11 @@ struct State {
     bytes: usize,
     /// When the last group was let in.
     pushed_at: Option<Instant>,
-    /// When the follower was last given groups.
-    taken_at: Option<Instant>,
     ending: Option<Ending>,
+    /// Why nothing is taken over for the moment.
+    stalled: Option<String>,
+    /// Whether the follower is to look after what it fills, also without a group.
+    nudged: bool,
 }
 
 enum Ending {
@@ -53,8 +55,6 @@ enum Ending {
     Drained,
     /// Stop now.
     Stopped,
-    /// The follower gave up.
-    Failed(String),
 }
 
 impl Queue {
@@ -65,16 +65,40 @@ impl Queue {
     /// Waits until the follower is near enough.
     ///
     /// # Errors
-    /// Why the follower gave up.
+    /// Why nothing is taken over for the moment.
     pub fn wait_for_room(&self) -> Result<(), String> {
         let mut state = self.state.lock();
         loop {
-            match &state.ending {
-                Some(Ending::Failed(reason)) => return Err(reason.clone()),
-                None if state.bytes >= self.bytes_max => self.room.wait(&mut state),
-                _ => return Ok(()),
+            match &state.stalled {
+                Some(reason) => return Err(reason.clone()),
+                None if state.ending.is_none() && state.bytes >= self.bytes_max => self.room.wait(&mut state),
+                None => return Ok(()),
             }
         }
+    }
+
+    /// Why nothing is taken over for the moment.
+    pub fn stalled(&self) -> Option<String> {
+        self.state.lock().stalled.clone()
+    }
+
+    /// Says that nothing is taken over for the moment, and why; or that it goes on.
+    pub fn stall(&self, reason: Option<String>) {
+        self.state.lock().stalled = reason;
+        self.room.notify_all();
+    }
+
+    /// Lets the follower look after what it fills: [`Queue::take`] returns, perhaps with nothing.
+    pub fn nudge(&self) {
+        self.state.lock().nudged = true;
+        self.work.notify_one();
+    }
+
+    /// Waits; false at once when it is time to stop.
+    pub fn pause(&self, time: Duration) -> bool {
+        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        while state.ending.is_none() && !self.work.wait_until(&mut state, until).timed_out() {}
+        state.ending.is_none()
     }
 
     /// Hands a group over.
@@ -86,16 +110,17 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Waits for groups and takes some, of together at least `events` events if there are as many; `None` when it is time
-    /// to stop.
+    /// Waits for groups, or for a nudge, and takes some, of together at least `events` events if there are as many; `None`
+    /// when it is time to stop.
     pub fn take(&self, events: usize) -> Option<Vec<Handed>> {
         let mut state = self.state.lock();
-        while state.groups.is_empty() && state.ending.is_none() {
+        while state.groups.is_empty() && state.ending.is_none() && !state.nudged {
             self.work.wait(&mut state);
         }
-        if matches!(state.ending, Some(Ending::Stopped | Ending::Failed(_))) {
+        if matches!(state.ending, Some(Ending::Stopped)) {
             return None;
         }
+        let nudged = std::mem::take(&mut state.nudged);
         let (mut taken, mut count) = (Vec::new(), 0);
         while count < events
             && let Some(group) = state.groups.pop_front()
@@ -103,22 +128,20 @@ impl Queue {
             count += group.events;
             taken.push(group);
         }
-        state.taken_at = Some(Instant::now());
-        (!taken.is_empty()).then_some(taken)
+        (!taken.is_empty() || (nudged && state.ending.is_none())).then_some(taken)
     }
 
-    /// Says that the groups taken last, of `bytes` bytes, were taken over; the follower rests in here.
+    /// Says that the groups taken last, of `bytes` bytes, were taken over.
     pub fn done(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
         self.room.notify_all();
-        let worked = state.taken_at.map(|at| at.elapsed()).unwrap_or_default();
-        self.rest(state, worked);
     }
 
     /// Lets the follower rest after it worked for a time, as long as the log is busy: answers go first, and large batches
     /// cost less. The nearer the queue is to half of its bound the shorter the rest; from there on there is none.
-    fn rest(&self, mut state: MutexGuard<'_, State>, worked: Duration) {
+    pub fn rest(&self, worked: Duration) {
+        let mut state = self.state.lock();
         let rested = Instant::now() + (worked * rest_parts(state.bytes, self.bytes_max)).max(REST_MIN);
         while state.ending.is_none()
             && rest_parts(state.bytes, self.bytes_max) > 0
@@ -127,11 +150,6 @@ impl Queue {
         {
             self.hurry.wait_for(&mut state, REST_MIN);
         }
-    }
-
-    /// Says that nothing more will be taken over.
-    pub fn fail(&self, reason: String) {
-        self.end(Ending::Failed(reason));
     }
 
     /// Asks the follower to take what is left and stop.
@@ -145,10 +163,7 @@ impl Queue {
     }
 
     fn end(&self, ending: Ending) {
-        let mut state = self.state.lock();
-        if !matches!(state.ending, Some(Ending::Failed(_))) {
-            state.ending = Some(ending);
-        }
+        self.state.lock().ending = Some(ending);
         self.work.notify_all();
         self.room.notify_all();
         self.hurry.notify_all();
@@ -176,7 +191,7 @@ mod tests {
         let queue = Queue::new(100);
         queue.push(Handed { bytes: vec![0], records: Vec::new(), events: 1 });
         let started = Instant::now();
-        queue.rest(queue.state.lock(), Duration::from_mins(1));
+        queue.rest(Duration::from_mins(1));
         assert!((BUSY_FOR..Duration::from_secs(30)).contains(&started.elapsed()));
     }
 }
