@@ -26,6 +26,7 @@ use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
@@ -123,13 +124,12 @@ impl App {
 
         let links = Links { public_url: public_url.clone() };
         let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let personal = open_keyring(&data, &models, &keys);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
-            .await
-            .map_err(|error| StartError::part("the actors", &error))?;
-        create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
+        create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         let (outside, tally) =
             (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
@@ -142,6 +142,7 @@ impl App {
             archives,
             upload_key,
             tally,
+            personal,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             space: log.space().clone(),
@@ -287,6 +288,21 @@ fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
         tracing::info!(removed, "archives that no version names were removed");
     }
     Ok(archives)
+}
+
+/// The keys of all users; of those who were erased what a crash left is destroyed now.
+fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
+    let keyring = Keyring::open(data.root());
+    let erased: Vec<_> = models.users.erased().collect();
+    if erased.iter().any(|user| keyring.has_key(*user)) {
+        keys.forget_answers();
+    }
+    for user in erased {
+        if let Err(failure) = keyring.forget(user) {
+            tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
+        }
+    }
+    keyring
 }
 
 /// Opens the log and folds it into read models in the same pass.

@@ -8,6 +8,8 @@ pub mod domain;
 pub mod space;
 pub mod telemetry;
 
+pub mod personal;
+
 pub mod events;
 pub mod media;
 pub mod outbound;

@@ -134,7 +134,7 @@ impl HeadFile {
         slots.into_iter().find_map(|at| {
             let slot = bytes.get(at..)?.first_chunk()?;
             let log = Uuid::from_slice(&slot[8..24]).ok()?;
-            read_slot(key, log, slot).ok()?.map(|_| log)
+            read_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
         })
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 

@@ -106,6 +106,11 @@ impl Keys {
         }
     }
 
+    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Blocks.
+    pub fn forget_answers(&self) {
+        self.0.vault.forget();
+    }
+
     /// Removes answers that are too old, now and every hour, until the service is gone. Needs the runtime of a server.
     pub fn keep_swept(&self, surroundings: Surroundings) {
         let keys = Arc::downgrade(&self.0);

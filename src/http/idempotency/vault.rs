@@ -199,6 +199,21 @@ impl Vault {
         *taken = found.plus(taken.minus(before));
     }
 
+    /// Removes every answer to a request with commands. Blocks.
+    pub fn forget(&self) {
+        for path in files(&self.root).filter(|path| path.extension().is_none()) {
+            let size = size(&path);
+            match fs::remove_file(&path) {
+                Ok(()) => {
+                    let mut taken = self.taken.lock();
+                    *taken = taken.minus(size);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::error!(%error, path = %path.display(), "a kept answer cannot be removed"),
+            }
+        }
+    }
+
     fn path(&self, id: &Digest, with_commands: bool) -> PathBuf {
         let name = id.to_string();
         let path = self.root.join(&name[..2]).join(name);
