@@ -15,6 +15,7 @@ mod demo;
 mod disk_full;
 mod erase;
 mod errors;
+mod failed_sync;
 mod golden;
 mod habits;
 mod health;
