@@ -1,5 +1,6 @@
 //! The durable log: journal, queue, sled and the tail in memory, as one [`EventLog`].
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
