@@ -8,7 +8,6 @@ use std::rc::Rc;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::http::header::{AcceptEncoding, HeaderMap};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
@@ -23,12 +22,11 @@ use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::paths::Segments;
-use super::query::Query;
 use super::server::{Services, Shared};
 use super::subject;
 use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, NodeKey, RequestId};
+use crate::domain::ids::RequestId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
@@ -38,7 +36,7 @@ pub struct Call<const ACTION: u8>(Admitted);
 
 /// A request that was let through, whatever it was let through for.
 pub struct Admitted {
-    request: HttpRequest,
+    pub(super) request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
     segments: Segments,
@@ -348,57 +346,9 @@ impl Admitted {
         self.segments.get(name).unwrap_or_default().to_owned()
     }
 
-    /// The node of the path, whatever its case there.
-    ///
-    /// # Errors
-    /// 404, when there is no such node.
-    pub fn known_node(&self) -> Result<NodeKey, Problem> {
-        let key = NodeId::parse(&self.segment("node_id")).ok().map(|id| id.key());
-        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
-        known.ok_or_else(|| Problem::not_found("node"))
-    }
-
-    /// The query parameters.
-    ///
-    /// # Errors
-    /// When they do not decode.
-    pub fn query(&self) -> Result<Query, Problem> {
-        Query::parse(self.request.query_string())
-    }
-
-    /// The query as it came.
-    #[must_use]
-    pub fn query_string(&self) -> &str {
-        self.request.query_string()
-    }
-
     /// Notes for the log on whose behalf the request is carried out, where no header says it.
     pub fn acts_for(&self, actor: Actor) {
         self.request.extensions_mut().insert(actor);
-    }
-
-    /// The request headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.request.headers()
-    }
-
-    /// In which codings the caller takes content; `None` when it does not say.
-    #[must_use]
-    pub fn accepted_codings(&self) -> Option<AcceptEncoding> {
-        self.request.get_header()
-    }
-
-    /// The request method.
-    #[must_use]
-    pub fn method(&self) -> &Method {
-        self.request.method()
-    }
-
-    /// A URL that the service hands out, for a path that begins with a slash.
-    #[must_use]
-    pub fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.services().options.public_url)
     }
 
     /// The circumstances of the next command of this request; each command needs its own.

@@ -90,8 +90,8 @@ pub fn open<'c>(
     }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
-    let healer = Healer { options, log: first.header.log, head, copies, mended };
-    walk(segments, first.header, head_file, &known, healer, each)
+    let mender = Healer { options, log: first.header.log, head, copies, mended };
+    walk(segments, first.header, head_file, &known, mender, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
