@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::field_set::Measured;
 use super::value::named_values;
 
@@ -12,7 +14,7 @@ named_values! {
 }
 
 /// The value of a personal field, as it is recorded.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Personal {
     /// Readable with the user's key alone.
     Sealed(Box<[u8]>),
