@@ -22,7 +22,9 @@ use crate::domain::secret;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe};
+use crate::http::server::{
+    AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
+};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -52,12 +54,25 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
+    Listen { address: SocketAddr, reason: std::io::Error },
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
     Part { what: &'static str, reason: String },
+}
+
+/// What helps when an address cannot be listened on.
+fn listen_hint(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
+             (port 0 takes a free one)"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        _ => "",
+    }
 }
 
 impl StartError {
@@ -111,7 +126,7 @@ impl App {
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
+            listener.local_addr().map_err(|reason| StartError::Listen { address: settings.listen, reason })?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
@@ -151,6 +166,7 @@ impl App {
             space: log.space().clone(),
             storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
+            checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -266,7 +282,7 @@ impl StopSignals {
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+    TcpListener::bind(address).map_err(|reason| StartError::Listen { address, reason })
 }
 
 fn actor_options(settings: &Settings) -> ActorOptions {
@@ -343,6 +359,12 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options.journal.space = space(data_dir, settings);
     options.progress = Some(progress());
     options
+}
+
+/// Signs what the log is now.
+fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
+    let log = Arc::clone(log);
+    Arc::new(move |at| log.checkpoint(at).to_json())
 }
 
 /// The room in the data directory, of which each part may be on a disk of its own.

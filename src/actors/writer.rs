@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
+use super::across::Across;
 use super::projector::Projector;
 use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
@@ -35,6 +36,9 @@ pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
+    /// Another append came between the check of a rule and this one (see [`super::across`]); nothing was done.
+    #[error("overtaken by a change that it depends on")]
+    Overtaken,
     /// This append was refused, alone.
     #[error(transparent)]
     Refused(#[from] AppendRefused),
@@ -164,6 +168,14 @@ impl Worker {
     }
 
     fn commit(&mut self, group: Vec<Request>) {
+        let mut rules = Across::new(self.projector.models());
+        let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+        for request in overtaken {
+            let _ = request.asked_by.send(Err(AppendError::Overtaken));
+        }
+        if group.is_empty() {
+            return;
+        }
         let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {

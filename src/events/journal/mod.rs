@@ -20,6 +20,7 @@ mod error;
 mod frame;
 mod heal;
 mod open;
+mod place;
 mod reader;
 mod segment;
 pub mod walk;
@@ -33,9 +34,10 @@ use std::sync::Arc;
 
 pub use error::OpenError;
 pub use heal::{Mended, MendedPart};
+pub use place::Place;
 pub use reader::{JournalReader, Record};
 
-use super::chain::{ChainHash, Head, HeadFile};
+use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
@@ -45,7 +47,7 @@ use crate::clock::{Mishaps, Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::space::{Space, is_full};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
-use segment::{Preparation, Segment};
+use segment::Preparation;
 
 /// Makes the data of a file durable. Tests count the calls, or refuse.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
@@ -317,7 +319,15 @@ impl Journal {
         self.sign_head()?;
         self.head_file.sync()?;
         self.mishaps.done(Step::HeadSynced);
-        self.next.take().map_or(Ok(()), |next| next.finish().map(drop))
+        self.let_go();
+        Ok(())
+    }
+
+    /// Waits for the segment that is being prepared: a journal opened next in the same directory must not meet its thread.
+    fn let_go(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
+            tracing::warn!(%error, "a journal segment could not be prepared");
+        }
     }
 
     /// Reads the durable records that hold events after `after`; the first record may begin before it.
@@ -331,60 +341,14 @@ impl Journal {
     /// Where its records can be read, also by others than its writer.
     #[must_use]
     pub fn place(&self) -> Place {
-        Place { directory: self.options.journal_directory(), log: self.header.log }
-    }
-}
-
-/// A journal, for reading.
-#[derive(Debug, Clone)]
-pub struct Place {
-    directory: PathBuf,
-    log: uuid::Uuid,
-}
-
-impl Place {
-    /// Reads the records that hold events after `after`, up to `until`, which must be durable; the first record may begin
-    /// before `after`.
-    ///
-    /// # Errors
-    /// When the file system refuses, or the segment to begin with is damaged.
-    pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
-        read_segments(&self.directory, after, until, self.log)
+        Place::new(self.options.journal_directory(), self.header.log)
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A journal opened next in the same directory must not meet the thread of this one.
-        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
-            tracing::warn!(%error, "a journal segment could not be prepared");
-        }
+        self.let_go();
     }
-}
-
-fn read_segments(
-    directory: &Path,
-    after: Position,
-    until: Position,
-    log: uuid::Uuid,
-) -> Result<JournalReader, OpenError> {
-    let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;
-    let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
-    let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
-    segments.drain(..skipped);
-    let (next, chain) = match segments.first() {
-        Some(path) if skipped > 0 => {
-            let header = Segment::load(path.clone(), after.0 + 1)?.header;
-            (header.first, header.chain)
-        }
-        _ => (1, ChainHash::genesis(log)),
-    };
-    Ok(JournalReader::new(segments, next, chain).between(after, until))
-}
-
-/// The position in the name of a segment.
-fn first_position(path: &Path) -> Option<u64> {
-    path.file_stem()?.to_str()?.parse().ok()
 }
 
 /// A failure after which nobody knows what the disk holds.

@@ -14,7 +14,7 @@ use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
-use super::{Trees, stream_entry};
+use super::{Trees, guarded, stream_entry};
 use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
@@ -149,7 +149,8 @@ pub(super) fn open(
     let (trees, inserted) = match (trees, filled) {
         (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
         (distrusted, filled) => {
-            drop(distrusted);
+            // Perhaps in disorder, where it may panic.
+            let _ = guarded(|| Ok(drop(distrusted)));
             rebuilt = rebuilt.or(filled.err());
             let trees = start_over(&directory)?;
             surroundings.mishaps().done(Step::SledRemoved);

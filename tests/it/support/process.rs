@@ -104,6 +104,47 @@ pub fn command(data_dir: &Path) -> Command {
     command
 }
 
+/// What a command that ran to its end has said.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    /// The same, if it ended with this code.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// The same, if stdout says all of this.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.out.contains(word), "{word:?} is not in: {}\nstderr: {}", self.out, self.err);
+        }
+        self
+    }
+}
+
+/// Runs a command of the program to its end, on a data directory.
+pub fn run(data_dir: &Path, arguments: &[&str]) -> Done {
+    let output = on(data_dir, arguments).output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+/// A command of the program, on a data directory.
+pub fn on(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
 fn address_in(line: &str) -> Option<String> {
     let at = line.find("http://127.0.0.1:")?;
     Some(line[at..].split_whitespace().next()?.trim_end_matches(['/', '.', ',']).to_owned())
