@@ -136,11 +136,21 @@ impl Route {
 
     async fn handle(&self, admitted: Admitted) -> HttpResponse {
         let request = admitted.request.clone();
+        if self.writes()
+            && let Err(shortage) = admitted.services().space.check()
+        {
+            return Problem::no_room(shortage).respond(request.path());
+        }
         admitted.services().surroundings.reach(Place::Handler, request.path());
         match (self.handler)(admitted).await {
             Ok(answer) => answer.respond(&request),
             Err(problem) => problem.respond(request.path()),
         }
+    }
+
+    /// Whether requests change something, for which there must be room.
+    fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.writes()
     }
 
     /// Whether requests may have an idempotency key; on others it has no meaning.

@@ -15,6 +15,7 @@ impl From<UserRejection> for Problem {
             UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
             UserRejection::NotFound => Self::not_found("user"),
             UserRejection::IllegalTransition(transition) => transition.into(),
+            UserRejection::Erased => Self::erased(),
         }
     }
 }
@@ -115,6 +116,7 @@ mod tests {
             (NodeRejection::NotFound.into(), Code::NotFound, "no such node"),
             (NodeRejection::VersionNotFound.into(), Code::NotFound, "no such node version"),
             (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (UserRejection::Erased.into(), Code::NotFound, "erased"),
             (TokenRejection::NotFound.into(), Code::NotFound, "token"),
         ] {
             assert_eq!(problem.code(), code, "{problem}");

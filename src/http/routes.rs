@@ -19,8 +19,8 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
-    translation, upload, upscaler, user, version, version_list,
+    admin, bulk, erase, health, install, media, member, moderation, node, node_change, openapi, publisher, review,
+    token, translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -37,10 +37,12 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),
+        Route::new(delete(), "/users", NoBody, erase::erase_own),
         Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
         Route::new(get(), "/admin/users", NoBody, admin::list_users),
         Route::new(post(), "/admin/users", Json, admin::create_user),
         Route::new(put(), "/admin/users/{user_id}", Json, admin::update_user),
+        Route::new(delete(), "/admin/users/{user_id}", NoBody, erase::erase_user),
         Route::new(get(), "/admin/users/{user_id}/tokens", NoBody, admin::list_tokens),
         Route::new(post(), "/admin/users/{user_id}/tokens", Json, admin::issue_token),
         Route::new(delete(), "/admin/users/{user_id}/tokens/{token_id}", NoBody, admin::revoke_token),

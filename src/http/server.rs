@@ -23,7 +23,9 @@ use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
+use crate::space::{Space, StorageState};
 
 pub use super::idempotency::Keys;
 
@@ -44,8 +46,14 @@ pub struct Services {
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
+    /// What opens the personal fields of users.
+    pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
+    /// Asked before every change: whether there is room for it.
+    pub space: Space,
+    /// Whether changes are taken, and how much room there is, for administrators.
+    pub storage: StorageProbe,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
     /// The public key with which callbacks are signed, as text.
@@ -55,6 +63,9 @@ pub struct Services {
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Tells whether changes are taken, and how much room there is.
+pub type StorageProbe = Arc<dyn Fn() -> StorageState + Send + Sync>;
 
 /// The bootstrap token, by its hash, and the administrator for whom it speaks.
 #[derive(Debug, Clone, Copy)]

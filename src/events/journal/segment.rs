@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -44,13 +45,21 @@ impl Preparation {
     /// Begins to write zeros.
     pub fn start(directory: &Path, bytes: u64) -> Self {
         let path = directory.join(PREPARED);
-        Self(thread::spawn(move || write_zeros(&path, bytes)))
+        Self(thread::spawn(move || prepare(&path, bytes)))
     }
 
     /// Waits for the zeros to be on disk.
     pub fn finish(self) -> io::Result<File> {
         self.0.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares segments panicked")))
     }
+}
+
+/// A segment that does not find room leaves none taken.
+fn prepare(path: &Path, bytes: u64) -> io::Result<File> {
+    write_zeros(path, bytes).inspect_err(|_| {
+        // The next one begins it anew, and a start removes it.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Zeros are really written: a segment that is only reserved costs at each sync. Synced in chunks, so that the appends
@@ -68,12 +77,23 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Where the segment lies that begins with this position.
+pub fn path_of(directory: &Path, first: u64) -> PathBuf {
+    directory.join(format!("{first:020}.{EXTENSION}"))
+}
+
+/// Takes back what was written from `from` to `to` into a file that had `length` bytes.
+pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
+    let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
+    file.write_all_at(&vec![0; inside], from)?;
+    if to > length { file.set_len(length) } else { Ok(()) }
+}
+
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
 pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
-    use std::os::unix::fs::FileExt;
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
-    let path = directory.join(format!("{:020}.{EXTENSION}", header.first));
+    let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
     sync_parent(&path)?;
     Ok(path)

@@ -7,7 +7,7 @@ use actix_web::web::Data;
 
 use super::Admitted;
 use crate::actors::{Actor, Circumstances};
-use crate::domain::ids::{NodeId, NodeKey, RequestId, UserId};
+use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
@@ -62,16 +62,6 @@ impl Admitted {
     #[must_use]
     pub fn segment(&self, name: &str) -> String {
         self.segments.get(name).unwrap_or_default().to_owned()
-    }
-
-    /// The user of the path.
-    ///
-    /// # Errors
-    /// 404, when nobody has this id.
-    pub fn known_user(&self) -> Result<UserId, Problem> {
-        let id = UserId::parse(&self.segment("user_id")).ok();
-        let known = id.filter(|id| self.services().models.read().users.get(*id).is_some());
-        known.ok_or_else(|| Problem::not_found("user"))
     }
 
     /// The node of the path, whatever its case there.
