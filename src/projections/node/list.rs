@@ -96,14 +96,21 @@ impl Nodes {
             return Page { entries, total: order.len() as u64, request: *page };
         }
         let known = if fresh { None } else { self.lists.get(selection, self.generation) };
-        // Relevance is known of all or of none; else all of it is put in order once another page of it is asked for.
-        let whole = selection.searched().is_some() || !fresh && self.lists.asked_again(&(selection, self.generation));
-        if known.is_none() && !whole {
-            let candidates = self.candidates(selection);
-            let entries = self.indexes().page(&candidates, selection, *page);
-            return Page { entries, total: candidates.count() as u64, request: *page };
-        }
-        page.cut(known.unwrap_or_else(|| self.select(selection, fresh)).iter().copied())
+        let slots = match known {
+            Some(slots) => slots,
+            // Relevance is known of all or of none; else all is put in order only when another page of it is asked for.
+            None if selection.searched().is_some()
+                || !fresh && self.lists.asked_again(&(selection, self.generation)) =>
+            {
+                self.select(selection, fresh)
+            }
+            None => {
+                let candidates = self.candidates(selection);
+                let entries = self.indexes().page(&candidates, selection, *page);
+                return Page { entries, total: candidates.count() as u64, request: *page };
+            }
+        };
+        page.cut(slots.iter().copied())
     }
 
     /// The nodes of a page, to be read after the read models were let go.
