@@ -99,7 +99,7 @@ fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round
     assert_eq!(all("faceswap quickly"), "c");
     assert_eq!(all("face swap for"), "d");
     assert_eq!(all("all face swap"), "d");
-    assert_eq!(all("faces"), "abg", "what is begun is found where it is a word of a name");
+    assert_eq!(all("faces"), "abdg", "what is begun is found but where a description has it apart");
     assert_eq!(found(&nodes, "faceswap").last().map(String::as_str), Some("e"), "descriptions count least");
 }
 
