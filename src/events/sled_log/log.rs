@@ -10,7 +10,7 @@ use super::Flaw;
 use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
 use super::shared::Shared;
-use crate::clock::Surroundings;
+use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
@@ -87,6 +87,7 @@ impl SledLog {
             directory: options.journal.directory.join("sled"),
             space: options.journal.space.clone(),
             damage_mark: open::damage_mark(options),
+            mishaps: surroundings.mishaps(),
         });
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
@@ -166,7 +167,9 @@ impl SledLog {
         let trees = self.shared.trees.read().clone();
         // One that is being opened again is brought up to the journal by the next start.
         let trees = trees.filter(|trees| !trees.has_stopped());
-        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))
+        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
+        self.shared.mishaps.done(Step::SledFlushed);
+        Ok(())
     }
 
     fn join_follower(&self) {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 use super::{Flaw, Trees};
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::Place;
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     /// Exists when damage was found in sled: then the next opening rebuilds it.
     pub damage_mark: PathBuf,
     pub space: Space,
+    pub mishaps: Mishaps,
 }
 
 impl Shared {
@@ -48,6 +50,7 @@ impl Shared {
         }
         drop(tail);
         self.queue.push(group);
+        self.mishaps.done(Step::Published);
     }
 
     /// Fills sled until the queue ends.
@@ -73,7 +76,8 @@ impl Shared {
 
     fn fill(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
         let trees = self.trees.read().clone().ok_or("sled is closed")?;
-        trees.insert(records)?;
+        trees.insert(records, || self.mishaps.done(Step::SledIndexed))?;
+        self.mishaps.done(Step::SledInserted);
         trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
