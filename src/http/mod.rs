@@ -13,7 +13,6 @@ mod answer;
 mod authorize;
 mod body;
 mod bulk;
-mod call;
 mod checkpoint;
 mod chunks;
 mod conditional;
