@@ -25,22 +25,22 @@ use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
 use crate::http::server::{
     AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
 };
-use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
-use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::space::Space;
 
 mod bootstrap;
+mod files;
 mod reactors;
 
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
 use bootstrap::{admin_token, create_bootstrap_admin};
+use files::{open_archives, open_keyring};
 use reactors::{Outside, Reactors, callback_sender};
 
 /// How many commands of one kind may wait for their router.
@@ -306,31 +306,6 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         submissions_per_caller: settings.limits.submissions_per_caller,
         moderation: settings.registry.moderation,
     }
-}
-
-/// Opens the archives, and removes those that no version names: their uploads ended between the file and the event.
-fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
-    let archives = Archives::open(&data.path("archives"))?;
-    let removed = archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect())?;
-    if removed > 0 {
-        tracing::info!(removed, "archives that no version names were removed");
-    }
-    Ok(archives)
-}
-
-/// The keys of all users; of those who were erased what a crash left is destroyed now.
-fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
-    let keyring = Keyring::open(data.root());
-    let erased: Vec<_> = models.users.erased().collect();
-    if erased.iter().any(|user| keyring.has_key(*user)) {
-        keys.forget_answers();
-    }
-    for user in erased {
-        if let Err(failure) = keyring.forget(user) {
-            tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
-        }
-    }
-    keyring
 }
 
 /// Opens the log and folds it into read models in the same pass.

@@ -90,8 +90,8 @@ pub fn open<'c>(
     }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
-    let mender = Healer { options, log: first.header.log, head, copies, mended };
-    walk(segments, first.header, head_file, &known, mender, each)
+    let repairs = Healer { options, log: first.header.log, head, copies, mended };
+    walk(segments, first.header, head_file, &known, repairs, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -152,7 +152,7 @@ fn walk(
     header: Header,
     mut head_file: HeadFile,
     known: &Known,
-    mut mender: Healer<'_>,
+    mut repairs: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let genesis = ChainHash::genesis(header.log);
@@ -171,13 +171,13 @@ fn walk(
             Ok(None) => None,
             Err(damage) => Some(damage),
         };
-        if !mender.mend(&mut reader)? {
+        if !repairs.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
         }
     }
     let (end, last) = (reader.reached(), reader.begun_at());
-    let (options, mended) = (mender.options, mender.mended);
+    let (options, mended) = (repairs.options, repairs.mended);
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
