@@ -123,9 +123,8 @@ fn suffer(history: &History, harm: &Harm) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     history::copy(history.today(), directory.path());
     harm.inflict(directory.path(), history.yesterday());
-    let told = match panic::catch_unwind(|| verified(directory.path())) {
-        Ok(told) => told,
-        Err(_) => return Outcome::Broken("the verification panics".to_owned()),
+    let Ok(told) = panic::catch_unwind(|| verified(directory.path())) else {
+        return Outcome::Broken("the verification panics".to_owned());
     };
     let outcome = outlive(history, harm, directory.path());
     let expected = match &outcome {

@@ -42,7 +42,7 @@ impl<T: Copy + Ord> Order<T> {
     }
 
     /// The entries from this one on.
-    pub fn from_own(&self, entry: T) -> impl Iterator<Item = T> {
+    pub fn own_from(&self, entry: T) -> impl Iterator<Item = T> {
         let (at, within) = self.place(|other| other.cmp(&entry));
         self.chunks[at..].iter().flatten().copied().skip(within)
     }
@@ -232,7 +232,7 @@ mod tests {
             order.remove_own(slot);
         }
         assert!(order.iter().eq([1, 3, 9]));
-        assert!(order.from_own(2).eq([3, 9]) && order.from_own(3).eq([3, 9]) && order.from_own(10).next().is_none());
+        assert!(order.own_from(2).eq([3, 9]) && order.own_from(3).eq([3, 9]) && order.own_from(10).next().is_none());
         assert_eq!([0, 1, 2, 9].map(|slot| order.count_after(slot)), [3, 2, 2, 0]);
     }
 

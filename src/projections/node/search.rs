@@ -171,10 +171,14 @@ impl SearchIndex {
             put_in(&mut self.nodes, word, pack(slot, *places));
         }
         for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
-            beside(*pair, slot).into_iter().for_each(|entry| self.pairs.remove_own(entry));
+            if let Some(entry) = beside(*pair, slot) {
+                self.pairs.remove_own(entry);
+            }
         }
         for pair in after.pairs.iter().filter(|pair| before.pairs.binary_search(pair).is_err()) {
-            beside(*pair, slot).into_iter().for_each(|entry| self.pairs.insert_own(entry));
+            if let Some(entry) = beside(*pair, slot) {
+                self.pairs.insert_own(entry);
+            }
         }
     }
 
@@ -236,7 +240,7 @@ impl SearchIndex {
     /// Notes the slots in whose descriptions the word is written as two: as little as the beginning of a word counts.
     fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
         let pair = fingerprint([word]);
-        let found = self.pairs.from_own(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
+        let found = self.pairs.own_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
         for slot in found.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
             raise(levels, slot, level(DESCRIPTION, false));
         }
