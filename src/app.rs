@@ -7,19 +7,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::dev::ServerHandle;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
 use crate::actors::system::{ActorOptions, Actors};
 use crate::actors::tally::Tally;
+use crate::audit::Audit;
+use crate::audit::source::Live;
 use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
+use crate::domain::value::Timestamp;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
+use crate::http::as_of;
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
+use crate::http::state::{Probe, Prober};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -28,11 +34,14 @@ use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
+mod address;
 mod bootstrap;
 mod reactors;
 
+pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
+use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use reactors::{Outside, Reactors, callback_sender};
 
@@ -73,6 +82,8 @@ pub struct App {
     public_url: String,
     admin_token: AdminToken,
     reports: Vec<String>,
+    /// Tells what has no end by itself that the service stops.
+    closing: watch::Sender<bool>,
     parts: Parts,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
@@ -84,7 +95,7 @@ struct Parts {
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
-    _data: DataDir,
+    data: DataDir,
 }
 
 /// Runs a future on a new system of this thread: the program's outermost call.
@@ -115,7 +126,8 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let (log, models, reports) = open_log(&data, &settings, &surroundings, links.clone())?;
+        let audit = Audit::new(Live(log.clone()), links, Arc::new(as_of::state_of));
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
@@ -127,6 +139,8 @@ impl App {
             (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let (closing, closes) = watch::channel(false);
+        let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -138,6 +152,9 @@ impl App {
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             readiness: readiness(&log, actors.pulse()),
+            prober,
+            audit,
+            closing: closes,
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -145,8 +162,9 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let parts = Parts { log, models, actors, reactors, _data: data };
-        Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
+        announce(&data, address).map_err(|error| StartError::part("the file with the address", &error))?;
+        let parts = Parts { log, models, actors, reactors, data };
+        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
     /// The address that is really bound.
@@ -204,6 +222,7 @@ impl App {
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
     pub async fn stop(self) -> Result<(), StopError> {
+        self.closing.send_replace(true);
         self.server.stop(true).await;
         let served = self.serving.await.map_err(std::io::Error::other).flatten();
         self.parts.stop().await?;
@@ -216,6 +235,7 @@ impl Parts {
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
+        withdraw(&self.data);
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }
@@ -294,6 +314,24 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
     options
+}
+
+/// How far the log is, at any time.
+fn prober(
+    log: &Arc<SledLog>,
+    waiting: impl Fn() -> usize + Send + Sync + 'static,
+    reports: &[String],
+    now: Timestamp,
+) -> Prober {
+    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now.to_string());
+    Arc::new(move || Probe {
+        indexed: log.followed().0,
+        head: log.head().0,
+        waiting: waiting(),
+        refusal: log.state().err().map(|failure| failure.to_string()),
+        mended: mended.clone(),
+        started_at: started_at.clone(),
+    })
 }
 
 /// Ready means: a command would be taken.

@@ -1,5 +1,6 @@
 //! All actors together: how they are started, and the one way in for commands.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -51,6 +52,7 @@ pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
     writer: JoinHandle<()>,
+    waiting: Arc<AtomicUsize>,
     /// Held by the writer's thread.
     alive: Weak<()>,
 }
@@ -67,7 +69,7 @@ impl Actors {
         surroundings: Surroundings,
         options: ActorOptions,
     ) -> std::io::Result<Self> {
-        let Started { writer, courier, thread, alive } =
+        let Started { writer, courier, thread, alive, waiting } =
             Writer::start(Arc::clone(&log), Projector::new(models.clone()), options.writer_queue)?;
         let arbiter = Arbiter::new();
         arbiter.spawn(courier.run());
@@ -81,13 +83,19 @@ impl Actors {
             deliveries: start_router(&arbiter, &tools, options.router),
         };
         dispatch.await_routers().await;
-        Ok(Self { dispatch, arbiter, writer: thread, alive })
+        Ok(Self { dispatch, arbiter, writer: thread, waiting, alive })
     }
 
     /// Tells whether commands can still be written: false once the writer has died.
     pub fn pulse(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let alive = Weak::clone(&self.alive);
         move || alive.strong_count() > 0
+    }
+
+    /// Tells how many appends wait for the writer.
+    pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let waiting = Arc::clone(&self.waiting);
+        move || waiting.load(Ordering::Relaxed)
     }
 
     /// Lets the actors go, then waits until the writer has written what it had. Blocks.

@@ -4,6 +4,7 @@
 //! the disk is busy the next group gathers by itself; when a group begins with fewer appends than the last one had, the
 //! writer waits a moment for the others, short against what a sync takes here. A lone client never waits for anybody.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -46,6 +47,7 @@ pub enum AppendError {
 #[derive(Clone)]
 pub struct Writer {
     queue: SyncSender<Request>,
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A writer that runs.
@@ -55,11 +57,30 @@ pub struct Started {
     pub thread: JoinHandle<()>,
     /// Gone when the thread has ended, however it ended.
     pub alive: Weak<()>,
+    /// How many appends wait for their group.
+    pub waiting: Arc<AtomicUsize>,
 }
 
 struct Request {
     append: Append,
     asked_by: oneshot::Sender<Answer>,
+    _waits: Waits,
+}
+
+/// Counts while it lives.
+struct Waits(Arc<AtomicUsize>);
+
+impl Waits {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 type Answer = Result<Commit, AppendError>;
@@ -92,6 +113,7 @@ impl Writer {
         let (answers, groups) = mpsc::unbounded_channel();
         let pulse = Arc::new(());
         let alive = Arc::downgrade(&pulse);
+        let waiting = Arc::new(AtomicUsize::new(0));
         let worker = Worker {
             log,
             projector,
@@ -105,7 +127,8 @@ impl Writer {
             worker.run();
             drop(pulse);
         })?;
-        Ok(Started { writer: Self { queue: sender }, courier: Courier { groups }, thread, alive })
+        let writer = Self { queue: sender, waiting: Arc::clone(&waiting) };
+        Ok(Started { writer, courier: Courier { groups }, thread, alive, waiting })
     }
 
     /// Makes the events of one command durable and visible.
@@ -114,7 +137,8 @@ impl Writer {
     /// When nothing was recorded, and why; after [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is unknown.
     pub async fn append(&self, append: Append) -> Result<Commit, AppendError> {
         let (asked_by, answered) = oneshot::channel();
-        self.queue.try_send(Request { append, asked_by }).map_err(|error| match error {
+        let waits = Waits::new(&self.waiting);
+        self.queue.try_send(Request { append, asked_by, _waits: waits }).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Overloaded,
             TrySendError::Disconnected(_) => {
                 LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into()

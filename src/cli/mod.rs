@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, or stopped as asked; 1 could not run (port taken, data directory in use, damaged log); 2 wrong
 //! usage or configuration.
 
+mod audit;
 mod config;
 mod demo;
 mod openapi;
@@ -42,6 +43,9 @@ enum Command {
     Config(SettingFlags),
     /// Print the OpenAPI 3.1 document of everything that the service answers
     Openapi,
+    /// Who changed what, when and why
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Fill a running service with a sample registry, and have a picture scaled up
     Demo(demo::Arguments),
     /// What is made from the log to be read
@@ -97,6 +101,8 @@ impl SettingFlags {
 #[derive(Debug)]
 enum Failure {
     Configuration(Problems),
+    /// What was asked for cannot be.
+    Usage(String),
     CouldNotRun(anyhow::Error),
 }
 
@@ -104,7 +110,7 @@ impl Failure {
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::CouldNotRun(_) => 1,
-            Self::Configuration(_) => 2,
+            Self::Configuration(_) | Self::Usage(_) => 2,
         })
     }
 }
@@ -113,6 +119,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
+            Self::Usage(told) => told.fmt(f),
             Self::CouldNotRun(error) => write!(f, "{error:#}"),
         }
     }
@@ -138,6 +145,7 @@ pub fn run() -> ExitCode {
         Command::Serve(settings) => serve::run(settings),
         Command::Config(settings) => config::run(settings),
         Command::Openapi => openapi::run(),
+        Command::Audit(command) => audit::run(command),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Projections(command) => projections::run(command),
     };

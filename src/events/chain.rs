@@ -122,20 +122,7 @@ impl HeadFile {
     /// When no slot is whole, or one is whole but has a wrong signature.
     pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, Head), HeadError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut newest = None;
-        for nth in 0..2 {
-            let mut bytes = [0; SLOT_BYTES];
-            match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
-                read => read?,
-            }
-            if let Some((sequence, head)) = read_slot(&key, log, &bytes)?
-                && newest.is_none_or(|(newer, _)| sequence > newer)
-            {
-                newest = Some((sequence, head));
-            }
-        }
-        let (sequence, head) = newest.ok_or(HeadError::Damaged)?;
+        let (sequence, head) = newest_slot(&file, &key, log)?;
         Ok((Self { file, key, log, sequence }, head))
     }
 
@@ -156,6 +143,32 @@ impl HeadFile {
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// Reads how far a log was acknowledged, without opening the file for writing.
+///
+/// # Errors
+/// When no slot is whole, or one is whole but has a wrong signature.
+pub fn read_head(path: &Path, key: &SigningKey, log: Uuid) -> Result<Head, HeadError> {
+    newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
+}
+
+/// The newer whole slot and its sequence.
+fn newest_slot(file: &File, key: &SigningKey, log: Uuid) -> Result<(u64, Head), HeadError> {
+    let mut newest: Option<(u64, Head)> = None;
+    for nth in 0..2 {
+        let mut bytes = [0; SLOT_BYTES];
+        match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
+            read => read?,
+        }
+        if let Some((sequence, head)) = read_slot(key, log, &bytes)?
+            && newest.is_none_or(|(newer, _)| sequence > newer)
+        {
+            newest = Some((sequence, head));
+        }
+    }
+    newest.ok_or(HeadError::Damaged)
 }
 
 fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BYTES] {

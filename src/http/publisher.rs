@@ -87,9 +87,15 @@ impl Shown {
 impl<'m> PublisherView<'m> {
     /// The publisher as the caller may see it: e-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(Shown { profile, contacts }: &'m Shown, call: &Admitted) -> Self {
+    pub fn new(shown: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
-        let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
+        let is_member = |user: &UserProfile| shown.profile.role_of(user.id).is_some();
+        Self::shown_to(shown, caller.is_admin() || caller.user().is_some_and(is_member))
+    }
+
+    /// The publisher with what is for members and administrators, or without.
+    #[must_use]
+    pub fn shown_to(Shown { profile, contacts }: &'m Shown, insider: bool) -> Self {
         let member = |((id, role), (email, name)): (&(UserId, MemberRole), &'m Contact)| {
             let id = id.to_string();
             let email = email.as_ref().filter(|_| insider).map(Text::as_str);

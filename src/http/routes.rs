@@ -14,8 +14,8 @@ use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
-    translation, upload, upscaler, user, version, version_list,
+    admin, audit, audit_stream, bulk, health, install, media, member, moderation, node, node_change, openapi,
+    publisher, review, state, token, translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -45,6 +45,13 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
         Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
         Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
+
+        Route::new(get(), "/admin/events", NoBody, audit::events),
+        Route::new(get(), "/admin/events/stream", NoBody, audit_stream::stream),
+        Route::new(get(), "/admin/history/{kind}/{id}", NoBody, audit::history),
+        Route::new(get(), "/admin/as-of/{kind}/{id}", NoBody, audit::as_of),
+        Route::new(get(), "/admin/diff", NoBody, audit::diff),
+        Route::new(get(), "/admin/state", NoBody, state::show),
 
         Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),

@@ -13,18 +13,21 @@ use actix_web::http::header::{
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
+use super::audit_stream::STREAMS_MAX;
 use super::body::BodyRoom;
 use super::error::Problem;
 use super::frame::{X_REQUEST_ID, frame};
 use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
 use super::routes;
+use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
+use crate::audit::Audit;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::Digest;
@@ -56,6 +59,12 @@ pub struct Services {
     pub admin: AdminCredential,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
+    /// Looks how far the log is.
+    pub prober: Prober,
+    /// Answers questions about the log.
+    pub audit: Audit,
+    /// True once the service stops: what has no end by itself ends then.
+    pub closing: watch::Receiver<bool>,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
     pub options: HttpOptions,
@@ -111,6 +120,8 @@ pub struct Shared {
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
     pub uploads: Arc<Uploads>,
+    /// Bounds the streams of events that are open.
+    pub streams: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -119,7 +130,8 @@ impl Shared {
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
-        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads, streams }
     }
 }
 

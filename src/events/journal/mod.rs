@@ -18,6 +18,7 @@ mod frame;
 mod open;
 mod reader;
 mod segment;
+mod stopped;
 
 use std::fs::File;
 use std::io;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 pub use error::OpenError;
 pub use reader::{JournalReader, Record};
+pub use stopped::StoppedJournal;
 
 use super::chain::{ChainHash, Head, HeadFile};
 use super::codec::{self, TooLarge};
@@ -220,7 +222,7 @@ impl Journal {
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
         let directory = self.options.journal_directory();
-        read_segments(&directory, after, self.head.position, self.header.log)
+        read_segments(&directory, after, Some(self.head.position), self.header.log)
     }
 }
 
@@ -236,7 +238,7 @@ impl Drop for Journal {
 fn read_segments(
     directory: &Path,
     after: Position,
-    until: Position,
+    until: Option<Position>,
     log: uuid::Uuid,
 ) -> Result<JournalReader, OpenError> {
     let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;

@@ -113,6 +113,12 @@ impl SledLog {
         writer.refusal.clone().map_or(Ok(()), |reason| Err(LogFailure::ReadOnly { reason }))
     }
 
+    /// How far sled has followed the journal.
+    #[must_use]
+    pub fn followed(&self) -> Position {
+        Position(self.shared.tail.read().first_position().0 - 1)
+    }
+
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
     ///
     /// # Errors
