@@ -11,6 +11,7 @@ use crate::audit::thing::Thing;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::token::{TokenRecord, TokenSubject};
+use crate::domain::version::NodeVersion;
 use crate::projections::node::view::{NodeView, VersionView};
 use crate::projections::read_models::Models;
 use crate::projections::task::ImageTaskView;
@@ -47,7 +48,7 @@ fn node(models: &Models, id: &NodeId) -> Option<Value> {
     let mut state = written(&NodeView::new(node, models.publishers.get(&node.publisher), links))?;
     let mut versions: Vec<_> = node.versions.iter().collect();
     versions.sort_by(|a, b| b.number.precedence(&a.number));
-    let view = |version| written(&VersionView::new(node, version, links).with_status_reason(version));
+    let view = |version: &std::sync::Arc<NodeVersion>| written(&VersionView::new(node, version, links).with_status_reason(version));
     state["versions"] = versions.into_iter().filter_map(view).collect();
     Some(state)
 }

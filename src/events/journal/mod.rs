@@ -19,6 +19,7 @@ mod open;
 mod reader;
 mod segment;
 mod stopped;
+pub mod walk;
 
 use std::fs::File;
 use std::io;
@@ -33,11 +34,13 @@ pub use reader::{JournalReader, Record};
 pub use stopped::StoppedJournal;
 
 use super::chain::{ChainHash, Head, HeadFile};
+use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::{Preparation, Segment};
 
@@ -204,6 +207,12 @@ impl Journal {
             self.signed = self.head.position;
         }
         Ok(())
+    }
+
+    /// Signs what the journal is now, up to its last durable record.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at)
     }
 
     /// Makes HEAD durable and lets the threads end.

@@ -37,7 +37,7 @@ impl StoppedJournal {
         let signing = chain::load_key(&key).map_err(OpenError::io("read", &key))?;
         let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
         let head = journal.join("HEAD");
-        let signed = match chain::read_head(&head, &signing, log) {
+        let signed = match chain::read_head(&head, &signing.verifying_key(), log) {
             Ok(head) => head.position,
             Err(chain::HeadError::Io(reason)) => return Err(OpenError::io("read", head)(reason)),
             Err(other) => return Err(unvouched(&head, other.to_string())),
