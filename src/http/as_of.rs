@@ -48,7 +48,9 @@ fn node(models: &Models, id: &NodeId) -> Option<Value> {
     let mut state = written(&NodeView::new(node, models.publishers.get(&node.publisher), links))?;
     let mut versions: Vec<_> = node.versions.iter().collect();
     versions.sort_by(|a, b| b.number.precedence(&a.number));
-    let view = |version: &std::sync::Arc<NodeVersion>| written(&VersionView::new(node, version, links).with_status_reason(version));
+    let view = |version: &std::sync::Arc<NodeVersion>| {
+        written(&VersionView::new(node, version, links).with_status_reason(version))
+    };
     state["versions"] = versions.into_iter().filter_map(view).collect();
     Some(state)
 }

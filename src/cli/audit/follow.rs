@@ -24,7 +24,9 @@ async fn follow(service: &Service, path: &str, printer: &mut Printer) -> Result<
     let mut feed = open(service, path, &last).await?;
     loop {
         let ended = listen(&mut feed, printer).await?;
-        feed.last_id().clone_into(&mut last);
+        if !feed.last_id().is_empty() {
+            feed.last_id().clone_into(&mut last);
+        }
         if ended && is_over(service, path, &last).await {
             return Ok(printer.end()?);
         }

@@ -60,11 +60,11 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     let (last, third) = (last.to_string(), told.shown[2].0.to_string());
     let user = format!("user/{}", told.owner.id);
     let questions: Vec<Vec<&str>> = vec![
-        vec!["log"],
-        vec!["log", "--json"],
-        vec!["log", "--wide"],
+        vec!["log", "--to", &last],
+        vec!["log", "--json", "--to", &last],
+        vec!["log", "--wide", "--to", &last],
         vec!["log", "--json", "--stream", "node/Face-Tools", "--type", "NodeRevised", "--type", "NodeDeleted"],
-        vec!["log", "--actor", &user],
+        vec!["log", "--actor", &user, "--to", &last],
         vec!["log", "--from", "3", "--to", "5"],
         vec!["log", "--from", "2020-01-01", "--to", "2020-01-02"],
         vec!["show", "publisher/acme"],
@@ -80,7 +80,7 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     for question in &questions {
         running.push(good(&dir, question).await);
     }
-    let all = told.ask("/admin/events?limit=1000").await;
+    let all = told.ask(&format!("/admin/events?limit=1000&to={last}")).await;
     let dir = told.app.stop().await;
     let before = files(dir.path());
     let mut stopped = Vec::new();
