@@ -75,7 +75,7 @@ impl Told {
             ("DELETE", node.to_owned(), json!({})),
         ];
         for (method, path, body) in steps {
-            let token = if path.starts_with("/admin") { told.app.admin_token() } else { &told.owner.token };
+            let token: &str = if path.starts_with("/admin") { told.app.admin_token() } else { &told.owner.token };
             let request = told.app.request(method.parse().unwrap(), &path).bearer_auth(token);
             let answer = told.app.send(request.json(&body).header("x-request-id", format!("step-{method}"))).await;
             assert!(answer.status < 300, "{method} {path}: {}", answer.text());
@@ -179,6 +179,22 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     told.app.stop().await;
 }
 
+/// Whether an event should pass a filter.
+type Test = Box<dyn Fn(&Value) -> bool>;
+
+fn when(test: impl Fn(&Value) -> bool + 'static) -> Test {
+    Box::new(test)
+}
+
+fn is(name: &'static str, value: &str) -> Test {
+    let value = value.to_owned();
+    when(move |event| text(event, name) == value)
+}
+
+fn text(event: &Value, name: &str) -> String {
+    event[name].as_str().unwrap_or_default().to_owned()
+}
+
 #[actix_web::test]
 async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
     let told = Told::new().await;
@@ -190,26 +206,22 @@ async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
     assert_eq!(positions, (1..=head).collect::<Vec<_>>());
     let at = all[6]["at"].as_str().unwrap();
     let owner = format!("user/{}", told.owner.id);
-    let of = |name: &'static str, value: &str| {
-        let value = value.to_owned();
-        Box::new(move |event: &Value| event[name].as_str() == Some(value.as_str())) as Box<dyn Fn(&Value) -> bool>
-    };
     let time = at.to_owned();
-    let filters: Vec<(String, Box<dyn Fn(&Value) -> bool>)> = vec![
-        ("stream=publisher/acme".to_owned(), of("stream", "publisher/acme")),
-        ("stream=node/Face-Tools".to_owned(), of("stream", "node/face-tools")),
-        ("stream=user/".to_owned(), Box::new(|event| event["stream"].as_str().unwrap().starts_with("user/"))),
+    let filters: [(String, Test); 11] = [
+        ("stream=publisher/acme".to_owned(), is("stream", "publisher/acme")),
+        ("stream=node/Face-Tools".to_owned(), is("stream", "node/face-tools")),
+        ("stream=user/".to_owned(), when(|event| text(event, "stream").starts_with("user/"))),
         (
             "type=NodeRevised,MemberAdded".to_owned(),
-            Box::new(|event| ["NodeRevised", "MemberAdded"].contains(&event["type"].as_str().unwrap())),
+            when(|event| ["NodeRevised", "MemberAdded"].contains(&text(event, "type").as_str())),
         ),
-        (format!("actor={owner}"), of("actor", &owner)),
-        (format!("actor={}", told.owner.id), of("actor", &owner)),
-        ("actor=system".to_owned(), of("actor", "system")),
-        ("request=step-DELETE".to_owned(), of("request", "step-DELETE")),
-        ("from=3&to=7".to_owned(), Box::new(|event| (3..=7).contains(&event["position"].as_u64().unwrap()))),
-        (format!("from={at}"), Box::new(move |event| event["at"].as_str().unwrap() >= time.as_str())),
-        ("from=2020-01-01&to=2020-01-02".to_owned(), Box::new(|_| false)),
+        (format!("actor={owner}"), is("actor", &owner)),
+        (format!("actor={}", told.owner.id), is("actor", &owner)),
+        ("actor=system".to_owned(), is("actor", "system")),
+        ("request=step-DELETE".to_owned(), is("request", "step-DELETE")),
+        ("from=3&to=7".to_owned(), when(|event| (3..=7).contains(&event["position"].as_u64().unwrap()))),
+        (format!("from={at}"), when(move |event| text(event, "at") >= time)),
+        ("from=2020-01-01&to=2020-01-02".to_owned(), when(|_| false)),
     ];
     for (query, matches) in filters {
         let expected: Vec<_> = all.iter().filter(|event| matches(event)).cloned().collect();
