@@ -5,7 +5,10 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
+pub mod space;
 pub mod telemetry;
+
+pub mod personal;
 
 pub mod events;
 pub mod media;
@@ -15,6 +18,10 @@ pub mod projections;
 pub mod vendors;
 
 pub mod audit;
+
+pub mod proof;
+
+pub mod backup;
 
 pub mod actors;
 pub mod http;

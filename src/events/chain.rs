@@ -6,8 +6,8 @@
 //! slot:  magic 8 │ log id 16 │ position 8 │ chain hash 32 │ sequence 8 │ ed25519 signature 64 │ crc32c 4
 //! ```
 //!
-//! It is written after the group that it tells of was synced, and is itself not synced: after kill -9 it is at most one
-//! group old, after a power cut it may be older, but it is never ahead of what the disk holds.
+//! It is written within 10 ms after the group that it tells of was synced, and is itself not synced: after kill -9 it is so
+//! much older at most, after a power cut it may be older, but it is never ahead of what the disk holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -126,14 +126,29 @@ impl HeadFile {
         Ok((Self { file, key, log, sequence }, head))
     }
 
+    /// The log that a HEAD file speaks of, by what is signed in it; `None` when nothing in it is.
+    #[must_use]
+    pub fn log_of(path: &Path, key: &SigningKey) -> Option<Uuid> {
+        let bytes = fs::read(path).ok()?;
+        let slots = [0, usize::try_from(SLOT_SPACING).ok()?];
+        slots.into_iter().find_map(|at| {
+            let slot = bytes.get(at..)?.first_chunk()?;
+            let log = Uuid::from_slice(&slot[8..24]).ok()?;
+            read_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
+        })
+    }
+
     /// Signs a head into the older slot; not synced.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&mut self, head: &Head) -> io::Result<()> {
-        self.sequence += 1;
-        let bytes = slot(&self.key, self.log, head, self.sequence);
-        self.file.write_all_at(&bytes, self.sequence % 2 * SLOT_SPACING)
+        let sequence = self.sequence + 1;
+        let bytes = slot(&self.key, self.log, head, sequence);
+        self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
+        // Only now: a slot that was written in part is written again before the other one is touched.
+        self.sequence = sequence;
+        Ok(())
     }
 
     /// Signs what the journal is at `head`, for somebody to keep elsewhere.

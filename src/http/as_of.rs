@@ -12,18 +12,19 @@ use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::version::NodeVersion;
+use crate::personal::Keyring;
 use crate::projections::node::view::{NodeView, VersionView};
 use crate::projections::read_models::Models;
 use crate::projections::task::ImageTaskView;
 
 /// What the service would have shown of a thing to an administrator; `None` when it was not there. A node has all its versions
-/// besides, a token whom it speaks for and when it was revoked.
+/// besides, a token whom it speaks for and when it was revoked. Blocks for the key of a user that is not in memory.
 #[must_use]
-pub fn state_of(folded: &Folded, thing: &Thing) -> Option<Value> {
+pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Value> {
     let (models, id) = (&folded.models, thing.id());
     match thing.kind() {
-        StreamKind::User => written(&UserView::new(models.users.get(UserId::parse(id).ok()?)?)),
-        StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?),
+        StreamKind::User => written(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
+        StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
         StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
         StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
         StreamKind::Task => {
@@ -38,9 +39,9 @@ fn written(view: &impl Serialize) -> Option<Value> {
     serde_json::to_value(view).ok()
 }
 
-fn publisher(models: &Models, id: &PublisherId) -> Option<Value> {
+fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
     let shown = Shown::of(models.publishers.get(id)?, models);
-    written(&PublisherView::shown_to(&shown, true))
+    written(&PublisherView::shown_to(&shown, true, keyring))
 }
 
 fn node(models: &Models, id: &NodeId) -> Option<Value> {

@@ -8,6 +8,7 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
 use crate::domain::policy::Action;
+use crate::space::{StorageKind, StorageState};
 
 /// What only the composition root can see of the log and of the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +19,6 @@ pub struct Probe {
     pub indexed: u64,
     /// Appends that wait for the writer.
     pub waiting: usize,
-    /// Why no change is taken, if none is.
-    pub refusal: Option<String>,
     /// What the start found and mended, a sentence each.
     pub mended: Vec<String>,
     /// When the service started: RFC 3339.
@@ -65,9 +64,13 @@ struct QueuesView {
 
 #[derive(Serialize)]
 struct StorageView {
-    state: &'static str,
+    state: StorageKind,
+    /// Why no change is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_bytes: Option<u64>,
+    reserve_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -77,7 +80,7 @@ struct StartView {
 }
 
 /// States of the storage, as they are shown.
-pub const STORAGE_STATES: [&str; 2] = ["writable", "read_only"];
+pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
 
 /// `GET /admin/state`.
 pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
@@ -87,14 +90,15 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Ans
         let models = services.models.read();
         (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
     };
-    let Probe { head, indexed, waiting, refusal, mended, started_at } = (services.prober)();
+    let Probe { head, indexed, waiting, mended, started_at } = (services.prober)();
+    let StorageState { state, reason, free_bytes, reserve_bytes } = (services.storage)();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
     Answer::ok(&StateView {
         log: LogView { head },
         read_models: reach(position),
         index: reach(indexed),
         queues: QueuesView { appends: waiting, tasks, deliveries },
-        storage: StorageView { state: STORAGE_STATES[usize::from(refusal.is_some())], reason: refusal },
+        storage: StorageView { state, reason, free_bytes, reserve_bytes },
         start: StartView { at: started_at, mended },
     })
 }

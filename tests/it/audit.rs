@@ -309,6 +309,6 @@ async fn the_state_tells_how_far_everything_is() {
         state["index"]["position"].as_u64().unwrap() + state["index"]["lag"].as_u64().unwrap(),
         state["log"]["head"]
     );
-    assert_eq!((&state["storage"], &state["queues"]["tasks"]), (&json!({"state": "writable"}), &json!(0)));
+    assert_eq!((&state["storage"]["state"], &state["queues"]["tasks"]), (&json!("ok"), &json!(0)));
     app.stop().await;
 }

@@ -13,6 +13,7 @@ use mediary::events::journal::{Journal, OpenError};
 use mediary::events::log::{EventLog, LogFailure};
 use mediary::events::sled_log::{OpenReport, SledLog, SledLogOptions};
 use mediary::events::stream::Position;
+use mediary::space::StorageKind;
 use tempfile::TempDir;
 
 use crate::samples::{AT, append};
@@ -158,6 +159,7 @@ fn whole_records_after_head_are_kept() {
 fn a_flipped_bit_before_head_stops_the_start() {
     let house = House::with_groups(3);
     let segment = &house.segments()[0];
+    fs::remove_dir_all(house.path("sled")).unwrap();
     flip(segment, RECORDS_START + 70);
     let message = house.refusal().to_string();
     assert!(message.contains(segment.to_str().unwrap()), "{message}");
@@ -190,6 +192,7 @@ fn a_bad_record_before_a_later_group_stops_the_start() {
         write_group(&log, 3);
     });
     flip(&segment, end + 60);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     let OpenError::Damaged { position, offset, .. } = house.refusal() else { panic!("another refusal") };
     assert_eq!((position, offset), (Position(5), end));
 }
@@ -199,6 +202,7 @@ fn a_cut_segment_stops_the_start() {
     let house = House::with_groups(3);
     let (segment, end) = house.end();
     OpenOptions::new().write(true).open(&segment).unwrap().set_len(end - 1).unwrap();
+    fs::remove_dir_all(house.path("sled")).unwrap();
     assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
 }
 
@@ -207,10 +211,12 @@ fn a_missing_segment_stops_the_start() {
     let house = House::with_groups(200);
     let segments = house.segments();
     assert!(segments.len() > 2);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     for missing in &segments {
         let bytes = fs::read(missing).unwrap();
         fs::remove_file(missing).unwrap();
         assert!(matches!(house.refusal(), OpenError::Damaged { .. }), "{}", missing.display());
+        fs::remove_dir_all(house.path("sled")).unwrap();
         fs::write(missing, bytes).unwrap();
     }
     assert_eq!(house.open().0.head(), Position(400));
@@ -223,6 +229,7 @@ fn a_journal_put_back_to_an_older_state_stops_the_start() {
     write_group(&house.open().0, 2);
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     let message = house.refusal().to_string();
     assert!(message.contains("HEAD says that events up to position 6 were acknowledged"), "{message}");
 }
@@ -244,7 +251,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
 
 #[test]
 fn a_bad_tail_that_sled_knows_is_not_cut() {
-    // Given a HEAD that is old, and damage in the last acknowledged record, which sled had taken over
+    // Given a HEAD that is old, and damage in the last acknowledged record, the hash of the chain too, which sled had taken over
     let house = House::with_groups(2);
     house.without_head(|| {
         let log = house.open().0;
@@ -253,6 +260,9 @@ fn a_bad_tail_that_sled_knows_is_not_cut() {
     });
     let (segment, end) = house.end();
     flip(&segment, end - 1);
+    let bytes = fs::read(&segment).unwrap();
+    let chain = (0..bytes.len()).rev().find(|at| bytes[*at..].starts_with(&[6, 0, 0, 0, 0, 0, 0, 0])).unwrap() + 16;
+    flip(&segment, chain as u64);
     for _ in 0..2 {
         assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
     }
@@ -353,10 +363,51 @@ fn a_failed_sync_makes_the_log_read_only() {
     log.after_group();
     assert_eq!((log.head(), all(&log)), (Position(2), before.clone()));
     drop(log);
-    // The group may come back, whole; nothing that was acknowledged is lost.
+    // The group came into the file all the same: it comes back, whole. Nothing that was acknowledged is lost.
     let (log, _) = house.open();
-    assert_eq!(all(&log)[..2], before);
-    assert!(matches!(log.head(), Position(2 | 4)));
+    assert_eq!((&all(&log)[..2], log.head()), (&before[..], Position(4)));
+}
+
+#[test]
+fn of_a_group_whose_sync_failed_all_or_nothing_comes_back() {
+    // Given a group of three whose sync failed, and of which the disk kept only the first and the last
+    let mut house = House::new();
+    let broken = Arc::new(AtomicBool::new(false));
+    let breaks = Arc::clone(&broken);
+    house.options.journal.sync = Arc::new(move |file: &File| {
+        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
+    });
+    let (log, _) = house.open();
+    write_group(&log, 0);
+    let before = all(&log);
+    let (segment, end) = house.end();
+    broken.store(true, Ordering::SeqCst);
+    assert!(log.append((0..3).map(|nth| append(nth + 10, 0, 9, 1)).collect()).is_err());
+    // Reads go on, and see nothing of it
+    assert_eq!((all(&log), log.storage().state), (before.clone(), StorageKind::ReadOnly));
+    drop(log);
+    let (_, longer) = house.end();
+    let record = (longer - end) / 3;
+    overwrite(&segment, end + record, &vec![0; usize::try_from(record).unwrap()]);
+    // When the log opens, then nothing of the group is there
+    broken.store(false, Ordering::SeqCst);
+    let (log, report) = house.open();
+    assert_eq!((all(&log), report.torn.map(|torn| torn.position)), (before, Some(Position(4))));
+}
+
+#[test]
+fn what_no_head_vouches_for_is_written_again_by_a_start() {
+    // Given a group that is whole in memory, of which nobody knows whether the disk has it
+    let house = House::with_groups(1);
+    let (segment, end) = house.end();
+    house.without_head(|| write_group(&house.open().0, 1));
+    let written = fs::metadata(&segment).unwrap().modified().unwrap();
+    // When the log opens, then the group is written once more before it is served, and only once
+    house.open().0.close().unwrap();
+    let again = fs::metadata(&segment).unwrap().modified().unwrap();
+    assert!(again > written && end > RECORDS_START);
+    house.open().0.close().unwrap();
+    assert_eq!(fs::metadata(&segment).unwrap().modified().unwrap(), again);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::audit::filter::{ActorFilter, Filter, Streams, parse_type};
 use crate::audit::moment::{Edge, Moment};
 use crate::audit::page::LIMIT_MAX;
 use crate::audit::record::RecordJson;
-use crate::cli::Failure;
+use crate::cli::{Failure, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::Invalid;
 
@@ -49,11 +49,11 @@ pub(in crate::cli) struct Arguments {
     place: PlaceArguments,
 }
 
-pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
     let filter = arguments.filter()?;
     let asked = arguments.query();
     let mut printer = arguments.output.printer();
-    match Place::open(arguments.place)? {
+    match Place::open(arguments.place, outer)? {
         Place::Running(service) if arguments.follow => follow::run(&service, &asked, &mut printer),
         Place::Stopped { data, .. } if arguments.follow => {
             let told = format!("no service is running on {}: --follow needs one", data.root().display());

@@ -1,22 +1,24 @@
 //! Where the events are: in the directory of a stopped service, or with one that runs.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use serde_json::Value;
 
 use crate::app::{self, kept_address};
 use crate::audit::Audit;
+use crate::audit::fold::Folded;
 use crate::audit::source::Stopped;
-use crate::cli::Failure;
-use crate::config::{CommandLine, Configuration, Flag, Settings};
+use crate::audit::thing::Thing;
+use crate::cli::{DirectoryFlags, Failure, SettingFlags};
+use crate::config::Settings;
 use crate::data_dir::{DataDir, DataDirError, read_private};
 use crate::http::as_of::state_of;
 use crate::outbound::api::{Api, Reply};
 use crate::outbound::client::CallFailure;
+use crate::personal::Keyring;
 use crate::projections::node::view::Links;
-use serde_json::Value;
-use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct PlaceArguments {
@@ -26,12 +28,8 @@ pub(in crate::cli) struct PlaceArguments {
     /// The token of an administrator of that service [default: the configured one, then admin-token in the data directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// The settings file, in place of mediary.toml in the working directory
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The data directory
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<String>,
+    #[command(flatten)]
+    directory: DirectoryFlags,
 }
 
 /// Who is asked.
@@ -49,10 +47,9 @@ pub(super) struct Service {
 }
 
 impl Place {
-    pub(super) fn open(arguments: PlaceArguments) -> Result<Self, Failure> {
-        let PlaceArguments { url, token, config: file, data_dir } = arguments;
-        let data_dir = data_dir.map(|text| Flag { key: "data_dir", name: "--data-dir", text });
-        let settings = Configuration::load(CommandLine { file, flags: data_dir.into_iter().collect() })?.settings;
+    pub(super) fn open(arguments: PlaceArguments, outer: SettingFlags) -> Result<Self, Failure> {
+        let PlaceArguments { url, token, directory } = arguments;
+        let settings = directory.settings(outer)?;
         if let Some(base) = url {
             return Ok(Self::Running(Service::new(&base, token, &settings)?));
         }
@@ -80,7 +77,9 @@ impl Place {
         let log = data.path("log");
         anyhow::ensure!(log.join("journal").is_dir(), "there is no event log in {}", data.root().display());
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
-        let audit = Audit::new(Stopped::open(&log)?, Links { public_url }, Arc::new(state_of));
+        let personal = Keyring::open(data.root());
+        let shown = move |folded: &Folded, thing: &Thing| state_of(folded, thing, &personal);
+        let audit = Audit::new(Stopped::open(&log)?, Links { public_url }, Arc::new(shown));
         Ok(Self::Stopped { audit, data })
     }
 }

@@ -2,21 +2,18 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use uuid::Uuid;
+use std::path::Path;
 
 use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
 use super::reader::JournalReader;
-use super::{read_segments, segment};
+use super::{Place, segment};
 use crate::events::chain;
 use crate::events::stream::Position;
 
 /// A journal that nobody writes. The caller sees to that.
 pub struct StoppedJournal {
-    directory: PathBuf,
-    log: Uuid,
+    place: Place,
     /// How far it was acknowledged, as HEAD says.
     signed: Position,
 }
@@ -42,7 +39,7 @@ impl StoppedJournal {
             Err(chain::HeadError::Io(reason)) => return Err(OpenError::io("read", head)(reason)),
             Err(other) => return Err(unvouched(&head, other.to_string())),
         };
-        Ok(Self { directory: journal, log, signed })
+        Ok(Self { place: Place::new(journal, log), signed })
     }
 
     /// Reads the records that hold events after `after`, to where nothing whole is left.
@@ -50,7 +47,7 @@ impl StoppedJournal {
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
-        read_segments(&self.directory, after, None, self.log)
+        self.place.read_on(after)
     }
 
     /// The position of the last whole record.
@@ -75,7 +72,12 @@ impl StoppedJournal {
         }
         let reason =
             format!("the journal ends here, but HEAD says that events up to {} were acknowledged", self.signed);
-        Err(OpenError::Damaged { file: self.directory.clone(), offset: reader.offset() as u64, position: end, reason })
+        Err(OpenError::Damaged {
+            file: self.place.directory().to_owned(),
+            offset: reader.offset() as u64,
+            position: end,
+            reason,
+        })
     }
 }
 

@@ -133,6 +133,8 @@ fn service_state() -> Value {
     let storage = view([
         field_of("state", "", one_of(STORAGE_STATES)).required(),
         field::<String>("reason", "Why no change is taken, if none is."),
+        field::<u64>("free_bytes", "On the fullest file system of the data directory, as far as it was looked at."),
+        field::<u64>("reserve_bytes", "Changes are refused while less is free.").required(),
     ]);
     let start = view([
         field::<Moment>("at", "").required(),
@@ -314,7 +316,7 @@ fn state() -> Operation {
         "read_models": reach(20_177, 0),
         "index": reach(20_140, 37),
         "queues": {"appends": 0, "tasks": 2, "deliveries": 1},
-        "storage": {"state": "writable"},
+        "storage": {"state": "ok", "free_bytes": 81_604_378_624_u64, "reserve_bytes": 67_108_864},
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
     get("/admin/state", "getServiceState", "How far everything is")

@@ -1,16 +1,21 @@
-//! `mediary audit …`: who changed what, when and why; of a running service, or of the directory of a stopped one.
+//! `mediary audit …`: who changed what, when and why, of a running service or of the directory of a stopped one; and the proof
+//! that the log is whole.
 
 mod ask;
 mod follow;
 mod log;
 mod place;
 mod print;
+mod proof;
 mod text;
+mod verify;
 
 use clap::{Args, Subcommand};
 
 use self::place::{Place, PlaceArguments};
-use super::Failure;
+pub(super) use self::verify::Outcome;
+
+use super::{Failure, SettingFlags};
 use crate::audit::diff::EVENTS_MAX;
 use crate::audit::moment::{Edge, Moment};
 use crate::audit::thing::Thing;
@@ -32,6 +37,8 @@ pub(super) enum Command {
     /// What changed between two moments, thing by thing
     #[command(after_help = WHEN)]
     Diff(DiffArguments),
+    #[command(flatten)]
+    Proof(proof::Command),
 }
 
 #[derive(Debug, Args)]
@@ -81,34 +88,35 @@ struct Output {
     wide: bool,
 }
 
-pub(super) fn run(command: Command) -> Result<(), Failure> {
+pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
     match command {
-        Command::Log(arguments) => log::run(arguments),
-        Command::Show(arguments) => show(arguments),
-        Command::AsOf(arguments) => as_of(arguments),
-        Command::Diff(arguments) => diff(arguments),
+        Command::Log(arguments) => log::run(arguments, outer),
+        Command::Show(arguments) => show(arguments, outer),
+        Command::AsOf(arguments) => as_of(arguments, outer),
+        Command::Diff(arguments) => diff(arguments, outer),
+        Command::Proof(command) => proof::run(command, outer),
     }
 }
 
-fn show(arguments: ShowArguments) -> Result<(), Failure> {
+fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), Failure> {
     let ShowArguments { thing, output, place } = arguments;
     let thing = read_thing(&thing)?;
-    let place = Place::open(place)?;
+    let place = Place::open(place, outer)?;
     let mut printer = output.printer();
     ask::history(&place, &thing, |entry| printer.entry(&entry))?;
     Ok(())
 }
 
-fn as_of(arguments: AsOfArguments) -> Result<(), Failure> {
+fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), Failure> {
     let AsOfArguments { when, thing, output, place } = arguments;
     let (thing, moment) = (read_thing(&thing)?, read_moment("the moment", &when)?);
-    let place = Place::open(place)?;
+    let place = Place::open(place, outer)?;
     let answer = ask::as_of(&place, &thing, moment, &when)?;
     output.printer().state(&answer)?;
     Ok(())
 }
 
-fn diff(arguments: DiffArguments) -> Result<(), Failure> {
+fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), Failure> {
     let DiffArguments { from, to, stream, output, place } = arguments;
     let asked = ask::DiffAsked {
         from: read_moment("the first moment", &from)?,
@@ -116,7 +124,7 @@ fn diff(arguments: DiffArguments) -> Result<(), Failure> {
         streams: stream.as_deref().map(log::read_streams).transpose()?.unwrap_or_default(),
         texts: [from, to, stream.unwrap_or_default()],
     };
-    let place = Place::open(place)?;
+    let place = Place::open(place, outer)?;
     let mut printer = output.printer();
     let told = ask::diff(&place, &asked, |thing| printer.thing(&thing))?;
     printer.diff_end(told)?;
