@@ -45,7 +45,7 @@ impl DataDir {
         match File::open(root.join("lock")) {
             Ok(lock) => Self::locked(root, lock),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { root: root.to_owned(), _lock: None }),
-            Err(source) => Err(DataDirError::File { path: root.to_owned(), source }),
+            Err(reason) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
     }
 
@@ -53,7 +53,7 @@ impl DataDir {
         match lock.try_lock() {
             Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
-            Err(TryLockError::Error(source)) => Err(DataDirError::File { path: root.to_owned(), source }),
+            Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
     }
 
