@@ -145,8 +145,11 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     let mut child =
         command(app.dir.path(), &["log", "--json", "--follow", "--from", "1", "--to", "6"]).spawn().unwrap();
     let out = child.stdout.take().unwrap();
-    let reading = std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).collect::<Vec<_>>());
-    // When the service is started again in the middle
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let reading =
+        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| told.send(l).is_ok()));
+    // When the service is started again in the middle of it
+    let mut all = heard.recv().await.unwrap();
     for id in ["a", "b"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }
@@ -157,8 +160,11 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     }
     // Then every event is there once, and the end is the end
     let status = actix_web::rt::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
-    let positions: Vec<_> =
-        lines(&reading.join().unwrap().join("\n")).iter().map(|e| e["position"].as_u64().unwrap()).collect();
+    while let Some(line) = heard.recv().await {
+        all.extend(["\n", &line]);
+    }
+    assert!(reading.join().unwrap());
+    let positions: Vec<_> = lines(&all).iter().map(|e| e["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
     assert_eq!(status.code(), Some(0));
     app.stop().await;
