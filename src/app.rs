@@ -186,7 +186,7 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        announce(&data, address).map_err(|error| StartError::part("the file with the address", &error))?;
+        announce(&data, address);
         let parts = Parts { log, models, actors, reactors, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }

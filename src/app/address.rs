@@ -9,14 +9,20 @@ use crate::data_dir::{DataDir, write_whole};
 /// The file. It stays after a crash: whether the service runs, the lock of the directory tells.
 const FILE: &str = "address";
 
-/// Writes down where the service is reached.
-pub(super) fn announce(data: &DataDir, address: SocketAddr) -> io::Result<()> {
-    write_whole(&data.path(FILE), 0o644, format!("{}\n", reached_at(address)).as_bytes())
+/// Writes down where the service is reached. A service serves without the file: on a full disk too.
+pub(super) fn announce(data: &DataDir, address: SocketAddr) {
+    let text = format!("{}\n", reached_at(address));
+    if let Err(error) = write_whole(&data.path(FILE), 0o644, text.as_bytes()) {
+        tracing::warn!(%error, "the file with the address could not be written: commands have to be told it");
+        withdraw(data);
+    }
 }
 
 /// Takes it back.
 pub(super) fn withdraw(data: &DataDir) {
-    if let Err(error) = std::fs::remove_file(data.path(FILE)) {
+    if let Err(error) = std::fs::remove_file(data.path(FILE))
+        && error.kind() != io::ErrorKind::NotFound
+    {
         tracing::warn!(%error, "the file with the address could not be removed");
     }
 }
