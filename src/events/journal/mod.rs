@@ -16,8 +16,10 @@
 mod error;
 mod frame;
 mod open;
+mod pump;
 mod reader;
 mod segment;
+mod window;
 
 use std::fs::File;
 use std::io;
@@ -37,7 +39,8 @@ use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::Surroundings;
 use frame::{FRAME_BYTES, Header, RECORDS_START};
-use segment::{Preparation, Segment};
+use segment::Preparation;
+use window::Window;
 
 /// Makes the data of a file durable. Tests count the calls, or refuse.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
@@ -245,7 +248,7 @@ fn read_segments(
     segments.drain(..skipped);
     let (next, chain) = match segments.first() {
         Some(path) if skipped > 0 => {
-            let header = Segment::load(path.clone(), after.0 + 1)?.header;
+            let header = Window::open(path.clone(), after.0 + 1)?.header;
             (header.first, header.chain)
         }
         _ => (1, ChainHash::genesis(log)),

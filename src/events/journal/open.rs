@@ -20,8 +20,9 @@ use ed25519_dalek::SigningKey;
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
 use super::reader::{JournalReader, Record};
-use super::segment::{self, Preparation, Segment};
-use super::{JournalOptions, TornTail};
+use super::segment::{self, Preparation};
+use super::window::Window;
+use super::{JournalOptions, TornTail, pump};
 use crate::clock::Surroundings;
 use crate::data_dir::sync_parent;
 use crate::events::chain::{self, ChainHash, Head, HeadError, HeadFile};
@@ -73,7 +74,7 @@ pub fn open(
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
     sync_last(&segments)?;
-    let first = Segment::load(segments[0].clone(), 1)?;
+    let first = Window::open(segments[0].clone(), 1)?;
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
     let known = Known { head, followed };
     walk(options, segments, first.header, head_file, &known, each)
@@ -107,7 +108,7 @@ fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
 }
 
-fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Result<(HeadFile, Head), OpenError> {
+fn head_of(path: &Path, key: SigningKey, first: &Window, segments: usize) -> Result<(HeadFile, Head), OpenError> {
     let unvouched = |reason: String| OpenError::Unvouched { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
@@ -116,7 +117,7 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
             other => unvouched(other.to_string()),
         });
     }
-    if segments == 1 && first.is_unused() {
+    if segments == 1 && first.is_unused()? {
         HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
     } else {
         Err(unvouched("it is missing, and the journal is not empty".to_owned()))
@@ -129,16 +130,13 @@ fn walk(
     header: Header,
     mut head_file: HeadFile,
     known: &Known,
-    mut each: impl FnMut(Record<'_>),
+    each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let genesis = ChainHash::genesis(header.log);
-    let mut reader = JournalReader::new(segments, 1, genesis);
-    let mut vouched = known.head == Head { position: Position(0), chain: genesis };
-    while let Some(record) = reader.next_record()? {
-        each(record);
-        let reached = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
-        vouched |= reached == known.head;
-    }
+    let reader = JournalReader::new(segments, 1, genesis);
+    let empty = known.head == Head { position: Position(0), chain: genesis };
+    let (reader, met) = pump::pump(reader, known.head, each)?;
+    let vouched = empty || met;
     let end = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
@@ -153,7 +151,7 @@ fn walk(
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
-        let length = options.segment_bytes.max(segment.bytes.len() as u64);
+        let length = options.segment_bytes.max(segment.length());
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
@@ -162,14 +160,14 @@ fn walk(
 
 /// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
 fn judge_tail(
-    segment: &Segment,
+    segment: &Window,
     offset: usize,
     flaw: &str,
     end: &Head,
     known: &Known,
 ) -> Result<Option<TornTail>, OpenError> {
     let next = end.position.0 + 1;
-    let blank = segment.is_blank_from(offset);
+    let blank = segment.is_blank_from(offset)?;
     if let Some(witness) = known.beyond(end.position) {
         let what = if blank { "the journal ends here" } else { flaw };
         return Err(segment.damaged(offset, next, format!("{what}, but {witness}")));
@@ -177,6 +175,7 @@ fn judge_tail(
     if blank {
         return Ok(None);
     }
+    let segment = segment.whole()?;
     if frame::parse(&segment.bytes, offset).is_ok() {
         return Err(segment.damaged(offset, next, flaw));
     }

@@ -1,10 +1,11 @@
 //! Reading the journal from front to back, every record checked: checksum, position, chain and shape.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
-use super::segment::Segment;
+use super::window::Window;
 use crate::events::chain::ChainHash;
 use crate::events::codec;
 use crate::events::envelope::Commit;
@@ -20,7 +21,7 @@ pub struct Record<'r> {
 /// A pass over the journal.
 pub struct JournalReader {
     paths: std::vec::IntoIter<PathBuf>,
-    segment: Option<Segment>,
+    segment: Option<Window>,
     offset: usize,
     /// The position that comes next.
     next: u64,
@@ -49,53 +50,41 @@ impl JournalReader {
     /// When the journal is damaged here; there is nothing to be read after that.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
         while self.until.is_none_or(|until| self.next <= until.0) {
-            let Some((frame, commit)) = self.advance()? else { break };
+            let Some((payload, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
-                let payload = self.segment.as_ref().map_or(&[][..], |segment| &segment.bytes[frame.payload]);
+                let segment = self.segment.as_ref();
+                let payload = segment.map_or(&[][..], |segment| &segment.from(payload.start)[..payload.len()]);
                 return Ok(Some(Record { commit, payload }));
             }
         }
         Ok(None)
     }
 
-    fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
+    /// The place of the next payload in its segment, and the commit.
+    fn advance(&mut self) -> Result<Option<(Range<usize>, Commit)>, OpenError> {
         loop {
-            let Some(segment) = &self.segment else {
+            let Some(segment) = &mut self.segment else {
                 let Some(path) = self.paths.next() else { return Ok(None) };
-                let segment = Segment::load(path, self.next)?;
+                let segment = Window::open(path, self.next)?;
                 segment.check_continues(self.next, self.chain)?;
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
                 continue;
             };
-            match self.check(segment) {
+            segment.fill(self.offset)?;
+            let segment = &*segment;
+            match check(segment, self.offset, self.next, self.chain) {
                 Ok((frame, commit)) => {
-                    (self.offset, self.chain) = (frame.payload.end, frame.chain);
+                    let payload = self.offset + frame.payload.start..self.offset + frame.payload.end;
+                    (self.offset, self.chain) = (payload.end, frame.chain);
                     self.next += commit.len() as u64;
-                    return Ok(Some((frame, commit)));
+                    return Ok(Some((payload, commit)));
                 }
                 Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
-                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset) => self.segment = None,
+                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset)? => self.segment = None,
                 Err(flaw) => return Err(segment.damaged(self.offset, self.next, flaw)),
             }
         }
-    }
-
-    /// The record at the present place, or what is wrong with it.
-    fn check(&self, segment: &Segment) -> Result<(Frame, Commit), String> {
-        let frame = frame::parse(&segment.bytes, self.offset)?;
-        let payload = &segment.bytes[frame.payload.clone()];
-        if frame.position != self.next {
-            return Err(format!("the record has position {}", frame.position));
-        }
-        if frame.chain != self.chain.next(payload) {
-            return Err("the record does not follow from the one before it (hash chain)".to_owned());
-        }
-        let commit = codec::decode(payload).map_err(|error| error.to_string())?;
-        if commit[0].position.0 != self.next {
-            return Err(format!("the record holds position {}", commit[0].position));
-        }
-        Ok((frame, commit))
     }
 
     /// The hash of the last record that was read.
@@ -112,9 +101,27 @@ impl JournalReader {
 
     /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
     /// is wrong at that place.
-    pub(super) fn into_end(self) -> Option<(Segment, usize, String)> {
-        let flaw = self.segment.as_ref().and_then(|segment| self.check(segment).err()).unwrap_or_default();
+    pub(super) fn into_end(self) -> Option<(Window, usize, String)> {
+        let flaw = self.segment.as_ref().and_then(|segment| check(segment, self.offset, self.next, self.chain).err());
         let offset = self.offset;
-        self.segment.map(|segment| (segment, offset, flaw))
+        self.segment.map(|segment| (segment, offset, flaw.unwrap_or_default()))
     }
+}
+
+/// The record at `offset`, which should be the one of position `next` and follow from `chain`; or what is wrong with it.
+fn check(segment: &Window, offset: usize, next: u64, chain: ChainHash) -> Result<(Frame, Commit), String> {
+    let bytes = segment.from(offset);
+    let frame = frame::parse(bytes, 0)?;
+    let payload = &bytes[frame.payload.clone()];
+    if frame.position != next {
+        return Err(format!("the record has position {}", frame.position));
+    }
+    if frame.chain != chain.next(payload) {
+        return Err("the record does not follow from the one before it (hash chain)".to_owned());
+    }
+    let commit = codec::decode(payload).map_err(|error| error.to_string())?;
+    if commit[0].position.0 != next {
+        return Err(format!("the record holds position {}", commit[0].position));
+    }
+    Ok((frame, commit))
 }

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use super::error::OpenError;
-use super::frame::{Header, RECORDS_START};
+use super::frame::Header;
 use crate::data_dir::sync_parent;
-use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
 
 const EXTENSION: &str = "seg";
@@ -79,11 +78,10 @@ pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<
     Ok(path)
 }
 
-/// A segment in memory.
+/// A segment in memory: only where damage has to be judged.
 pub struct Segment {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
-    pub header: Header,
 }
 
 impl Segment {
@@ -91,7 +89,7 @@ impl Segment {
     pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
         let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
         match Header::parse(&bytes) {
-            Ok(header) => Ok(Self { path, bytes, header }),
+            Ok(_) => Ok(Self { path, bytes }),
             Err(reason) => Err(OpenError::Damaged {
                 file: path,
                 offset: 0,
@@ -99,32 +97,6 @@ impl Segment {
                 reason: reason.to_owned(),
             }),
         }
-    }
-
-    /// Checks that the segment goes on where the last one ended.
-    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
-        if self.header.first != position {
-            let first = self.header.first;
-            return Err(self.damaged(
-                0,
-                position,
-                format!("the segment begins with position {first}: events are missing"),
-            ));
-        }
-        if self.header.chain != chain {
-            return Err(self.damaged(0, position, "the segment belongs to another history"));
-        }
-        Ok(())
-    }
-
-    /// Whether nothing was written after `offset`.
-    pub fn is_blank_from(&self, offset: usize) -> bool {
-        self.bytes.get(offset..).unwrap_or_default().iter().all(|byte| *byte == 0)
-    }
-
-    /// Whether no record was ever written to it.
-    pub fn is_unused(&self) -> bool {
-        self.is_blank_from(RECORDS_START)
     }
 
     /// Damage in this segment.

@@ -1,7 +1,9 @@
 //! Finding nodes by words: which word stands where, and how well a node fits a query.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::entry::Entry;
 use super::order::Order;
 use super::owners::Owners;
 use super::slots::{Bits, Slot};
@@ -109,17 +111,10 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Indexes the words of nodes, which come by ascending slots.
+    /// Indexes the words of nodes, by slot.
     #[must_use]
-    pub fn build(nodes: impl Iterator<Item = (Slot, NodeWords)>) -> Self {
-        let mut index: HashMap<Box<str>, Vec<u32>> = HashMap::new();
-        for (slot, words) in nodes {
-            for (word, places) in words {
-                index.entry(word.into()).or_default().push(pack(slot, places));
-            }
-        }
-        let nodes = index.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots)));
-        Self { nodes: nodes.collect(), owners: Postings::new() }
+    pub fn build(entries: &[Arc<Entry>]) -> Self {
+        Self { nodes: gather::postings(entries), owners: Postings::new() }
     }
 
     /// What was `before` among the words of a node is now `after`.
@@ -242,5 +237,6 @@ fn take_out(index: &mut Postings, word: &str, entry: u32) {
     }
 }
 
+mod gather;
 #[cfg(test)]
 mod tests;

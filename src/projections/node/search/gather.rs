@@ -1,0 +1,121 @@
+//! Indexing many nodes at once: what [`super::words_of_node`] gives for each of them, without a piece of memory for every
+//! word of every node.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::super::words::{joined, words, words_of_name};
+use super::{AUTHOR, DESCRIPTION, Entry, NAMES, Order, PLACES, Postings, TAGS, pack};
+use crate::domain::node::NodeProfile;
+use crate::domain::value::{Labels, Text};
+use crate::projections::node::slots::Slot;
+
+/// Nodes that are indexed together, on one core.
+const SHARE: usize = 8192;
+
+/// By word: the slots that have it, each with its places, ascending.
+pub fn postings(entries: &[Arc<Entry>]) -> Postings {
+    let shares: Vec<Share> = entries.par_chunks(SHARE).enumerate().map(|(nth, part)| Share::of(nth, part)).collect();
+    let mut all: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+    for share in shares {
+        for (word, number) in share.numbers {
+            let found = &share.found[number as usize];
+            match all.get_mut(&word) {
+                Some(slots) => slots.extend_from_slice(found),
+                None => drop(all.insert(word, found.clone())),
+            }
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    all.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots))).collect()
+}
+
+/// The words of some nodes.
+#[derive(Default)]
+struct Share {
+    numbers: HashMap<Box<str>, u32>,
+    /// By number of the word: where it stands, ascending.
+    found: Vec<Vec<u32>>,
+    /// Of the present node: numbers of words with their places in the lowest bits.
+    here: Vec<u32>,
+    buffer: String,
+}
+
+impl Share {
+    fn of(nth: usize, entries: &[Arc<Entry>]) -> Self {
+        let mut share = Self::default();
+        let first = Slot::try_from(nth * SHARE).unwrap_or(Slot::MAX);
+        for (slot, entry) in (first..).zip(entries) {
+            if let Some(node) = entry.profile() {
+                share.read(node);
+                share.settle(slot);
+            }
+        }
+        share
+    }
+
+    fn read(&mut self, node: &NodeProfile) {
+        let fields = &node.fields;
+        for name in [Some(node.id.as_str()), fields.name.as_ref().map(Text::as_str)].into_iter().flatten() {
+            self.name(name, NAMES);
+        }
+        for tag in fields.tags.as_ref().into_iter().flat_map(Labels::iter) {
+            self.name(tag, TAGS);
+        }
+        self.name(fields.author.as_ref().map_or("", Text::as_str), AUTHOR);
+        self.text(fields.description.as_ref().map_or("", Text::as_str), DESCRIPTION);
+    }
+
+    /// As [`words_of_name`]; in a plain name without capitals there are only its words and all of it as one.
+    fn name(&mut self, name: &str, place: u8) {
+        let plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        if !plain {
+            words_of_name(name).iter().for_each(|word| self.note(word, place));
+            return;
+        }
+        self.text(name, place);
+        let whole = joined(name);
+        if !whole.is_empty() {
+            self.note(&whole, place);
+        }
+    }
+
+    /// As [`words`].
+    fn text(&mut self, text: &str, place: u8) {
+        if !text.is_ascii() {
+            words(text).for_each(|word| self.note(&word, place));
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for piece in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|piece| !piece.is_empty()) {
+            buffer.clear();
+            buffer.push_str(piece);
+            buffer.make_ascii_lowercase();
+            self.note(&buffer, place);
+        }
+        self.buffer = buffer;
+    }
+
+    fn note(&mut self, word: &str, place: u8) {
+        let number = self.numbers.get(word).copied().unwrap_or_else(|| {
+            let number = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
+            self.numbers.insert(word.into(), number);
+            self.found.push(Vec::new());
+            number
+        });
+        self.here.push(pack(number, place));
+    }
+
+    /// The node was read: each of its words once, with all its places.
+    fn settle(&mut self, slot: Slot) {
+        self.here.sort_unstable();
+        for same in self.here.chunk_by(|a, b| a >> PLACES == b >> PLACES) {
+            let places = same.iter().fold(0, |places, word| places | (word & ((1 << PLACES) - 1)));
+            self.found[(same[0] >> PLACES) as usize].push(slot << PLACES | places);
+        }
+        self.here.clear();
+    }
+}
