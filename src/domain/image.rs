@@ -2,6 +2,18 @@
 
 use super::value::{Digest, Invalid, Text, named_values};
 
+mod precision;
+mod relight;
+mod skin;
+mod style;
+mod upscale;
+
+pub use precision::{Factor, PrecisionFlavor, UpscalePrecision};
+pub use relight::{LightSettings, LightSource, Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
+pub use skin::{SkinEnhance, SkinFocus, SkinMode};
+pub use style::{Portrait, PortraitBeautifier, PortraitStyle, StyleEngine, StyleFlavor, StyleTransfer};
+pub use upscale::{Dial, OptimizedFor, ScaleFactor, Upscale, UpscaleEngine};
+
 /// Most pixels that an upscaled picture may have (seed, Limits).
 pub const OUTPUT_PIXELS_MAX: u64 = 25_300_000;
 /// Most bytes of an input picture, decoded from base64 (contract 6).
@@ -9,110 +21,53 @@ pub const INPUT_BYTES_MAX: usize = 50 * 1_000_000;
 /// Most pixels of an input picture (contract 6).
 pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 
-named_values! {
-    /// How much larger the output is than the input, per side.
-    ScaleFactor { X2 = "2x", X4 = "4x", X8 = "8x", X16 = "16x" }
-}
-
-impl ScaleFactor {
-    /// The factor by which each side grows.
-    #[must_use]
-    pub const fn times(self) -> u32 {
-        match self {
-            Self::X2 => 2,
-            Self::X4 => 4,
-            Self::X8 => 8,
-            Self::X16 => 16,
-        }
-    }
-}
-
-named_values! {
-    /// The character of the sharpening: `illusio` soft and painterly, `sharpy` crisp, `sparkle` between, with highlights.
-    UpscaleEngine {
-        Automatic = "automatic",
-        Illusio = "premium_illusio",
-        Sharpy = "premium_sharpy",
-        Sparkle = "premium_sparkle",
-    }
-}
-
-named_values! {
-    /// The kind of picture to optimise for.
-    OptimizedFor {
-        Standard = "standard",
-        SoftPortraits = "soft_portraits",
-        HardPortraits = "hard_portraits",
-        ArtNIllustration = "art_n_illustration",
-        VideogameAssets = "videogame_assets",
-        NatureNLandscapes = "nature_n_landscapes",
-        FilmsNPhotography = "films_n_photography",
-        Renders3d = "3d_renders",
-        ScienceFictionNHorror = "science_fiction_n_horror",
-    }
-}
-
-/// A strength from -10 to 10, 0 when not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Dial(i8);
-
-impl Dial {
-    /// Checks the range.
-    ///
-    /// # Errors
-    /// When the value is outside -10 to 10.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
-        match i8::try_from(value) {
-            Ok(value @ -10..=10) => Ok(Self(value)),
-            _ => Err(Invalid::new("must be an integer from -10 to 10")),
-        }
-    }
-
-    /// The strength as an integer.
-    #[must_use]
-    pub const fn get(self) -> i8 {
-        self.0
-    }
-
-    /// The strength from -1.0 to 1.0.
-    #[must_use]
-    pub fn ratio(self) -> f32 {
-        f32::from(self.0) / 10.0
-    }
-}
-
 /// Guidance for the engine.
 pub type Prompt = Text<2000>;
 
-/// An image-upscaler job: every parameter of the seed but the picture and the webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upscale {
-    pub scale_factor: ScaleFactor,
-    pub engine: UpscaleEngine,
-    pub optimized_for: OptimizedFor,
-    pub creativity: Dial,
-    pub fractality: Dial,
-    pub hdr: Dial,
-    pub resemblance: Dial,
-    pub prompt: Option<Prompt>,
-}
+/// A share from 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Percent(u8);
 
-impl Upscale {
-    /// Whether the output would be small enough (seed: 25.3 million pixels).
+impl Percent {
+    /// A share known to be in range; above 100 is 100.
+    #[must_use]
+    pub const fn of(value: u8) -> Self {
+        Self(if value > 100 { 100 } else { value })
+    }
+
+    /// Checks the range.
     ///
     /// # Errors
-    /// When the output would be larger; the reason gives both sizes.
-    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        let times = u64::from(self.scale_factor.times());
-        let (out_width, out_height) = (u64::from(width) * times, u64::from(height) * times);
-        if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
-            return Ok(());
+    /// When the value is outside 0 to 100.
+    pub fn new(value: i64) -> Result<Self, Invalid> {
+        match u8::try_from(value) {
+            Ok(value @ 0..=100) => Ok(Self(value)),
+            _ => Err(Invalid::new("must be an integer from 0 to 100")),
         }
-        Err(Invalid::new(format!(
-            "{width}x{height} pixels upscaled {} would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
-            self.scale_factor.as_str()
-        )))
     }
+
+    /// The share as an integer.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The share from 0.0 to 1.0.
+    #[must_use]
+    pub fn ratio(self) -> f32 {
+        f32::from(self.0) / 100.0
+    }
+}
+
+/// Whether a picture enlarged `times` per side stays small enough.
+fn check_output(times: u32, width: u32, height: u32) -> Result<(), Invalid> {
+    let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
+    if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
+        return Ok(());
+    }
+    Err(Invalid::new(format!(
+        "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
+    )))
 }
 
 named_values! {
@@ -167,35 +122,10 @@ impl Picture {
 mod tests {
     use super::*;
 
-    fn upscale(scale_factor: ScaleFactor) -> Upscale {
-        Upscale {
-            scale_factor,
-            engine: UpscaleEngine::Automatic,
-            optimized_for: OptimizedFor::Standard,
-            creativity: Dial::default(),
-            fractality: Dial::default(),
-            hdr: Dial::default(),
-            resemblance: Dial::default(),
-            prompt: None,
-        }
-    }
-
     #[test]
-    fn dials_reach_from_minus_ten_to_ten() {
-        assert_eq!(Dial::new(-10).map(Dial::get), Ok(-10));
-        assert_eq!(Dial::new(10).map(Dial::get), Ok(10));
-        assert!(Dial::new(11).is_err() && Dial::new(-11).is_err() && Dial::new(i64::MAX).is_err());
-    }
-
-    #[test]
-    fn output_may_have_exactly_25_3_million_pixels() {
-        assert_eq!(upscale(ScaleFactor::X2).check_output(2530, 2500), Ok(()));
-        assert!(upscale(ScaleFactor::X2).check_output(2531, 2500).is_err());
-        assert!(upscale(ScaleFactor::X16).check_output(u32::MAX, u32::MAX).is_err());
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused_with_the_allowed_ones() {
-        assert_eq!(ScaleFactor::parse("3x").unwrap_err().to_string(), "must be one of 2x 4x 8x 16x");
+    fn shares_reach_from_0_to_100() {
+        assert_eq!([Percent::new(0), Percent::new(100)].map(|share| share.map(Percent::get)), [Ok(0), Ok(100)]);
+        assert!([-1, 101, i64::MIN].into_iter().all(|value| Percent::new(value).is_err()));
+        assert_eq!(Percent::of(250).ratio().to_bits(), 1.0_f32.to_bits());
     }
 }

@@ -1,0 +1,136 @@
+//! `image-upscaler`: every parameter of the seed but the picture and the webhook.
+
+use super::{Prompt, check_output};
+use crate::domain::value::{Invalid, named_values};
+
+named_values! {
+    /// How much larger the output is than the input, per side.
+    ScaleFactor { X2 = "2x", X4 = "4x", X8 = "8x", X16 = "16x" }
+}
+
+impl ScaleFactor {
+    /// The factor by which each side grows.
+    #[must_use]
+    pub const fn times(self) -> u32 {
+        match self {
+            Self::X2 => 2,
+            Self::X4 => 4,
+            Self::X8 => 8,
+            Self::X16 => 16,
+        }
+    }
+}
+
+named_values! {
+    /// The character of the sharpening: `illusio` soft and painterly, `sharpy` crisp, `sparkle` between, with highlights.
+    UpscaleEngine {
+        Automatic = "automatic",
+        Illusio = "premium_illusio",
+        Sharpy = "premium_sharpy",
+        Sparkle = "premium_sparkle",
+    }
+}
+
+named_values! {
+    /// The kind of picture to optimise for.
+    OptimizedFor {
+        Standard = "standard",
+        SoftPortraits = "soft_portraits",
+        HardPortraits = "hard_portraits",
+        ArtNIllustration = "art_n_illustration",
+        VideogameAssets = "videogame_assets",
+        NatureNLandscapes = "nature_n_landscapes",
+        FilmsNPhotography = "films_n_photography",
+        Renders3d = "3d_renders",
+        ScienceFictionNHorror = "science_fiction_n_horror",
+    }
+}
+
+/// A strength from -10 to 10, 0 when not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Dial(i8);
+
+impl Dial {
+    /// Checks the range.
+    ///
+    /// # Errors
+    /// When the value is outside -10 to 10.
+    pub fn new(value: i64) -> Result<Self, Invalid> {
+        match i8::try_from(value) {
+            Ok(value @ -10..=10) => Ok(Self(value)),
+            _ => Err(Invalid::new("must be an integer from -10 to 10")),
+        }
+    }
+
+    /// The strength as an integer.
+    #[must_use]
+    pub const fn get(self) -> i8 {
+        self.0
+    }
+
+    /// The strength from -1.0 to 1.0.
+    #[must_use]
+    pub fn ratio(self) -> f32 {
+        f32::from(self.0) / 10.0
+    }
+}
+
+/// An image-upscaler job: every parameter of the seed but the picture and the webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upscale {
+    pub scale_factor: ScaleFactor,
+    pub engine: UpscaleEngine,
+    pub optimized_for: OptimizedFor,
+    pub creativity: Dial,
+    pub fractality: Dial,
+    pub hdr: Dial,
+    pub resemblance: Dial,
+    pub prompt: Option<Prompt>,
+}
+
+impl Upscale {
+    /// Whether the output would be small enough (seed: 25.3 million pixels).
+    ///
+    /// # Errors
+    /// When the output would be larger; the reason gives both sizes.
+    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
+        check_output(self.scale_factor.times(), width, height)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upscale(scale_factor: ScaleFactor) -> Upscale {
+        Upscale {
+            scale_factor,
+            engine: UpscaleEngine::Automatic,
+            optimized_for: OptimizedFor::Standard,
+            creativity: Dial::default(),
+            fractality: Dial::default(),
+            hdr: Dial::default(),
+            resemblance: Dial::default(),
+            prompt: None,
+        }
+    }
+
+    #[test]
+    fn dials_reach_from_minus_ten_to_ten() {
+        assert_eq!(Dial::new(-10).map(Dial::get), Ok(-10));
+        assert_eq!(Dial::new(10).map(Dial::get), Ok(10));
+        assert!(Dial::new(11).is_err() && Dial::new(-11).is_err() && Dial::new(i64::MAX).is_err());
+    }
+
+    #[test]
+    fn output_may_have_exactly_25_3_million_pixels() {
+        assert_eq!(upscale(ScaleFactor::X2).check_output(2530, 2500), Ok(()));
+        assert!(upscale(ScaleFactor::X2).check_output(2531, 2500).is_err());
+        assert!(upscale(ScaleFactor::X16).check_output(u32::MAX, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_allowed_ones() {
+        assert_eq!(ScaleFactor::parse("3x").unwrap_err().to_string(), "must be one of 2x 4x 8x 16x");
+    }
+}
