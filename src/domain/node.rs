@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
@@ -97,7 +99,7 @@ pub enum NodeRejection {
 }
 
 /// A node whose id is claimed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProfile {
     pub id: NodeId,
     pub publisher: PublisherId,
@@ -120,7 +122,7 @@ pub struct NodeProfile {
 }
 
 /// A node's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Node {
     /// The id is free.
     #[default]

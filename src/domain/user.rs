@@ -1,5 +1,7 @@
 //! Users: people and programs with an account.
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
@@ -41,7 +43,7 @@ pub struct UserOpening {
 }
 
 /// What is known of a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
     pub email: Option<Email>,
@@ -54,7 +56,7 @@ pub struct UserProfile {
 }
 
 /// A user's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum User {
     /// Nobody has this id yet.
     #[default]

@@ -12,6 +12,7 @@
 
 mod log;
 mod open;
+mod scrub;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport, distrust_sled};
+pub use scrub::ScrubState;
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};

@@ -13,6 +13,7 @@
 //! process, and the next start decides. It may then find the group whole and keep it: as after any command that was not
 //! answered, the client cannot know.
 
+mod anchor;
 mod error;
 mod frame;
 mod open;
@@ -29,6 +30,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use anchor::Anchor;
 pub use error::OpenError;
 pub use reader::{JournalReader, Record};
 
@@ -116,8 +118,23 @@ impl Journal {
         followed: Position,
         each: impl FnMut(Record<'_>),
     ) -> Result<(Self, Option<TornTail>), OpenError> {
+        Self::open_from(options, surroundings, followed, None, each)
+    }
+
+    /// The same, of which what comes before an anchor is left for later: `each` is given what comes after it, or after
+    /// `followed` if that is earlier.
+    ///
+    /// # Errors
+    /// As above, and when the journal does not have the anchor.
+    pub fn open_from(
+        options: JournalOptions,
+        surroundings: &Surroundings,
+        followed: Position,
+        anchor: Option<&Anchor>,
+        each: impl FnMut(Record<'_>),
+    ) -> Result<(Self, Option<TornTail>), OpenError> {
         let open::Opened { header, head_file, head, file, offset, torn } =
-            open::open(&options, surroundings, followed, each)?;
+            open::open(&options, surroundings, followed, anchor, each)?;
         let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
         let journal = Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0 };
         Ok((journal, torn))
@@ -223,7 +240,8 @@ impl Journal {
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
         let directory = self.options.journal_directory();
-        read_segments(&directory, after, self.head.position, self.header.log)
+        let segments = segment::list(&directory).map_err(OpenError::io("list", &directory))?;
+        Ok(reader_of(segments, after, self.header.log)?.until(self.head.position))
     }
 }
 
@@ -236,13 +254,8 @@ impl Drop for Journal {
     }
 }
 
-fn read_segments(
-    directory: &Path,
-    after: Position,
-    until: Position,
-    log: uuid::Uuid,
-) -> Result<JournalReader, OpenError> {
-    let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;
+/// A reader of the records that hold events after `after`.
+fn reader_of(mut segments: Vec<PathBuf>, after: Position, log: uuid::Uuid) -> Result<JournalReader, OpenError> {
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
     segments.drain(..skipped);
@@ -253,7 +266,7 @@ fn read_segments(
         }
         _ => (1, ChainHash::genesis(log)),
     };
-    Ok(JournalReader::new(segments, next, chain).between(after, until))
+    Ok(JournalReader::new(segments, next, chain).after(after))
 }
 
 /// The position in the name of a segment.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 
+use super::anchor::{Anchor, reader_from};
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
 use super::reader::{JournalReader, Record};
@@ -63,6 +64,7 @@ pub fn open(
     options: &JournalOptions,
     surroundings: &Surroundings,
     followed: Position,
+    anchor: Option<&Anchor>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal_directory();
@@ -77,7 +79,7 @@ pub fn open(
     let first = Window::open(segments[0].clone(), 1)?;
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
     let known = Known { head, followed };
-    walk(options, segments, first.header, head_file, &known, each)
+    walk(options, segments, first.header, head_file, &known, anchor, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -130,13 +132,19 @@ fn walk(
     header: Header,
     mut head_file: HeadFile,
     known: &Known,
+    anchor: Option<&Anchor>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let genesis = ChainHash::genesis(header.log);
-    let reader = JournalReader::new(segments, 1, genesis);
-    let empty = known.head == Head { position: Position(0), chain: genesis };
-    let (reader, met) = pump::pump(reader, known.head, each)?;
-    let vouched = empty || met;
+    let reader = match anchor {
+        None => JournalReader::new(segments, 1, genesis),
+        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
+    };
+    let start = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
+    let wanted: Vec<Head> = [known.head].into_iter().chain(anchor.map(Anchor::head)).collect();
+    let wanted: Vec<Head> = wanted.into_iter().filter(|head| *head != start).collect();
+    let (reader, missed) = pump::pump(reader, wanted, each)?;
+    let vouched = missed.is_empty();
     let end = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
@@ -144,8 +152,9 @@ fn walk(
     };
     let torn = judge_tail(&segment, offset, &flaw, &end, known)?;
     if !vouched {
-        let position = known.head.position;
-        let reason = format!("HEAD was signed for another history up to position {position}");
+        let position = missed.first().unwrap_or(&known.head).position;
+        let who = if position == known.head.position { "HEAD was signed" } else { "the snapshot was taken" };
+        let reason = format!("{who} for another history up to position {position}");
         return Err(segment.damaged(offset, position.0, reason));
     }
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);

@@ -22,21 +22,21 @@ struct Batch {
     records: Vec<(Commit, Range<usize>)>,
 }
 
-/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, and whether it came
-/// by `head`.
+/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, and those of
+/// `heads` that it did not come by.
 ///
 /// # Errors
 /// As [`JournalReader::next_record`].
 pub fn pump(
     reader: JournalReader,
-    head: Head,
+    heads: Vec<Head>,
     mut each: impl FnMut(Record<'_>),
-) -> Result<(JournalReader, bool), OpenError> {
+) -> Result<(JournalReader, Vec<Head>), OpenError> {
     thread::scope(|scope| {
         let (full, batches) = sync_channel::<Batch>(WAITING);
         // What was worked on goes back, to be freed where it was allocated.
         let (back, used) = channel::<Batch>();
-        let reading = scope.spawn(move || read(reader, head, &full, &used));
+        let reading = scope.spawn(move || read(reader, heads, &full, &used));
         for batch in batches {
             for (commit, place) in &batch.records {
                 each(Record { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
@@ -50,11 +50,11 @@ pub fn pump(
 
 fn read(
     mut reader: JournalReader,
-    head: Head,
+    mut heads: Vec<Head>,
     full: &SyncSender<Batch>,
     used: &Receiver<Batch>,
-) -> Result<(JournalReader, bool), OpenError> {
-    let (mut batch, mut met) = (Batch::default(), false);
+) -> Result<(JournalReader, Vec<Head>), OpenError> {
+    let mut batch = Batch::default();
     let outcome = loop {
         match reader.next_record() {
             Ok(Some(Record { commit, payload })) => {
@@ -65,7 +65,8 @@ fn read(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         }
-        met |= head == Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
+        let reached = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
+        heads.retain(|head| *head != reached);
         if batch.bytes.len() >= BATCH_BYTES {
             let mut next = used.try_recv().unwrap_or_default();
             next.bytes.clear();
@@ -75,5 +76,5 @@ fn read(
         }
     };
     let _ = full.send(batch);
-    outcome.map(|()| (reader, met))
+    outcome.map(|()| (reader, heads))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
 use super::window::Window;
+use super::{Anchor, first_position};
 use crate::events::chain::ChainHash;
 use crate::events::codec;
 use crate::events::envelope::Commit;
@@ -23,6 +24,8 @@ pub struct JournalReader {
     paths: std::vec::IntoIter<PathBuf>,
     segment: Option<Window>,
     offset: usize,
+    /// Where the last record begins.
+    last: usize,
     /// The position that comes next.
     next: u64,
     chain: ChainHash,
@@ -36,12 +39,51 @@ impl JournalReader {
     /// Over all of `paths`, of which the first begins at `next` after `chain`.
     pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
-        Self { paths, segment, offset, next, chain, after: Position(0), until: None }
+        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None }
     }
 
-    /// Hands out only the records that hold events after `after`, up to `until`.
-    pub(super) fn between(self, after: Position, until: Position) -> Self {
-        Self { after, until: Some(until), ..self }
+    /// Over what comes after an anchor.
+    ///
+    /// # Errors
+    /// Why the anchor is not in these segments.
+    pub(super) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
+        let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
+        let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
+        let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
+        let mut segment = Window::open(path, anchor.segment).map_err(|error| error.to_string())?;
+        if segment.header.log != anchor.log || segment.header.first != anchor.segment {
+            return Err("the journal is that of another log".to_owned());
+        }
+        let offset = usize::try_from(anchor.offset).unwrap_or(usize::MAX);
+        segment.fill(offset).map_err(|error| error.to_string())?;
+        let bytes = segment.from(offset);
+        let frame = frame::parse(bytes, 0)?;
+        let commit = codec::decode(&bytes[frame.payload.clone()]).map_err(|error| error.to_string())?;
+        if frame.chain != anchor.chain || frame.position + commit.len() as u64 != anchor.position.0 + 1 {
+            return Err(format!("the journal has another history up to position {}", anchor.position));
+        }
+        let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
+        (reader.segment, reader.last, reader.offset) = (Some(segment), offset, offset + frame.payload.end);
+        Ok(reader)
+    }
+
+    /// Hands out only the records that hold events after `after`.
+    pub(super) fn after(self, after: Position) -> Self {
+        Self { after, ..self }
+    }
+
+    /// Reads up to `until`.
+    #[must_use]
+    pub fn until(self, until: Position) -> Self {
+        Self { until: Some(until), ..self }
+    }
+
+    /// The last record that was read, to be found again.
+    #[must_use]
+    pub fn anchor(&self) -> Option<Anchor> {
+        let header = &self.segment.as_ref()?.header;
+        let (log, segment, offset) = (header.log, header.first, self.last as u64);
+        Some(Anchor { log, position: Position(self.next - 1), chain: self.chain, segment, offset })
     }
 
     /// The next record; `None` at the end.
@@ -76,7 +118,7 @@ impl JournalReader {
             match check(segment, self.offset, self.next, self.chain) {
                 Ok((frame, commit)) => {
                     let payload = self.offset + frame.payload.start..self.offset + frame.payload.end;
-                    (self.offset, self.chain) = (payload.end, frame.chain);
+                    (self.last, self.offset, self.chain) = (self.offset, payload.end, frame.chain);
                     self.next += commit.len() as u64;
                     return Ok(Some((payload, commit)));
                 }

@@ -7,11 +7,12 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Mutex, RwLock};
 
 use super::open::{self, OpenReport};
+use super::scrub::{Scrub, ScrubState};
 use super::{Flaw, Trees};
 use crate::clock::Surroundings;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
-use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
+use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
 use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::tail::Tail;
@@ -50,6 +51,7 @@ pub struct SledLog {
     writer: Mutex<Writer>,
     shared: Arc<Shared>,
     follower: Mutex<Option<JoinHandle<()>>>,
+    scrubber: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Writer {
@@ -59,12 +61,13 @@ struct Writer {
     refusal: Option<String>,
 }
 
-struct Shared {
-    trees: Trees,
+pub(super) struct Shared {
+    pub(super) trees: Trees,
     tail: RwLock<Tail>,
     queue: Queue,
     /// Exists when damage was found in sled: then the next start rebuilds it.
-    damage_mark: PathBuf,
+    pub(super) damage_mark: PathBuf,
+    pub(super) scrub: Scrub,
 }
 
 impl SledLog {
@@ -78,13 +81,31 @@ impl SledLog {
         surroundings: &Surroundings,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let open::Opened { journal, trees, versions, report } = open::open(options, surroundings, on_commit)?;
+        Self::open_from(options, surroundings, None, on_commit)
+    }
+
+    /// The same, of which what comes before an anchor is checked later, in the background: `on_commit` is given what comes
+    /// after it. When sled has to be made anew, everything is checked at once.
+    ///
+    /// # Errors
+    /// As above, and when the journal does not have the anchor ([`Anchor::check`]).
+    pub fn open_from(
+        options: &SledLogOptions,
+        surroundings: &Surroundings,
+        anchor: Option<&Anchor>,
+        on_commit: impl FnMut(&Commit),
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let open::Opened { journal, trees, versions, report, older } =
+            open::open(options, surroundings, anchor, on_commit)?;
         let shared = Arc::new(Shared {
             trees,
             tail: RwLock::new(Tail::after(journal.head())),
             queue: Queue::new(options.lag_bytes_max),
             damage_mark: open::damage_mark(options),
+            scrub: Scrub::of(older.as_ref()),
         });
+        let scrubber = older.map(|older| shared.clone().begin_scrub(older)).transpose();
+        let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
@@ -94,7 +115,8 @@ impl SledLog {
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
         let writer = Mutex::new(Writer { journal, versions, refusal: None });
-        Ok((Self { writer, shared, follower: Mutex::new(Some(follower)) }, report))
+        let (follower, scrubber) = (Mutex::new(Some(follower)), Mutex::new(scrubber));
+        Ok((Self { writer, shared, follower, scrubber }, report))
     }
 
     /// How many groups were synced since the log was opened.
@@ -108,9 +130,28 @@ impl SledLog {
     /// # Errors
     /// Why it does not.
     pub fn state(&self) -> Result<(), LogFailure> {
+        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
+            return Err(LogFailure::ReadOnly { reason });
+        }
         // Whoever holds the lock is appending just now.
         let Some(writer) = self.writer.try_lock() else { return Ok(()) };
         writer.refusal.clone().map_or(Ok(()), |reason| Err(LogFailure::ReadOnly { reason }))
+    }
+
+    /// How far the part of the log that the start left for later was checked.
+    #[must_use]
+    pub fn scrub_state(&self) -> ScrubState {
+        self.shared.scrub.state()
+    }
+
+    /// Where the journal has the commit that ends at this position; `None` when no commit ends there.
+    ///
+    /// # Errors
+    /// As [`Journal::read_from`], and when its segment is damaged.
+    pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
+        let mut reader = self.read_journal(Position(position.0.saturating_sub(1)))?;
+        let found = reader.next_record()?.is_some();
+        Ok(reader.anchor().filter(|anchor| found && anchor.position == position))
     }
 
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
@@ -130,9 +171,19 @@ impl SledLog {
         writer.refusal.get_or_insert_with(|| "the log was closed".to_owned());
         self.shared.queue.drain();
         self.join_follower();
+        self.end_scrub();
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
         self.shared.trees.flush().map_err(|reason| failed("flush sled", reason))
+    }
+
+    fn end_scrub(&self) {
+        self.shared.scrub.stop();
+        if let Some(scrubber) = self.scrubber.lock().take()
+            && scrubber.join().is_err()
+        {
+            tracing::error!("the thread that checks the older part of the log panicked");
+        }
     }
 
     fn join_follower(&self) {
@@ -149,6 +200,7 @@ impl Drop for SledLog {
     fn drop(&mut self) {
         self.shared.queue.stop();
         self.join_follower();
+        self.end_scrub();
         if let Err(error) = self.writer.get_mut().journal.close() {
             tracing::warn!(%error, "the journal could not be closed");
         }
@@ -160,6 +212,9 @@ impl EventLog for SledLog {
         let mut writer = self.writer.lock();
         if let Some(reason) = &writer.refusal {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
+        }
+        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
+            return Err(LogFailure::ReadOnly { reason });
         }
         let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
         if let Err(failure) = &outcome {
@@ -265,7 +320,7 @@ impl Writer {
 }
 
 /// Lets answers go before sled in this thread and those that it starts.
-fn yield_to_others() {
+pub(super) fn yield_to_others() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
         tracing::debug!(%error, "sled is filled at normal priority");
     }
@@ -316,78 +371,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::domain::ids::{EventId, TaskId};
-    use crate::domain::task::TaskEvent;
-    use crate::domain::value::Timestamp;
-    use crate::events::envelope::{Circumstances, NewEvent};
-
-    const AT: Timestamp = Timestamp::from_micros(1);
-
-    fn stream() -> StreamId {
-        StreamId::from(&TaskId(Uuid::nil()))
-    }
-
-    /// A log of six events in one stream, all of them in sled.
-    fn filled(directory: &std::path::Path) -> SledLog {
-        let log = open(directory).0;
-        let append = |expected| Append {
-            stream: stream(),
-            expected: Version(expected),
-            circumstances: Circumstances::of_system(None, AT),
-            events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
-        };
-        log.append((0..6).map(append).collect()).unwrap();
-        log.close().unwrap();
-        log
-    }
-
-    fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
-        let mut options = SledLogOptions::new(directory);
-        options.journal.segment_bytes = 16 * 1024;
-        SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
-    }
-
-    /// Damages sled behind the log's back; says what the log then answers.
-    fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
-        let directory = tempfile::tempdir().unwrap();
-        let log = filled(directory.path());
-        damage(&log.shared.trees);
-        let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
-        let answers =
-            [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
-        drop(log);
-        // Damage that was seen is healed by the next start.
-        let (log, report) = open(directory.path());
-        assert!(report.sled.rebuilt.is_some(), "{report:?}");
-        assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
-        drop(log);
-        assert_eq!(open(directory.path()).1.sled.rebuilt, None);
-        answers
-    }
-
-    #[test]
-    fn a_missing_record_is_damage_and_never_partial_data() {
-        let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
-        for position in 1..=6 {
-            assert_eq!(damaged(remove(position)), [true, true], "position {position}");
-        }
-    }
-
-    #[test]
-    fn an_undecodable_record_is_damage() {
-        assert_eq!(damaged(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
-    }
-
-    #[test]
-    fn a_missing_entry_of_the_stream_index_is_damage() {
-        let remove = |trees: &Trees| {
-            let key = super::super::stream_key(&stream(), Some(Version(3)));
-            drop(trees.streams.remove(key).unwrap());
-        };
-        assert_eq!(damaged(remove), [false, true]);
-    }
-}
+mod tests;

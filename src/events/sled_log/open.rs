@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
+use super::scrub::Older;
 use super::{Trees, stream_entry};
 use crate::clock::Surroundings;
 use crate::events::codec;
 use crate::events::envelope::Commit;
-use crate::events::journal::{Journal, JournalReader, OpenError, TornTail};
+use crate::events::journal::{Anchor, Journal, JournalReader, OpenError, TornTail};
 use crate::events::stream::Position;
 use crate::events::versions::VersionCache;
 
@@ -26,6 +27,8 @@ pub struct OpenReport {
     /// What was cut off the journal.
     pub torn: Option<TornTail>,
     pub sled: SledReport,
+    /// Up to where the journal is still to be checked, in the background, and sled to be compared with it.
+    pub deferred: Option<Position>,
 }
 
 /// How sled was brought up to the journal.
@@ -58,6 +61,8 @@ pub(super) struct Opened {
     pub trees: Trees,
     pub versions: VersionCache,
     pub report: OpenReport,
+    /// What is left for later.
+    pub older: Option<Older>,
 }
 
 /// The file that asks for a rebuild.
@@ -75,28 +80,30 @@ pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<
 
 /// How far sled is.
 #[derive(Clone, Copy, Default)]
-struct Reach {
+pub(super) struct Reach {
     /// The first position of its last commit.
-    last_commit: Position,
+    pub last_commit: Position,
     /// The position of its last event.
-    end: Position,
+    pub end: Position,
 }
 
 /// A sum over keys and values in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum(u64);
+pub(super) struct Sum(u64);
 
 impl Sum {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let mut hasher = DefaultHasher::new();
         (key, value).hash(&mut hasher);
         self.0 = self.0.wrapping_add(hasher.finish());
     }
 }
 
+/// With an anchor, what comes before it is left for later: `on_commit` is given what comes after it.
 pub(super) fn open(
     options: &SledLogOptions,
     surroundings: &Surroundings,
+    anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal.directory.join("sled");
@@ -105,19 +112,27 @@ pub(super) fn open(
         Ok((trees, reach)) => (trees, reach, None),
         Err(reason) => (start_over(&directory)?, Reach::default(), Some(reason)),
     };
+    let after = anchor.map_or(Position(0), |anchor| anchor.position);
+    // Everything is read when sled has to be made anew.
+    let deferred = anchor.filter(|_| rebuilt.is_none());
     let mut versions = VersionCache::new(options.versions_max);
+    if deferred.is_some() {
+        versions.forget();
+    }
     let mut filling = Filling::new(&trees, reach);
     let (found, opened) = thread::scope(|scope| {
-        let summing = scope.spawn(|| sum_of(&trees, reach));
-        let opened = Journal::open(options.journal.clone(), surroundings, reach.end, |record| {
+        let summing = deferred.is_none().then(|| scope.spawn(|| sum_of(&trees, reach)));
+        let opened = Journal::open_from(options.journal.clone(), surroundings, reach.end, deferred, |record| {
             filling.take(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);
                 versions.age();
             }
-            on_commit(&record.commit);
+            if record.commit[0].position > after {
+                on_commit(&record.commit);
+            }
         });
-        (summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())), opened)
+        (summing.map(|summing| summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), opened)
     });
     let (journal, torn) = opened?;
     let head = journal.head();
@@ -134,7 +149,13 @@ pub(super) fn open(
         trees.flush().map_err(sled_refuses(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
     }
-    Ok(Opened { journal, trees, versions, report: OpenReport { head, torn, sled: SledReport { inserted, rebuilt } } })
+    let older = match deferred.filter(|_| rebuilt.is_none()) {
+        Some(anchor) => Some(Older::of(&journal, *anchor, reach)?),
+        None => None,
+    };
+    let deferred = older.as_ref().map(|older| older.anchor.position);
+    let report = OpenReport { head, torn, sled: SledReport { inserted, rebuilt }, deferred };
+    Ok(Opened { journal, trees, versions, report, older })
 }
 
 fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
@@ -206,11 +227,11 @@ impl<'t> Filling<'t> {
         self.pending.clear();
     }
 
-    /// How many events were inserted, or why sled cannot be used as it is.
-    fn finish(mut self, found: Result<Sum, String>) -> Result<u64, String> {
+    /// How many events were inserted, or why sled cannot be used as it is; `found` is what was summed up, if it was.
+    fn finish(mut self, found: Option<Result<Sum, String>>) -> Result<u64, String> {
         self.flush();
         self.outcome?;
-        if found? == self.expected {
+        if found.transpose()?.is_none_or(|found| found == self.expected) {
             Ok(self.inserted)
         } else {
             Err("sled does not hold what the journal holds".to_owned())
@@ -224,5 +245,5 @@ fn refill(trees: &Trees, mut journal: JournalReader, directory: &Path) -> Result
     while let Some(record) = journal.next_record()? {
         filling.take(&record.commit, record.payload);
     }
-    filling.finish(Ok(Sum::default())).map_err(sled_refuses(directory))
+    filling.finish(None).map_err(sled_refuses(directory))
 }

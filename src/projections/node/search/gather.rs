@@ -119,3 +119,36 @@ impl Share {
         self.here.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::{NodeId, PublisherId};
+    use crate::domain::node::{NodeEvent, NodeFields};
+    use crate::domain::value::{Name, Timestamp};
+    use crate::projections::node::search::{SearchIndex, words_of_node};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_at_once_is_as_one_by_one(texts in prop::collection::vec(("[a-zA-Z0-9 _.ÄéİßΣ顔-]{0,12}", "[a-zA-Z -]{0,30}", "\\PC{0,20}"), 0..6)) {
+            let (mut entries, mut index) = (Vec::new(), SearchIndex::default());
+            for (slot, (name, author, description)) in (0..).zip(texts) {
+                let fields = NodeFields {
+                    tags: Some(Labels::recorded(vec![author.clone(), name.clone()])),
+                    name: Some(Name::recorded(name)),
+                    author: Some(Name::recorded(author)),
+                    description: Some(Text::recorded(description)),
+                    ..NodeFields::default()
+                };
+                let id = NodeId::parse(&format!("Node-{slot}")).unwrap();
+                let mut entry = Entry::new(0);
+                let created = NodeEvent::NodeCreated { id, publisher: PublisherId::parse("acme").unwrap(), fields };
+                entry.evolve(&created, Timestamp::from_micros(1));
+                index.change(slot, &Vec::new(), &words_of_node(entry.profile().unwrap()));
+                entries.push(Arc::new(entry));
+            }
+            prop_assert_eq!(postings(&entries), index.nodes);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A place in the journal that a cache was made at: enough to find it again, and to tell whether it is still the same history.
+
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+use super::error::OpenError;
+use super::frame::RECORDS_START;
+use super::reader::JournalReader;
+use super::{JournalOptions, first_position, segment};
+use crate::events::chain::{ChainHash, Head};
+use crate::events::stream::Position;
+
+/// Where a record ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    pub log: Uuid,
+    /// Of its last event.
+    pub position: Position,
+    /// Its hash.
+    pub chain: ChainHash,
+    /// The first position of its segment.
+    pub segment: u64,
+    /// Where in the segment it begins.
+    pub offset: u64,
+}
+
+impl Anchor {
+    /// How many bytes an anchor has.
+    pub const BYTES: usize = 72;
+
+    /// The anchor as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(self.log.as_bytes());
+        bytes[16..24].copy_from_slice(&self.position.0.to_le_bytes());
+        bytes[24..56].copy_from_slice(&self.chain.0);
+        bytes[56..64].copy_from_slice(&self.segment.to_le_bytes());
+        bytes[64..].copy_from_slice(&self.offset.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the bytes of an anchor.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Self {
+            log: Uuid::from_slice(&bytes[..16]).unwrap_or_default(),
+            position: Position(number(16)),
+            chain: ChainHash(bytes[24..].first_chunk().map_or([0; 32], |chain| *chain)),
+            segment: number(56),
+            offset: number(64),
+        }
+    }
+
+    /// The record as a head.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        Head { position: self.position, chain: self.chain }
+    }
+
+    /// Whether the journal has this very record at this place. How many bytes of the journal come before its end.
+    ///
+    /// # Errors
+    /// Why the journal does not have it.
+    pub fn check(&self, options: &JournalOptions) -> Result<u64, String> {
+        let directory = options.journal_directory();
+        let segments = segment::list(&directory).map_err(|error| error.to_string())?;
+        let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
+        let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
+        JournalReader::resume(segments, self)?;
+        Ok(bytes + self.offset - RECORDS_START as u64)
+    }
+}
+
+/// A reader of what comes after the anchor, once somebody else knows the log up to `known`: from the anchor on, or from the
+/// segment on that holds what comes after `known`, if that is earlier.
+pub(super) fn reader_from(
+    segments: Vec<PathBuf>,
+    anchor: &Anchor,
+    known: Position,
+) -> Result<JournalReader, OpenError> {
+    if known < anchor.position {
+        return super::reader_of(segments, known, anchor.log);
+    }
+    let file = segments.last().cloned().unwrap_or_default();
+    JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })
+}
