@@ -59,6 +59,22 @@ impl Models {
         Self { nodes: Nodes::new(links), ..Self::default() }
     }
 
+    /// The same models to be written down elsewhere: shares what is large, and leaves behind what can be made anew.
+    #[must_use]
+    pub fn captured(&self) -> Self {
+        Self {
+            users: self.users.clone(),
+            publishers: self.publishers.clone(),
+            tokens: self.tokens.clone(),
+            nodes: self.nodes.captured(),
+            versions: Versions::default(),
+            tasks: self.tasks.clone(),
+            deliveries: self.deliveries.clone(),
+            claims: self.claims.clone(),
+            position: self.position,
+        }
+    }
+
     /// Folds one event; it must be the one after [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);

@@ -46,10 +46,19 @@ pub struct VersionQuery {
 struct Order(Vec<Rank>);
 
 /// The versions of all nodes that are not deleted, in order: all of them, and those of each status.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Versions {
     all: Order,
     by_status: BTreeMap<VersionStatus, Order>,
+}
+
+/// Equal when the same versions are in each order, whatever states there were before.
+impl PartialEq for Versions {
+    fn eq(&self, other: &Self) -> bool {
+        let ranks =
+            |versions: &Self, status| versions.by_status.get(status).map_or(&[][..], |order| &order.0[..]).to_vec();
+        self.all == other.all && VersionStatus::ALL.iter().all(|status| ranks(self, status) == ranks(other, status))
+    }
 }
 
 impl Order {
@@ -99,6 +108,24 @@ impl Versions {
             }
             _ => {}
         }
+    }
+
+    /// The versions of these nodes.
+    #[must_use]
+    pub fn of(nodes: &Nodes) -> Self {
+        let mut versions = Self::default();
+        for node in nodes.all() {
+            let ranked =
+                node.versions.iter().map(|version| (version.status, (version.created_at, Reverse(version.id))));
+            for (status, rank) in ranked {
+                versions.all.0.push(rank);
+                versions.by_status.entry(status).or_default().0.push(rank);
+            }
+        }
+        for order in versions.by_status.values_mut().chain([&mut versions.all]) {
+            order.0.sort_unstable();
+        }
+        versions
     }
 
     fn insert(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {

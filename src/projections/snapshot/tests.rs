@@ -1,0 +1,1 @@
+//! What is read back is what was written, and nothing else is taken for a snapshot.
