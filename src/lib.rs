@@ -14,6 +14,8 @@ pub mod outbound;
 pub mod projections;
 pub mod vendors;
 
+pub mod audit;
+
 pub mod actors;
 pub mod http;
 

@@ -15,6 +15,7 @@ pub mod node;
 pub mod policy;
 pub mod publisher;
 pub mod secret;
+mod shared;
 pub mod task;
 pub mod token;
 pub mod user;

@@ -2,10 +2,18 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::envelope::Commit;
+
+/// How long after a group was handed over the log is taken to be busy.
+const BUSY_FOR: Duration = Duration::from_millis(5);
+/// The shortest rest of the follower while the log is busy: what came meanwhile is taken over as one batch.
+const REST_MIN: Duration = Duration::from_millis(5);
+/// The follower rests at most so many times as long as it worked.
+const REST_PARTS_MAX: u32 = 31;
 
 /// A group that the journal made durable.
 pub struct Handed {
@@ -22,6 +30,8 @@ pub struct Queue {
     state: Mutex<State>,
     work: Condvar,
     room: Condvar,
+    /// Wakes a follower that rests.
+    hurry: Condvar,
     /// A group is only let in while fewer bytes than this wait.
     bytes_max: usize,
 }
@@ -31,6 +41,8 @@ struct State {
     groups: VecDeque<Handed>,
     /// Bytes in `groups` and in the batch that was taken last.
     bytes: usize,
+    /// When the last group was let in.
+    pushed_at: Option<Instant>,
     ending: Option<Ending>,
 }
 
@@ -45,7 +57,7 @@ enum Ending {
 
 impl Queue {
     pub fn new(bytes_max: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), bytes_max }
+        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), hurry: Condvar::new(), bytes_max }
     }
 
     /// Waits until the follower is near enough.
@@ -67,6 +79,7 @@ impl Queue {
     pub fn push(&self, group: Handed) {
         let mut state = self.state.lock();
         state.bytes += group.bytes.len();
+        state.pushed_at = Some(Instant::now());
         state.groups.push_back(group);
         self.work.notify_one();
     }
@@ -98,6 +111,20 @@ impl Queue {
         self.room.notify_all();
     }
 
+    /// Lets the follower rest after it worked for a time, as long as the log is busy: answers go first, and large batches
+    /// cost less. The nearer the queue is to half of its bound the shorter the rest; from there on there is none.
+    pub fn rest(&self, worked: Duration) {
+        let mut state = self.state.lock();
+        let rested = Instant::now() + (worked * rest_parts(state.bytes, self.bytes_max)).max(REST_MIN);
+        while state.ending.is_none()
+            && rest_parts(state.bytes, self.bytes_max) > 0
+            && state.pushed_at.is_some_and(|at| at.elapsed() < BUSY_FOR)
+            && Instant::now() < rested
+        {
+            self.hurry.wait_for(&mut state, REST_MIN);
+        }
+    }
+
     /// Says that nothing more will be taken over.
     pub fn fail(&self, reason: String) {
         self.end(Ending::Failed(reason));
@@ -120,5 +147,32 @@ impl Queue {
         }
         self.work.notify_all();
         self.room.notify_all();
+        self.hurry.notify_all();
+    }
+}
+
+/// How many times as long as it worked the follower of a busy log rests when so many bytes wait.
+fn rest_parts(bytes: usize, bytes_max: usize) -> u32 {
+    let parts = (bytes_max / 2).checked_div(bytes).map_or(REST_PARTS_MAX as usize, |share| share.saturating_sub(1));
+    u32::try_from(parts).map_or(REST_PARTS_MAX, |parts| parts.min(REST_PARTS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_the_bound_the_shorter_the_rest() {
+        let parts = [0, 1, 10, 25, 26, 50, 100, 200].map(|bytes| rest_parts(bytes, 100));
+        assert_eq!(parts, [31, 31, 4, 1, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_follower_rests_until_the_log_is_quiet() {
+        let queue = Queue::new(100);
+        queue.push(Handed { bytes: vec![0], records: Vec::new(), events: 1 });
+        let started = Instant::now();
+        queue.rest(Duration::from_mins(1));
+        assert!((BUSY_FOR..Duration::from_secs(30)).contains(&started.elapsed()));
     }
 }

@@ -10,6 +10,7 @@
 //! `watch_prefix` are not used (one deadlocks, the other blocks writers), nor its batches: they hold up every reader, and
 //! nothing here needs more than one insert to be atomic, because sled is compared with the journal at each start.
 
+pub mod compare;
 mod log;
 mod open;
 mod scrub;
@@ -112,6 +113,30 @@ impl Trees {
                 }
             }
             Ok(())
+        })
+    }
+
+    /// The key of the last commit.
+    fn last_key(&self) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.events.last())?.map(|(key, _)| key.to_vec()))
+    }
+
+    /// The payload at a key.
+    fn event_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.events.get(key))?.map(|value| value.to_vec()))
+    }
+
+    /// The entry of the index at a key.
+    fn stream_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.streams.get(key))?.map(|value| value.to_vec()))
+    }
+
+    /// The keys and values of a tree in their order.
+    fn entries(tree: &sled::Tree) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
+        let mut entries = tree.iter();
+        std::iter::from_fn(move || {
+            let entry = guarded(|| entries.next().transpose()).transpose()?;
+            Some(entry.map(|(key, value)| (key.to_vec(), value.to_vec())))
         })
     }
 

@@ -100,7 +100,11 @@ impl Nodes {
             owner.remove(slot);
         }
         if let Some(indexes) = self.indexes.get_mut() {
-            indexes.place(slot, entry, &self.keys[index], &self.owners);
+            if shows(event) {
+                indexes.place(slot, entry, &self.keys[index], &self.owners);
+            } else {
+                indexes.renumber(slot, entry);
+            }
             if let Some(before) = before {
                 indexes.describe(slot, &before, entry);
             }
@@ -191,7 +195,7 @@ impl Nodes {
     #[must_use]
     pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
         let node = self.at(*self.by_version.get(&id)?).profile()?;
-        Some((node, node.versions.iter().find(|version| version.id == id)?))
+        Some((node, node.versions.iter().find(|version| version.id == id)?.as_ref()))
     }
 
     /// Every archive that a version names, whatever became of the version. Goes through all nodes.
@@ -244,6 +248,18 @@ impl Nodes {
     pub fn count_of_publisher(&self, publisher: &PublisherId) -> usize {
         self.owners.get(publisher.as_str()).map_or(0, |owner| owner.slots().len())
     }
+}
+
+/// Whether the event can change more of how lists show and sort a node than numbers.
+fn shows(event: &NodeEvent) -> bool {
+    matches!(
+        event,
+        NodeEvent::NodeCreated { .. }
+            | NodeEvent::NodeRevised { .. }
+            | NodeEvent::NodeDeleted
+            | NodeEvent::NodeBanned { .. }
+            | NodeEvent::NodeUnbanned { .. }
+    )
 }
 
 /// How much the event can change of what a node is looked up by, besides its id; `None` when nothing.

@@ -186,8 +186,9 @@ fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held>
     let keys: BTreeSet<&NodeKey> = keys.iter().collect();
     let mut found = Vec::new();
     for entry in keys.into_iter().filter_map(|key| nodes.entry(key)) {
-        let versions = entry.profile().map_or(&[][..], |node| &node.versions);
-        let wanted = |version: &&NodeVersion| query.statuses.is_empty() || query.statuses.contains(&version.status);
+        let versions = entry.profile().map_or(&[][..], |node| node.versions.as_slice());
+        let wanted =
+            |version: &&Arc<NodeVersion>| query.statuses.is_empty() || query.statuses.contains(&version.status);
         let ranks = versions.iter().filter(wanted).map(|version| (version.created_at, Reverse(version.id)));
         found.extend(ranks.map(|rank| (rank, entry.clone())));
     }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use mediary::audit::record::RecordJson;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, Commit, NewEvent};
 use mediary::events::schema::DecodeError;
@@ -28,6 +29,11 @@ fn commit_of_each_kind() -> Vec<Commit> {
 fn golden_file(commit: &Commit) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/events/v1");
     directory.join(format!("{}.hex", commit[0].event.name()))
+}
+
+fn json_file(commit: &Commit) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/json");
+    directory.join(format!("{}.json", commit[0].event.name()))
 }
 
 fn encoded(commit: &Commit) -> Vec<u8> {
@@ -66,12 +72,36 @@ fn every_kind_of_event_is_stored_as_ever() {
 }
 
 #[test]
+fn every_kind_of_event_is_told_as_ever() {
+    for commit in commit_of_each_kind() {
+        let file = json_file(&commit);
+        let record = RecordJson::from(&commit[0]);
+        let told = format!("{:#}\n", serde_json::to_value(&record).unwrap());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
+            fs::write(&file, &told).unwrap();
+        }
+        let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(told, golden, "{} is no longer told as it was", commit[0].event.name());
+        // The bytes that exports are checked by: the same members, sorted, without blanks, none of them absent.
+        let canonical = record.canonical();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&canonical).unwrap(),
+            serde_json::to_value(&record).unwrap()
+        );
+        assert!(!canonical.contains("null") && !canonical.contains('\n'), "{canonical}");
+        assert_eq!(record.kind, commit[0].event.name());
+    }
+}
+
+#[test]
 fn no_golden_file_is_without_its_kind() {
-    let known: Vec<_> = commit_of_each_kind().iter().map(golden_file).collect();
-    let directory = known[0].parent().unwrap();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+    for place in [golden_file, json_file] {
+        let known: Vec<_> = commit_of_each_kind().iter().map(place).collect();
+        let directory = known[0].parent().unwrap();
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+        }
     }
 }
 

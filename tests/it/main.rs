@@ -9,6 +9,7 @@ mod archive_check;
 mod ban;
 mod bulk;
 mod crash;
+mod damage;
 mod delivery;
 mod demo;
 mod errors;

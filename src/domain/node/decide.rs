@@ -193,7 +193,7 @@ impl NodeProfile {
 
     fn review(&self, user: UserId, stars: Stars) -> Events {
         self.check_not_banned()?;
-        let repeated = self.reviews.get(&user) == Some(&stars);
+        let repeated = self.reviews.of(user) == Some(stars);
         Ok((!repeated).then_some(NodeEvent::NodeReviewed { user, stars }).into_iter().collect())
     }
 }

@@ -115,7 +115,7 @@ fn profile(history: &[NodeEvent]) -> NodeProfile {
 fn a_free_id_is_claimed() {
     assert_eq!(given_when::<Node>(&[], create(None)), Ok(vec![created()]));
     let node = profile(&[created()]);
-    assert_eq!((node.id, node.publisher, node.fields), (id("Face-Tools"), publisher("acme"), named("Face tools")));
+    assert_eq!((node.id, node.publisher, &*node.fields), (id("Face-Tools"), publisher("acme"), &named("Face tools")));
     assert_eq!((node.versions, node.created_at, node.updated_at), (vec![], THEN, THEN));
 }
 
@@ -124,7 +124,7 @@ fn a_first_version_is_active_at_once() {
     let history = [created(), released(1, "1.0.0")];
     assert_eq!(given_when::<Node>(&[], create(Some(draft(1, "1.0.0")))), Ok(history.to_vec()));
     let expected = NodeVersion::new(&draft(1, "1.0.0"), VersionStatus::Active, THEN);
-    assert_eq!(profile(&history).versions, [expected]);
+    assert_eq!(profile(&history).versions, [expected.into()]);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn every_field_can_be_revised() {
     let history =
         [created(), released(1, "1.0.0"), revised(1, full_version()), NodeEvent::NodeRevised { change: full() }];
     let node = profile(&history);
-    assert_eq!((node.fields, &node.versions[0].fields), (full(), &full_version()));
+    assert_eq!((&*node.fields, &node.versions[0].fields), (&full(), &full_version()));
 }
 
 #[test]

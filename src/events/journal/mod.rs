@@ -20,6 +20,7 @@ mod open;
 mod pump;
 mod reader;
 mod segment;
+pub mod walk;
 mod window;
 
 use std::fs::File;
@@ -35,11 +36,13 @@ pub use error::OpenError;
 pub use reader::{JournalReader, Record};
 
 use super::chain::{ChainHash, Head, HeadFile};
+use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::Preparation;
 use window::Window;
@@ -222,6 +225,12 @@ impl Journal {
             self.signed = self.head.position;
         }
         Ok(())
+    }
+
+    /// Signs what the journal is now, up to its last durable record.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at)
     }
 
     /// Makes HEAD durable and lets the threads end.

@@ -12,6 +12,7 @@
 //! innocent exactly when no record was ever written.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -84,10 +85,14 @@ pub fn open(
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
     let path = options.directory.join("signing.key");
-    match chain::load_key(&path).map_err(OpenError::io("read", &path))? {
-        Some(key) => Ok(key),
-        None if new => chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path)),
-        None => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
+    match chain::load_key(&path) {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) if new => chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path)),
+        Ok(None) => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(OpenError::Unvouched { file: path, reason: error.to_string() })
+        }
+        Err(error) => Err(OpenError::io("read", &path)(error)),
     }
 }
 
@@ -203,7 +208,7 @@ fn judge_tail(
 }
 
 /// Overwrites with zeros from the end to the front, so that a kill half-way leaves a tail that is judged as before.
-fn blank(file: &File, from: u64, to: u64) -> std::io::Result<()> {
+fn blank(file: &File, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; 64 * 1024];
     let mut end = to;
     while end > from {

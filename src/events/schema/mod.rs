@@ -4,6 +4,7 @@
 //! the newest shapes, [`restore`] turns the newest shapes into domain values. When a shape must change: copy the newest
 //! file to the next number, raise [`VERSION`], upcast the old shape in `codec::decode`, and keep the golden bytes of both.
 
+pub mod bytes;
 pub mod restore;
 pub mod store;
 pub mod v1;

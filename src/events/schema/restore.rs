@@ -60,15 +60,15 @@ fn event(stored: v1::Event<'_>) -> Result<Event, DecodeError> {
 
 fn claim(stored: &v1::ClaimEvent) -> ClaimEvent {
     let v1::ClaimEvent::KeyClaimed { key, fingerprint, nth } = *stored;
-    ClaimEvent::KeyClaimed(Claim { key: Digest(key), fingerprint: Digest(fingerprint), nth })
+    ClaimEvent::KeyClaimed(Claim { key: Digest(key.0), fingerprint: Digest(fingerprint.0), nth })
 }
 
 fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, DecodeError> {
     value.map_err(|reason| DecodeError::Value { field, reason: reason.to_string() })
 }
 
-fn uuid(bytes: v1::Id) -> Uuid {
-    Uuid::from_bytes(bytes)
+fn uuid(id: v1::Id) -> Uuid {
+    Uuid::from_bytes(id.0)
 }
 
 fn actor(stored: &v1::Actor) -> Actor {

@@ -23,7 +23,7 @@ pub fn commit(events: &[RecordedEvent]) -> Option<v1::Commit<'_>> {
         at_micros: first.at.micros(),
         actor: actor(first.actor),
         request: first.request.as_ref().map(|id| Cow::Borrowed(id.as_str())),
-        causation: first.causation.map(|id| id.0.into_bytes()),
+        causation: first.causation.map(|id| id.0.into()),
         events: events.iter().map(entry).collect(),
     })
 }
@@ -40,19 +40,19 @@ pub fn entry(recorded: &RecordedEvent) -> v1::Entry<'_> {
         Event::Delivery(event) => v1::Event::Delivery(media::delivery(event)),
         Event::Claim(event) => v1::Event::Claim(claim(event)),
     };
-    v1::Entry { id: recorded.id.0.into_bytes(), event }
+    v1::Entry { id: recorded.id.0.into(), event }
 }
 
 fn claim(event: &ClaimEvent) -> v1::ClaimEvent {
     let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = event;
-    v1::ClaimEvent::KeyClaimed { key: key.0, fingerprint: fingerprint.0, nth: *nth }
+    v1::ClaimEvent::KeyClaimed { key: v1::Sha(key.0), fingerprint: v1::Sha(fingerprint.0), nth: *nth }
 }
 
 fn actor(actor: Actor) -> v1::Actor {
     match actor {
         Actor::System => v1::Actor::System,
-        Actor::User(id) => v1::Actor::User(id.0.into_bytes()),
-        Actor::Token(id) => v1::Actor::Token(id.0.into_bytes()),
+        Actor::User(id) => v1::Actor::User(id.0.into()),
+        Actor::Token(id) => v1::Actor::Token(id.0.into()),
     }
 }
 

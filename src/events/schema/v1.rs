@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::bytes::{Id, Sha};
+
 /// Text that is borrowed when written and owned when read.
 pub type Str<'a> = Cow<'a, str>;
 /// A list of short texts.
 pub type Strs<'a> = Vec<Str<'a>>;
 /// Language → field → text.
 pub type Translations<'a> = BTreeMap<Str<'a>, BTreeMap<Str<'a>, Str<'a>>>;
-/// A UUID.
-pub type Id = [u8; 16];
-/// A SHA-256.
-pub type Sha = [u8; 32];
 
 /// All events of one append: the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -10,6 +11,8 @@ use super::open::{self, OpenReport};
 use super::scrub::{Scrub, ScrubState};
 use super::{Flaw, Trees};
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
+use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
@@ -160,6 +163,12 @@ impl SledLog {
     /// As [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
+    }
+
+    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.writer.lock().journal.checkpoint(at)
     }
 
     /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
@@ -344,6 +353,7 @@ impl Shared {
     /// Fills sled until the queue ends.
     fn follow(&self) {
         while let Some(groups) = self.queue.take(BATCH_EVENTS) {
+            let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
@@ -356,6 +366,7 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.rest(started.elapsed());
         }
     }
 

@@ -75,7 +75,7 @@ impl Entry {
     /// The archives of its versions, also of deleted ones, and when it is deleted itself.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         let versions = match &self.node {
-            Node::Present(profile) => &profile.versions[..],
+            Node::Present(profile) => profile.versions.as_slice(),
             Node::Unclaimed => &[],
         };
         versions.iter().filter_map(|version| version.archive.as_ref())

@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
     &["domain", "clock", "data_dir", "telemetry"],
     &["events", "media", "outbound"],
     &["vendors", "projections"],
+    &["audit"],
     &["actors"],
     &["http"],
     &["config"],

@@ -36,7 +36,7 @@ fn work(stored: v1::Work<'_>) -> Result<Work, DecodeError> {
 
 fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> {
     Ok(Picture {
-        digest: Digest(stored.digest),
+        digest: Digest(stored.digest.0),
         format: checked("picture format", ImageFormat::parse(&stored.format))?,
         bytes: stored.bytes,
         width: stored.width,

@@ -75,7 +75,7 @@ pub(super) fn token(stored: v1::TokenEvent<'_>) -> Result<TokenEvent, DecodeErro
                 subject: token_subject(subject)?,
                 name: text(name),
                 description: description.map(text),
-                secret_hash: Digest(secret_hash),
+                secret_hash: Digest(secret_hash.0),
             })
         }
         v1::TokenEvent::TokenRevoked => TokenEvent::TokenRevoked,

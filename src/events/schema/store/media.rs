@@ -11,8 +11,8 @@ use crate::domain::task::{Failure, TaskEvent, Work};
 pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
     match event {
         TaskEvent::TaskSubmitted(submission) => v1::TaskEvent::TaskSubmitted {
-            task: submission.task.0.into_bytes(),
-            owner: submission.owner.0.into_bytes(),
+            task: submission.task.0.into(),
+            owner: submission.owner.0.into(),
             work: work(&submission.work),
             webhook: submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str())),
         },
@@ -40,7 +40,7 @@ fn work(work: &Work) -> v1::Work<'_> {
 
 fn picture(picture: &Picture) -> v1::Picture<'_> {
     v1::Picture {
-        digest: picture.digest.0,
+        digest: v1::Sha(picture.digest.0),
         format: Cow::Borrowed(picture.format.as_str()),
         bytes: picture.bytes,
         width: picture.width,
@@ -69,23 +69,23 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
     match event {
         DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at } => {
             v1::DeliveryEvent::AttemptFailed {
-                delivery: delivery.0.into_bytes(),
-                task: task.0.into_bytes(),
+                delivery: delivery.0.into(),
+                task: task.0.into(),
                 attempt: *attempt,
                 outcome: outcome(came),
                 next_at_micros: next_at.micros(),
             }
         }
         DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => v1::DeliveryEvent::DeliverySucceeded {
-            delivery: delivery.0.into_bytes(),
-            task: task.0.into_bytes(),
+            delivery: delivery.0.into(),
+            task: task.0.into(),
             attempt: *attempt,
             status: *status,
         },
         DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
             v1::DeliveryEvent::DeliveryDeadLettered {
-                delivery: delivery.0.into_bytes(),
-                task: task.0.into_bytes(),
+                delivery: delivery.0.into(),
+                task: task.0.into(),
                 attempt: *attempt,
                 outcome: outcome(came),
             }

@@ -11,7 +11,7 @@ use crate::domain::value::Timestamp;
 pub(super) fn user(event: &UserEvent) -> v1::UserEvent<'_> {
     match event {
         UserEvent::UserCreated(opening) => v1::UserEvent::UserCreated {
-            id: opening.id.0.into_bytes(),
+            id: opening.id.0.into(),
             email: some_text(opening.email.as_ref()),
             name: some_text(opening.name.as_ref()),
             is_admin: opening.is_admin,
@@ -34,7 +34,7 @@ pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEvent<'_> {
     match event {
         PublisherEvent::PublisherCreated { id, owner, fields } => v1::PublisherEvent::PublisherCreated {
             id: Cow::Borrowed(id.as_str()),
-            owner: owner.0.into_bytes(),
+            owner: owner.0.into(),
             fields: publisher_fields(fields),
         },
         PublisherEvent::PublisherRevised { change } => {
@@ -44,12 +44,12 @@ pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEvent<'_> {
             v1::PublisherEvent::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
         }
         PublisherEvent::MemberAdded { user, role } => {
-            v1::PublisherEvent::MemberAdded { user: user.0.into_bytes(), role: Cow::Borrowed(role.as_str()) }
+            v1::PublisherEvent::MemberAdded { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
         }
         PublisherEvent::MemberRoleChanged { user, role } => {
-            v1::PublisherEvent::MemberRoleChanged { user: user.0.into_bytes(), role: Cow::Borrowed(role.as_str()) }
+            v1::PublisherEvent::MemberRoleChanged { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
         }
-        PublisherEvent::MemberRemoved { user } => v1::PublisherEvent::MemberRemoved { user: user.0.into_bytes() },
+        PublisherEvent::MemberRemoved { user } => v1::PublisherEvent::MemberRemoved { user: user.0.into() },
         PublisherEvent::PublisherBanned { reason } => v1::PublisherEvent::PublisherBanned { reason: text(reason) },
         PublisherEvent::PublisherUnbanned { reason } => v1::PublisherEvent::PublisherUnbanned { reason: text(reason) },
         PublisherEvent::PublisherDeleted => v1::PublisherEvent::PublisherDeleted,
@@ -77,17 +77,16 @@ pub(super) fn token(event: &TokenEvent) -> v1::TokenEvent<'_> {
 
 fn issued(grant: &TokenGrant) -> v1::TokenEvent<'_> {
     let subject = match &grant.subject {
-        TokenSubject::User(id) => v1::TokenSubject::User(id.0.into_bytes()),
-        TokenSubject::Publisher { publisher, issued_by } => v1::TokenSubject::Publisher {
-            publisher: Cow::Borrowed(publisher.as_str()),
-            issued_by: issued_by.0.into_bytes(),
-        },
+        TokenSubject::User(id) => v1::TokenSubject::User(id.0.into()),
+        TokenSubject::Publisher { publisher, issued_by } => {
+            v1::TokenSubject::Publisher { publisher: Cow::Borrowed(publisher.as_str()), issued_by: issued_by.0.into() }
+        }
     };
     v1::TokenEvent::TokenIssued {
-        id: grant.id.0.into_bytes(),
+        id: grant.id.0.into(),
         subject,
         name: text(&grant.name),
         description: some_text(grant.description.as_ref()),
-        secret_hash: grant.secret_hash.0,
+        secret_hash: v1::Sha(grant.secret_hash.0),
     }
 }
