@@ -3,10 +3,10 @@
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
-use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::dev::ServerHandle;
+use parking_lot::{Condvar, Mutex};
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -16,9 +16,9 @@ use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
-use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{SledLog, SledLogOptions};
+use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
@@ -29,12 +29,17 @@ use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
 mod bootstrap;
+mod opening;
 mod reactors;
+mod snapshots;
 
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
+pub use opening::{log_options, snapshot_directory};
 
 use bootstrap::{admin_token, create_bootstrap_admin};
+use opening::{OpenedLog, open_log};
 use reactors::{Outside, Reactors, callback_sender};
+use snapshots::{Snapshots, Taker};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -84,6 +89,7 @@ struct Parts {
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
+    snapshots: Snapshots,
     _data: DataDir,
 }
 
@@ -115,7 +121,7 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let OpenedLog { log, models, reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
@@ -145,7 +151,8 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let parts = Parts { log, models, actors, reactors, _data: data };
+        let snapshots = snapshots(&data, &settings, &log, &models, snapshot)?;
+        let parts = Parts { log, models, actors, reactors, snapshots, _data: data };
         Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
     }
 
@@ -212,10 +219,12 @@ impl App {
 }
 
 impl Parts {
-    /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
+    /// Reactors first: they give commands. Then the actors, which give the writer its last appends; what they left is worth a
+    /// snapshot. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
+        self.snapshots.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }
@@ -270,30 +279,24 @@ fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
     Ok(archives)
 }
 
-/// Opens the log and folds it into read models in the same pass.
-fn open_log(
+fn snapshots(
     data: &DataDir,
     settings: &Settings,
-    surroundings: &Surroundings,
-    links: Links,
-) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::new(links);
-    let fold = |commit: &Commit| {
-        for event in commit.iter() {
-            models.apply(event);
-        }
+    log: &Arc<SledLog>,
+    models: &ReadModels,
+    last: Position,
+) -> Result<Snapshots, StartError> {
+    let taker = Taker {
+        directory: snapshot_directory(data.root()),
+        journal: log_options(data.root(), settings).journal,
+        settings: settings.snapshots.clone(),
+        log: Arc::clone(log),
+        models: models.clone(),
+        last: Mutex::new(last),
+        ending: Mutex::new(false),
+        ended: Condvar::new(),
     };
-    let options = log_options(data.root(), settings);
-    let opened = SledLog::open(&options, surroundings, fold).map_err(|error| StartError::Log(error.to_string()));
-    opened.map(|(log, report)| (Arc::new(log), models, report.sentences()))
-}
-
-/// Where the log of a data directory is, and how it is kept.
-#[must_use]
-pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
-    let mut options = SledLogOptions::new(data_dir.join("log"));
-    options.journal.segment_bytes = settings.journal.segment_bytes;
-    options
+    Snapshots::start(taker).map_err(|error| StartError::part("the thread that takes snapshots", &error))
 }
 
 /// Ready means: a command would be taken.

@@ -10,12 +10,13 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use super::{Failure, SettingFlags, print};
-use crate::app::log_options;
+use crate::app::{log_options, snapshot_directory};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::events::sled_log::{SledLog, distrust_sled};
 use crate::projections::read_models::Models;
+use crate::projections::snapshot;
 
 /// How often the progress is shown.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
@@ -41,6 +42,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let (checked, _) = SledLog::open(&options, &surroundings, |_| {}).context("the journal cannot be used")?;
     checked.close()?;
     distrust_sled(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
+    snapshot::remove(&snapshot_directory(data.root())).context("cannot remove the snapshots")?;
 
     let started = Instant::now();
     let mut progress = Progress::default();
