@@ -54,6 +54,11 @@ impl History {
         }
     }
 
+    /// Whether something was begun and is not recorded to its end.
+    pub fn is_amid(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
     fn draw(&mut self, below: u64) -> u64 {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;

@@ -36,6 +36,7 @@ mod rights;
 mod routes;
 mod samples;
 mod sled_log;
+mod snapshot;
 mod support;
 mod sync;
 mod tidy;
