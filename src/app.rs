@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
 use parking_lot::{Condvar, Mutex};
@@ -17,16 +18,18 @@ use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
-use crate::events::sled_log::SledLog;
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::events::stream::Position;
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
+use crate::space::Space;
 
 mod bootstrap;
 mod opening;
@@ -43,6 +46,9 @@ use snapshots::{Snapshots, Taker};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
+
+/// How often a start that takes long says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +110,7 @@ impl App {
     /// # Errors
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+        outlive_file_size_limits();
         let data = DataDir::open(&settings.data_dir)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
@@ -122,13 +129,12 @@ impl App {
 
         let links = Links { public_url: public_url.clone() };
         let OpenedLog { log, models, reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
+        let personal = open_keyring(&data, &models, &keys);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
-            .await
-            .map_err(|error| StartError::part("the actors", &error))?;
-        create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
+        create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         let (outside, tally) =
             (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
@@ -141,8 +147,11 @@ impl App {
             archives,
             upload_key,
             tally,
+            personal,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
+            space: log.space().clone(),
+            storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
             webhook_key,
             options: http_options(&settings, &public_url),
@@ -229,6 +238,16 @@ impl Parts {
     }
 }
 
+/// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
+/// this the process would be killed by it.
+fn outlive_file_size_limits() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    if let Err(error) = handled {
+        tracing::warn!(%error, "a limit of file sizes would kill the service");
+    }
+}
+
 async fn termination() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -279,6 +298,21 @@ fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
     Ok(archives)
 }
 
+/// The keys of all users; of those who were erased what a crash left is destroyed now.
+fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
+    let keyring = Keyring::open(data.root());
+    let erased: Vec<_> = models.users.erased().collect();
+    if erased.iter().any(|user| keyring.has_key(*user)) {
+        keys.forget_answers();
+    }
+    for user in erased {
+        if let Err(failure) = keyring.forget(user) {
+            tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
+        }
+    }
+    keyring
+}
+
 fn snapshots(
     data: &DataDir,
     settings: &Settings,
@@ -297,6 +331,35 @@ fn snapshots(
         ended: Condvar::new(),
     };
     Snapshots::start(taker).map_err(|error| StartError::part("the thread that takes snapshots", &error))
+}
+
+/// The room in the data directory, of which each part may be on a disk of its own.
+fn space(data_dir: &std::path::Path, settings: &Settings) -> Space {
+    let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
+    Space::new(parts.to_vec(), settings.storage.reserve)
+}
+
+/// Log lines that say how far the opening of the log is, when it takes long.
+fn progress() -> OpenProgress {
+    let said = Mutex::new(Instant::now());
+    Arc::new(move |OpenStep { position, head, rebuilding }| {
+        let mut said = said.lock();
+        if said.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        *said = Instant::now();
+        match head {
+            Some(head) if rebuilding => {
+                tracing::info!(%position, %head, "the index of the log (sled) is being made anew from the journal");
+            }
+            _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
+        }
+    })
+}
+
+fn storage(log: &Arc<SledLog>) -> StorageProbe {
+    let log = Arc::clone(log);
+    Arc::new(move || log.storage())
 }
 
 /// Ready means: a command would be taken.

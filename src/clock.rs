@@ -37,6 +37,8 @@ pub enum Place {
     Decide,
     /// In an aggregate actor between deciding and appending; worked on is the stream.
     Append,
+    /// Between the event that a user is erased and the end of the user's key; worked on is the user.
+    Erased,
     /// In a reactor before it acts; worked on is its name.
     Reactor,
 }

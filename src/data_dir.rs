@@ -99,10 +99,16 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// When it cannot be written.
 pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)?;
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, path)
+    };
+    write().inspect_err(|_| {
+        // Nothing half done stays, also on a full disk.
+        let _ = std::fs::remove_file(&draft);
+    })?;
     sync_parent(path)
 }
 

@@ -5,7 +5,10 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
+pub mod space;
 pub mod telemetry;
+
+pub mod personal;
 
 pub mod events;
 pub mod media;

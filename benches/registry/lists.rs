@@ -35,8 +35,8 @@ pub fn run(options: &Options) {
         "\n| request | bytes | requests/s | ready-made | ratio | processor µs | ready-made | p50, µs | p99, µs | ready-made p99 |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for kind in kinds(options) {
-        measure(&kind, &service, &ready_made, connections, options);
+    for kind in kinds(options).iter().filter(|kind| kind.name.contains(&options.only)) {
+        measure(kind, &service, &ready_made, connections, options);
     }
     let (memory, most) = service.memory();
     println!("\nresident memory afterwards {memory:.0} MiB, at most {most:.0} MiB");

@@ -152,7 +152,9 @@ impl<D: Decider> Live<D> {
     /// The state, if it is still what the log holds after `error`.
     fn survives(self, error: &AppendError) -> Option<Self> {
         match error {
-            AppendError::Overloaded | AppendError::Refused(AppendRefused::TooLarge { .. }) => Some(self),
+            AppendError::Overloaded
+            | AppendError::Refused(AppendRefused::TooLarge { .. })
+            | AppendError::Log(LogFailure::Full { .. }) => Some(self),
             AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
                 None
             }

@@ -36,6 +36,8 @@ pub(super) struct OpenedLog {
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
+    options.journal.space = super::space(data_dir, settings);
+    options.progress = Some(super::progress());
     options
 }
 

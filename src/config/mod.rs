@@ -17,7 +17,7 @@ pub use problem::{Problem, Problems};
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
     LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings,
-    SnapshotSettings, TaskSettings,
+    SnapshotSettings, StorageSettings, TaskSettings,
 };
 pub use source::{Flag, Source};
 

@@ -32,6 +32,7 @@ pub struct Settings {
     pub log: LogSettings,
     pub journal: JournalSettings,
     pub snapshots: SnapshotSettings,
+    pub storage: StorageSettings,
     pub actors: ActorSettings,
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
@@ -88,6 +89,13 @@ pub struct SnapshotSettings {
     pub every_events: u64,
     /// Bytes of the journal below which a start reads and checks all of it.
     pub whole_below: u64,
+}
+
+/// The room on the disk.
+#[derive(Debug, Clone)]
+pub struct StorageSettings {
+    /// Bytes that are to stay free; 0: nothing is refused before the disk does.
+    pub reserve: u64,
 }
 
 /// Live aggregates.
@@ -219,6 +227,9 @@ impl Reader {
             snapshots: SnapshotSettings {
                 every_events: self.read("snapshots.every_events", &whole(0, 1_000_000_000)),
                 whole_below: self.read("snapshots.whole_below", &size("0", "1024GiB")),
+            },
+            storage: StorageSettings {
+                reserve: self.read::<u64>("storage.reserve_mib", &whole(0, 1 << 40)).saturating_mul(1 << 20),
             },
             actors: ActorSettings {
                 mailbox: self.read("actors.mailbox", &whole(1, 65_536)),

@@ -126,14 +126,29 @@ impl HeadFile {
         Ok((Self { file, key, log, sequence }, head))
     }
 
+    /// The log that a HEAD file speaks of, by what is signed in it; `None` when nothing in it is.
+    #[must_use]
+    pub fn log_of(path: &Path, key: &SigningKey) -> Option<Uuid> {
+        let bytes = fs::read(path).ok()?;
+        let slots = [0, usize::try_from(SLOT_SPACING).ok()?];
+        slots.into_iter().find_map(|at| {
+            let slot = bytes.get(at..)?.first_chunk()?;
+            let log = Uuid::from_slice(&slot[8..24]).ok()?;
+            read_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
+        })
+    }
+
     /// Signs a head into the older slot; not synced.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&mut self, head: &Head) -> io::Result<()> {
-        self.sequence += 1;
-        let bytes = slot(&self.key, self.log, head, self.sequence);
-        self.file.write_all_at(&bytes, self.sequence % 2 * SLOT_SPACING)
+        let sequence = self.sequence + 1;
+        let bytes = slot(&self.key, self.log, head, sequence);
+        self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
+        // Only now: a slot that was written in part is written again before the other one is touched.
+        self.sequence = sequence;
+        Ok(())
     }
 
     /// Signs what the journal is at `head`, for somebody to keep elsewhere.

@@ -44,6 +44,10 @@ struct State {
     /// When the last group was let in.
     pushed_at: Option<Instant>,
     ending: Option<Ending>,
+    /// Why nothing is taken over for the moment.
+    stalled: Option<String>,
+    /// Whether the follower is to look after what it fills, also without a group.
+    nudged: bool,
 }
 
 enum Ending {
@@ -51,8 +55,6 @@ enum Ending {
     Drained,
     /// Stop now.
     Stopped,
-    /// The follower gave up.
-    Failed(String),
 }
 
 impl Queue {
@@ -63,16 +65,40 @@ impl Queue {
     /// Waits until the follower is near enough.
     ///
     /// # Errors
-    /// Why the follower gave up.
+    /// Why nothing is taken over for the moment.
     pub fn wait_for_room(&self) -> Result<(), String> {
         let mut state = self.state.lock();
         loop {
-            match &state.ending {
-                Some(Ending::Failed(reason)) => return Err(reason.clone()),
-                None if state.bytes >= self.bytes_max => self.room.wait(&mut state),
-                _ => return Ok(()),
+            match &state.stalled {
+                Some(reason) => return Err(reason.clone()),
+                None if state.ending.is_none() && state.bytes >= self.bytes_max => self.room.wait(&mut state),
+                None => return Ok(()),
             }
         }
+    }
+
+    /// Why nothing is taken over for the moment.
+    pub fn stalled(&self) -> Option<String> {
+        self.state.lock().stalled.clone()
+    }
+
+    /// Says that nothing is taken over for the moment, and why; or that it goes on.
+    pub fn stall(&self, reason: Option<String>) {
+        self.state.lock().stalled = reason;
+        self.room.notify_all();
+    }
+
+    /// Lets the follower look after what it fills: [`Queue::take`] returns, perhaps with nothing.
+    pub fn nudge(&self) {
+        self.state.lock().nudged = true;
+        self.work.notify_one();
+    }
+
+    /// Waits; false at once when it is time to stop.
+    pub fn pause(&self, time: Duration) -> bool {
+        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        while state.ending.is_none() && !self.work.wait_until(&mut state, until).timed_out() {}
+        state.ending.is_none()
     }
 
     /// Hands a group over.
@@ -84,16 +110,17 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Waits for groups and takes some, of together at least `events` events if there are as many; `None` when it is time
-    /// to stop.
+    /// Waits for groups, or for a nudge, and takes some, of together at least `events` events if there are as many; `None`
+    /// when it is time to stop.
     pub fn take(&self, events: usize) -> Option<Vec<Handed>> {
         let mut state = self.state.lock();
-        while state.groups.is_empty() && state.ending.is_none() {
+        while state.groups.is_empty() && state.ending.is_none() && !state.nudged {
             self.work.wait(&mut state);
         }
-        if matches!(state.ending, Some(Ending::Stopped | Ending::Failed(_))) {
+        if matches!(state.ending, Some(Ending::Stopped)) {
             return None;
         }
+        let nudged = std::mem::take(&mut state.nudged);
         let (mut taken, mut count) = (Vec::new(), 0);
         while count < events
             && let Some(group) = state.groups.pop_front()
@@ -101,7 +128,7 @@ impl Queue {
             count += group.events;
             taken.push(group);
         }
-        (!taken.is_empty()).then_some(taken)
+        (!taken.is_empty() || (nudged && state.ending.is_none())).then_some(taken)
     }
 
     /// Says that the groups taken last, of `bytes` bytes, were taken over.
@@ -125,11 +152,6 @@ impl Queue {
         }
     }
 
-    /// Says that nothing more will be taken over.
-    pub fn fail(&self, reason: String) {
-        self.end(Ending::Failed(reason));
-    }
-
     /// Asks the follower to take what is left and stop.
     pub fn drain(&self) {
         self.end(Ending::Drained);
@@ -141,10 +163,7 @@ impl Queue {
     }
 
     fn end(&self, ending: Ending) {
-        let mut state = self.state.lock();
-        if !matches!(state.ending, Some(Ending::Failed(_))) {
-            state.ending = Some(ending);
-        }
+        self.state.lock().ending = Some(ending);
         self.work.notify_all();
         self.room.notify_all();
         self.hurry.notify_all();

@@ -13,15 +13,19 @@
 pub mod compare;
 mod log;
 mod open;
+mod repair;
 mod scrub;
+mod shared;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport, distrust_sled};
+pub use repair::{OpenProgress, OpenStep};
 pub use scrub::ScrubState;
 
 use super::codec;
@@ -42,6 +46,8 @@ struct Trees {
     db: sled::Db,
     events: sled::Tree,
     streams: sled::Tree,
+    /// What the file system said when it refused: from then on sled answers nothing any more.
+    stopped: OnceLock<String>,
 }
 
 /// A damaged sled may panic instead of answering.
@@ -71,19 +77,36 @@ impl Trees {
                     outcome => break outcome?,
                 }
             };
-            Ok(Self { events: db.open_tree("events")?, streams: db.open_tree("streams")?, db })
+            let (events, streams) = (db.open_tree("events")?, db.open_tree("streams")?);
+            Ok(Self { db, events, streams, stopped: OnceLock::new() })
         })
     }
 
     fn flush(&self) -> Result<(), String> {
-        guarded(|| self.db.flush()).map(drop)
+        self.guarded(|| self.db.flush()).map(drop)
+    }
+
+    /// Work that sled may refuse, or panic at.
+    fn guarded<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+        guarded(|| work().inspect_err(|error| self.note(error)))
+    }
+
+    fn note(&self, error: &sled::Error) {
+        if let sled::Error::Io(reason) = error {
+            self.stopped.get_or_init(|| reason.to_string());
+        }
+    }
+
+    /// Whether the file system refused sled; then it must be opened again.
+    fn has_stopped(&self) -> bool {
+        self.stopped.get().is_some()
     }
 
     /// Inserts commits with their payloads. An event is never there without its entry in `streams`.
     fn insert(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
-        guarded(|| {
+        self.guarded(|| {
             for (key, value) in entries {
                 self.streams.insert(key, &value)?;
             }
@@ -96,12 +119,18 @@ impl Trees {
 
     /// The last commit, as its bytes.
     fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+        Ok(self.guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+    }
+
+    /// The bytes of the commit that begins at a position.
+    fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
+        let found = self.guarded(|| self.events.get(position.0.to_be_bytes()));
+        found.ok().flatten().map(|payload| payload.to_vec())
     }
 
     /// Hands out the keys and values of both trees, up to the commit at `last`.
     fn each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
-        guarded(|| {
+        self.guarded(|| {
             for entry in self.events.range(..=last.0.to_be_bytes()) {
                 let (key, value) = entry?;
                 each(&key, &value);
@@ -141,7 +170,7 @@ impl Trees {
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, Flaw> {
-        let last = guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
+        let last = self.guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
         match last.map_err(Flaw::unreadable)? {
             None => Ok(Version(0)),
             Some((key, value)) => {
@@ -162,17 +191,17 @@ impl Trees {
     ) -> Result<(), Flaw> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
         let (lowest, wanted) = (key(0), key(after.0 + 1));
-        let begin = guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
+        let begin = self.guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
         let begin = begin.map_err(Flaw::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
         let end = key(below.map_or(u64::MAX, |version| version.0));
         let mut entries = self.streams.range(begin..end);
-        while let Some((key, value)) = guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
+        while let Some((key, value)) = self.guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
             let (version, position, _) = parse_entry(&key, &value)?;
             if position >= end_position {
                 break;
             }
             let at = position.0.to_be_bytes();
-            let payload = guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
+            let payload = self.guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
             let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;
             if commit[0].stream != *stream || commit[0].version != version {
                 return Err(Flaw { position, reason: format!("the record is not version {version} of {stream}") });
@@ -189,13 +218,13 @@ impl Trees {
     /// Adds the events after position `after` up to `last`: all of them, or none.
     fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), Flaw> {
         let wanted = (after.0 + 1).to_be_bytes();
-        let begin = guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
+        let begin = self.guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
         let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
         let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
         let mut next = after.0 + 1;
         while next <= last.0 {
             let missing = Flaw::missing(Position(next));
-            let record = guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
+            let record = self.guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
             let (key, payload) = record.ok_or(missing)?;
             let commit = read_commit(&key, &payload)?;
             for event in commit.iter().filter(|event| event.position > after && event.position <= last) {

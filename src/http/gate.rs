@@ -6,9 +6,10 @@ use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
+use actix_web::dev::Payload;
 use actix_web::http::Method;
 use actix_web::http::header::{AcceptEncoding, HeaderMap};
-use actix_web::web::{Bytes, Data, Payload};
+use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -20,14 +21,14 @@ use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
 use super::chunks::Chunks;
 use super::error::{Code, Problem};
-use super::frame::decode_segment;
 use super::idempotency::{self, Asked, Begun, Keyed};
+use super::paths::Segments;
 use super::query::Query;
 use super::server::{Services, Shared};
 use super::subject;
 use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, NodeKey, RequestId, UserId};
+use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
@@ -40,12 +41,20 @@ pub struct Admitted {
     request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
+    segments: Segments,
     /// The publisher that the request is about; it exists.
-    publisher: Option<PublisherProfile>,
+    publisher: Option<Box<PublisherProfile>>,
     body: Incoming,
     limit: BodyLimit,
     /// Of a request with an idempotency key.
     keyed: Option<Box<Keyed>>,
+}
+
+/// A request that has come as far as its route.
+pub struct Asking {
+    pub request: HttpRequest,
+    pub shared: Data<Shared>,
+    pub segments: Segments,
 }
 
 enum Incoming {
@@ -85,9 +94,23 @@ impl Route {
     }
 
     /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
-    pub async fn answer(self: Rc<Self>, request: HttpRequest, payload: Payload) -> HttpResponse {
-        let worked = AssertUnwindSafe(Rc::clone(&self).pass(request.clone(), payload)).catch_unwind().await;
-        let answered = worked.unwrap_or_else(|_| Err(self.panicked()));
+    pub fn answer(self: Rc<Self>, asking: Asking, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
+        let request = asking.request.clone();
+        // What only reads waits for nothing before its handler: its future is kept small.
+        if self.limit == BodyLimit::None {
+            let worked = Rc::clone(&self).pass_bare(asking, payload);
+            return self.guarded(request, worked).boxed_local();
+        }
+        let worked = Rc::clone(&self).pass(asking, payload);
+        self.guarded(request, worked).boxed_local()
+    }
+
+    async fn guarded(
+        self: Rc<Self>,
+        request: HttpRequest,
+        work: impl Future<Output = Result<HttpResponse, Problem>>,
+    ) -> HttpResponse {
+        let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         answered.unwrap_or_else(|problem| problem.respond(request.path()))
     }
 
@@ -95,16 +118,19 @@ impl Route {
         Problem::internal(format!("the handler of {} panicked", self.path))
     }
 
-    async fn pass(self: Rc<Self>, request: HttpRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        let shared = request.app_data::<Data<Shared>>().cloned();
-        let shared = shared.ok_or_else(|| Problem::internal("the application has no services"))?;
-        let (identity, body) = self.identify(&request, payload, &shared).await?;
-        if let Some(actor) = identity.actor() {
-            request.extensions_mut().insert(actor);
-        }
-        let publisher = self.admit(&request, &identity, &shared.services)?;
-        let key = if self.takes_keys() { idempotency::key_in(request.headers())? } else { None };
-        let admitted = Admitted { request, shared, identity, publisher, body, limit: self.limit, keyed: None };
+    /// Of a route that takes no body.
+    async fn pass_bare(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
+        let identity = match authorize::bearer(asking.request.headers())? {
+            Some(secret) => authorize::identify(secret, &asking.shared.services)?,
+            None => Identity::Anonymous,
+        };
+        Ok(self.handle(self.admit(asking, identity, Incoming::Waiting(payload))?).await)
+    }
+
+    async fn pass(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
+        let (identity, body) = self.identify(&asking.request, payload, &asking.shared).await?;
+        let admitted = self.admit(asking, identity, body)?;
+        let key = if self.takes_keys() { idempotency::key_in(admitted.headers())? } else { None };
         match key {
             Some(key) => self.handle_once(admitted, &key).await,
             None => Ok(self.handle(admitted).await),
@@ -113,11 +139,21 @@ impl Route {
 
     async fn handle(&self, admitted: Admitted) -> HttpResponse {
         let request = admitted.request.clone();
+        if self.writes()
+            && let Err(shortage) = admitted.services().space.check()
+        {
+            return Problem::no_room(shortage).respond(request.path());
+        }
         admitted.services().surroundings.reach(Place::Handler, request.path());
         match (self.handler)(admitted).await {
             Ok(answer) => answer.respond(&request),
             Err(problem) => problem.respond(request.path()),
         }
+    }
+
+    /// Whether requests change something, for which there must be room.
+    fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.writes()
     }
 
     /// Whether requests may have an idempotency key; on others it has no meaning.
@@ -172,22 +208,29 @@ impl Route {
         Ok((identity, Incoming::Parsed(json, bytes)))
     }
 
-    /// Whether the caller may: 401 before 404 before 403, and what nobody of this standing may do before bans.
-    fn admit(
-        &self,
-        request: &HttpRequest,
-        identity: &Identity,
-        services: &Services,
-    ) -> Result<Option<PublisherProfile>, Problem> {
+    /// Lets a request through if the caller may: 401 before 404 before 403, and what nobody of this standing may do before
+    /// bans.
+    fn admit(&self, asking: Asking, identity: Identity, body: Incoming) -> Result<Admitted, Problem> {
+        if let Some(actor) = identity.actor() {
+            asking.request.extensions_mut().insert(actor);
+        }
+        let publisher = self.permitted(&asking, &identity)?;
+        let Asking { request, shared, segments } = asking;
+        Ok(Admitted { request, shared, segments, identity, publisher, body, limit: self.limit, keyed: None })
+    }
+
+    /// The publisher that the request is about, of a caller who may.
+    fn permitted(&self, asking: &Asking, identity: &Identity) -> Result<Option<Box<PublisherProfile>>, Problem> {
         if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
             return Err(authorize::no_credentials());
         }
-        let models = services.models.read();
-        let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
+        let models = asking.shared.services.models.read();
+        let segment = |name: &str| asking.segments.get(name).map(str::to_owned);
+        let publisher = subject::publisher(self.action, segment, &models)?;
         // What only owners and administrators may read is still only read.
         let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
         permit(self.action, identity, publisher)?;
-        Ok(publisher.cloned())
+        Ok(publisher.cloned().map(Box::new))
     }
 }
 
@@ -296,23 +339,13 @@ impl Admitted {
     /// # Errors
     /// A fault of ours, when the route's path names no publisher.
     pub fn publisher(&self) -> Result<&PublisherProfile, Problem> {
-        self.publisher.as_ref().ok_or_else(|| Problem::internal("the path names no publisher"))
+        self.publisher.as_deref().ok_or_else(|| Problem::internal("the path names no publisher"))
     }
 
     /// A part of the path, decoded; empty when the route's path does not have it.
     #[must_use]
     pub fn segment(&self, name: &str) -> String {
-        segment(&self.request, name).unwrap_or_default()
-    }
-
-    /// The user of the path.
-    ///
-    /// # Errors
-    /// 404, when nobody has this id.
-    pub fn known_user(&self) -> Result<UserId, Problem> {
-        let id = UserId::parse(&self.segment("user_id")).ok();
-        let known = id.filter(|id| self.services().models.read().users.get(*id).is_some());
-        known.ok_or_else(|| Problem::not_found("user"))
+        self.segments.get(name).unwrap_or_default().to_owned()
     }
 
     /// The node of the path, whatever its case there.
@@ -380,9 +413,4 @@ impl Admitted {
             claim: self.keyed.as_ref().map(|keyed| keyed.next_claim()),
         }
     }
-}
-
-/// A part of the path, decoded.
-fn segment(request: &HttpRequest, name: &str) -> Option<String> {
-    request.match_info().get(name).map(decode_segment)
 }

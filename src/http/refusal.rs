@@ -15,6 +15,7 @@ impl From<UserRejection> for Problem {
             UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
             UserRejection::NotFound => Self::not_found("user"),
             UserRejection::IllegalTransition(transition) => transition.into(),
+            UserRejection::Erased => Self::erased(),
         }
     }
 }
@@ -112,6 +113,7 @@ mod tests {
             (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),
             (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
             (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (UserRejection::Erased.into(), Code::NotFound, "erased"),
             (TokenRejection::NotFound.into(), Code::NotFound, "token"),
         ] {
             assert_eq!(problem.code(), code, "{problem}");

@@ -20,6 +20,7 @@ use crate::domain::value::{CallbackUrl, Invalid};
 use crate::media::input::{Inspected, Source, inspect, measure};
 use crate::media::store::{Area, Store};
 use crate::projections::task::ImageTaskView;
+use crate::space::Space;
 
 /// How long a submission waits for its turn to have its picture decoded.
 const DECODER_WITHIN: Duration = Duration::from_secs(30);
@@ -55,10 +56,10 @@ pub async fn submit(mut call: Call<{ Action::SubmitImageTask as u8 }>) -> Result
     let body = call.body().await?;
     let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
     let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
-    let store = services.store.clone();
+    let (store, space) = (services.store.clone(), services.space.clone());
     // The thread works on when the caller goes away; turn and place stay taken for just as long.
     let work = move || {
-        let kept = check(body)?.keep(&store);
+        let kept = check(body)?.keep(&store, &space);
         drop(turn);
         kept.map(|kept| (kept, place))
     };
@@ -136,9 +137,10 @@ fn check_output(fields: &mut Fields<'_, '_>, parameters: &Upscale, measured: &In
 
 impl Checked {
     /// Writes the picture to the store. Blocks.
-    fn keep(self, store: &Store) -> Result<(Picture, Upscale, Option<CallbackUrl>), Problem> {
+    fn keep(self, store: &Store, space: &Space) -> Result<(Picture, Upscale, Option<CallbackUrl>), Problem> {
         let Inspected { format, width, height } = self.inspected;
-        let input = store.put(Area::Input, &self.picture, format, width, height).map_err(Problem::internal)?;
+        let input = store.put(Area::Input, &self.picture, format, width, height);
+        let input = input.map_err(|error| Problem::of_disk(&error, space))?;
         Ok((input, self.parameters, self.webhook))
     }
 }

@@ -1,10 +1,10 @@
 //! The actors on a log in memory: atomic commands, one live actor a stream, bounded queues, life after a panic.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join_all, poll_immediate};
+use futures_util::future::join_all;
 use mediary::actors::Circumstances;
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
@@ -20,6 +20,7 @@ use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::support::slow_log::SlowLog;
@@ -38,7 +39,7 @@ const OPTIONS: ActorOptions = ActorOptions {
 async fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
-    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await.unwrap();
+    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await;
     Given { log, models, actors }
 }
 
@@ -78,57 +79,26 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// Surroundings that count how many commands were about to be decided.
-fn counts_decisions() -> (Surroundings, Arc<AtomicUsize>) {
-    let decided = Arc::new(AtomicUsize::new(0));
-    let counter = decided.clone();
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
-        if place == Place::Decide {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    }));
-    (surroundings, decided)
-}
-
-/// Waits until so many commands were about to be decided.
-async fn until_decided(decided: &AtomicUsize, commands: usize) {
-    while decided.load(Ordering::SeqCst) < commands {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
 #[actix_web::test]
 async fn nothing_comes_between_decide_and_append() {
-    // Given an append that takes long
-    let (surroundings, decided) = counts_decisions();
+    // Given the order in which commands of one publisher are decided and appended
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let noted = order.clone();
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| noted.lock().push(place)));
     let Given { log, actors, .. } = given(surroundings, OPTIONS).await;
-    log.hold();
-    let dispatch = actors.dispatch.clone();
-    let first = actix_web::rt::spawn(async move { ask(&dispatch, "acme", create("acme")).await });
-    let waiting = log.clone();
-    off_thread(move || waiting.await_append()).await;
-
-    // When a second command is in the mailbox of the same aggregate
-    let mut second = Box::pin(ask(&actors.dispatch, "acme", create("acme")));
-    assert!(poll_immediate(&mut second).await.is_none());
-    for _ in 0..3 {
-        // The router answers in the order of its mailbox, on the arbiter of the aggregate.
-        assert_eq!(actors.dispatch.live_publishers().await, 1);
-    }
-
-    // Then it is not decided before the first one is appended
-    assert_eq!(decided.load(Ordering::SeqCst), 1);
-    log.release();
-    // And it sees what the first one did: it is refused by the rule, not by a conflict of versions
-    assert_eq!(first.await.unwrap(), Ok(Done { changed: true }));
-    assert_eq!(second.await, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
-    assert_eq!((decided.load(Ordering::SeqCst), log.head()), (2, Position(1)));
+    // When three of them are in the mailbox before the first one is appended
+    let asked = join_all((0..3).map(|_| ask(&actors.dispatch, "acme", create("acme")))).await;
+    // Then none is decided between a decision and its append
+    assert_eq!(*order.lock(), [Place::Decide, Place::Append, Place::Decide, Place::Decide]);
+    // And each sees what the first one did: it is refused by the rule, not by a conflict of versions
+    let refused = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
+    assert_eq!(asked, [Ok(Done { changed: true }), refused.clone(), refused]);
+    assert_eq!(log.head(), Position(1));
 }
 
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
-    let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, models } = given(surroundings, OPTIONS).await;
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     // Given one append under way
     log.hold();
     let dispatch = actors.dispatch.clone();
@@ -139,8 +109,7 @@ async fn commands_that_come_together_share_a_sync() {
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
     let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (others, ()) = futures_util::future::join(others, async {
-        // What is decided is in the writer's queue: nothing is waited for in between.
-        until_decided(&decided, 41).await;
+        // The others have been sent: this is polled after them.
         log.release();
     })
     .await;
@@ -176,18 +145,17 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 #[actix_web::test]
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
-    let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, .. } = given(surroundings, options).await;
+    let Given { log, actors, .. } = given(Surroundings::real(), options).await;
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (answers, ()) = futures_util::future::join(asked, async {
         let waiting = log.clone();
         off_thread(move || waiting.await_append()).await;
-        until_decided(&decided, 50).await;
         log.release();
     })
     .await;
+    assert!(answers.contains(&Err(CommandError::Overloaded)) && answers.iter().any(Result::is_ok));
     for (name, answer) in names.iter().zip(answers) {
         // Whoever was told "overloaded" can try again, and whoever was answered cannot.
         match answer {

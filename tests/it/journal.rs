@@ -158,6 +158,7 @@ fn whole_records_after_head_are_kept() {
 fn a_flipped_bit_before_head_stops_the_start() {
     let house = House::with_groups(3);
     let segment = &house.segments()[0];
+    fs::remove_dir_all(house.path("sled")).unwrap();
     flip(segment, RECORDS_START + 70);
     let message = house.refusal().to_string();
     assert!(message.contains(segment.to_str().unwrap()), "{message}");
@@ -190,6 +191,7 @@ fn a_bad_record_before_a_later_group_stops_the_start() {
         write_group(&log, 3);
     });
     flip(&segment, end + 60);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     let OpenError::Damaged { position, offset, .. } = house.refusal() else { panic!("another refusal") };
     assert_eq!((position, offset), (Position(5), end));
 }
@@ -199,6 +201,7 @@ fn a_cut_segment_stops_the_start() {
     let house = House::with_groups(3);
     let (segment, end) = house.end();
     OpenOptions::new().write(true).open(&segment).unwrap().set_len(end - 1).unwrap();
+    fs::remove_dir_all(house.path("sled")).unwrap();
     assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
 }
 
@@ -207,10 +210,12 @@ fn a_missing_segment_stops_the_start() {
     let house = House::with_groups(200);
     let segments = house.segments();
     assert!(segments.len() > 2);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     for missing in &segments {
         let bytes = fs::read(missing).unwrap();
         fs::remove_file(missing).unwrap();
         assert!(matches!(house.refusal(), OpenError::Damaged { .. }), "{}", missing.display());
+        fs::remove_dir_all(house.path("sled")).unwrap();
         fs::write(missing, bytes).unwrap();
     }
     assert_eq!(house.open().0.head(), Position(400));
@@ -223,6 +228,7 @@ fn a_journal_put_back_to_an_older_state_stops_the_start() {
     write_group(&house.open().0, 2);
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
+    fs::remove_dir_all(house.path("sled")).unwrap();
     let message = house.refusal().to_string();
     assert!(message.contains("HEAD says that events up to position 6 were acknowledged"), "{message}");
 }
@@ -244,7 +250,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
 
 #[test]
 fn a_bad_tail_that_sled_knows_is_not_cut() {
-    // Given a HEAD that is old, and damage in the last acknowledged record, which sled had taken over
+    // Given a HEAD that is old, and damage in the last acknowledged record, the hash of the chain too, which sled had taken over
     let house = House::with_groups(2);
     house.without_head(|| {
         let log = house.open().0;
@@ -253,6 +259,9 @@ fn a_bad_tail_that_sled_knows_is_not_cut() {
     });
     let (segment, end) = house.end();
     flip(&segment, end - 1);
+    let bytes = fs::read(&segment).unwrap();
+    let chain = (0..bytes.len()).rev().find(|at| bytes[*at..].starts_with(&[6, 0, 0, 0, 0, 0, 0, 0])).unwrap() + 16;
+    flip(&segment, chain as u64);
     for _ in 0..2 {
         assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
     }

@@ -8,6 +8,7 @@ use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
 use mediary::domain::task::{Failure, Submission, TaskEvent, Work};
+use mediary::domain::user::UserEvent;
 use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
 use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
 use mediary::events::stream::{StreamId, Version};
@@ -78,7 +79,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
-        Some(Event::User(event)) => registry::after_user(event),
+        Some(Event::User(event)) => return registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
         Some(Event::Node(event)) => nodes::after(event).unwrap_or_else(key_claimed),
@@ -104,7 +105,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
             D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
-        Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => return None,
+        Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => UserEvent::UserErased.into(),
     })
 }
 

@@ -140,6 +140,10 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     let refused = app.post_as(app.admin_token(), "/admin/users", body).await;
     assert!((500..=599).contains(&refused.status), "{}", refused.text());
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    // And the next start checks everything, and heals it
+    let app = start(app.stop().await).await;
+    assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    is_whole(&app, "second").await;
 }
 
 #[actix_web::test]

@@ -1,14 +1,19 @@
 //! A place in the journal that a cache was made at: enough to find it again, and to tell whether it is still the same history.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use uuid::Uuid;
 
 use super::error::OpenError;
-use super::frame::RECORDS_START;
+use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
 use super::reader::JournalReader;
 use super::{JournalOptions, first_position, segment};
 use crate::events::chain::{ChainHash, Head};
+use crate::events::codec;
+use crate::events::log::COMMIT_BYTES_MAX;
 use crate::events::stream::Position;
 
 /// Where a record ends.
@@ -69,9 +74,42 @@ impl Anchor {
         let segments = segment::list(&directory).map_err(|error| error.to_string())?;
         let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
         let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
-        JournalReader::resume(segments, self)?;
-        Ok(bytes + self.offset - RECORDS_START as u64)
+        let path = segments.iter().find(|path| first_position(path) == Some(self.segment));
+        let path =
+            path.ok_or_else(|| format!("the journal has no segment that begins with position {}", self.segment))?;
+        let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
+        let mut record = vec![0; FRAME_BYTES + COMMIT_BYTES_MAX];
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let read = read_at(&file, &mut record, self.offset).map_err(|error| error.to_string())?;
+        self.find(&header, &record[..read])?;
+        Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
+
+    /// The anchor's record, which should be the first of `bytes` of a segment with this header.
+    pub(super) fn find(&self, header: &Header, bytes: &[u8]) -> Result<Frame, String> {
+        if header.log != self.log || header.first != self.segment {
+            return Err("the journal is that of another log".to_owned());
+        }
+        let frame = frame::parse(bytes, 0)?;
+        let commit = codec::decode(&bytes[frame.payload.clone()]).map_err(|error| error.to_string())?;
+        if frame.chain == self.chain && frame.position + commit.len() as u64 == self.position.0 + 1 {
+            Ok(frame)
+        } else {
+            Err(format!("the journal has another history up to position {}", self.position))
+        }
+    }
+}
+
+/// Reads as much as there is.
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut have = 0;
+    while have < bytes.len() {
+        match file.read_at(&mut bytes[have..], offset + have as u64)? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    Ok(have)
 }
 
 /// A reader of what comes after the anchor, once somebody else knows the log up to `known`: from the anchor on, or from the
@@ -82,8 +120,23 @@ pub(super) fn reader_from(
     known: Position,
 ) -> Result<JournalReader, OpenError> {
     if known < anchor.position {
-        return super::reader_of(segments, known, anchor.log);
+        return reader_of(segments, known, anchor.log);
     }
     let file = segments.last().cloned().unwrap_or_default();
     JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })
+}
+
+/// A reader of the records that hold events after `after`.
+pub(super) fn reader_of(mut segments: Vec<PathBuf>, after: Position, log: Uuid) -> Result<JournalReader, OpenError> {
+    let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
+    let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
+    segments.drain(..skipped);
+    let (next, chain) = match segments.first() {
+        Some(path) if skipped > 0 => {
+            let header = segment::header(path, after.0 + 1)?;
+            (header.first, header.chain)
+        }
+        _ => (1, ChainHash::genesis(log)),
+    };
+    Ok(JournalReader::new(segments, next, chain).after(after))
 }

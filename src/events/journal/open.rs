@@ -1,4 +1,5 @@
-//! Opening a journal: every record is checked, a torn tail is cut, and anything else that is wrong stops the start.
+//! Opening a journal: every record is checked, a torn tail is cut, damage is healed where there is a copy that the chain
+//! proves ([`super::heal`]), and anything else that is wrong stops the start.
 //!
 //! What may be wrong, and what it means:
 //! - bad bytes after HEAD, with nothing after them but zeros or records of the same group: a group that was never
@@ -21,10 +22,11 @@ use ed25519_dalek::SigningKey;
 use super::anchor::{Anchor, reader_from};
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
+use super::heal::{self, Copies, Healer, Mended};
+use super::pump::{Course, pump};
 use super::reader::{JournalReader, Record};
-use super::segment::{self, Preparation};
-use super::window::Window;
-use super::{JournalOptions, TornTail, pump};
+use super::segment::{self, Preparation, Segment};
+use super::{JournalOptions, TornTail};
 use crate::clock::Surroundings;
 use crate::data_dir::sync_parent;
 use crate::events::chain::{self, ChainHash, Head, HeadError, HeadFile};
@@ -40,6 +42,7 @@ pub struct Opened {
     pub file: File,
     pub offset: u64,
     pub torn: Option<TornTail>,
+    pub mended: Vec<Mended>,
 }
 
 /// What must be in the journal.
@@ -61,11 +64,11 @@ impl Known {
 }
 
 /// Creates or checks the journal, and hands every record to `each`.
-pub fn open(
-    options: &JournalOptions,
+pub fn open<'c>(
+    options: &'c JournalOptions,
     surroundings: &Surroundings,
-    followed: Position,
-    anchor: Option<&Anchor>,
+    (followed, anchor): (Position, Option<&Anchor>),
+    copies: &'c mut Copies<'c>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal_directory();
@@ -77,10 +80,21 @@ pub fn open(
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
     sync_last(&segments)?;
-    let first = Window::open(segments[0].clone(), 1)?;
+    let (first, mended) = match Segment::load(segments[0].clone(), 1) {
+        Ok(first) => (first, None),
+        Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
+    };
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
     let known = Known { head, followed };
-    walk(options, segments, first.header, head_file, &known, anchor, each)
+    let mended = mended.into_iter().collect();
+    let healer = Healer { options, log: first.header.log, head, copies, mended };
+    let header = first.header;
+    drop(first);
+    let reader = match anchor {
+        None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
+        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
+    };
+    walk(reader, header, (head_file, anchor), &known, healer, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -115,7 +129,7 @@ fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
 }
 
-fn head_of(path: &Path, key: SigningKey, first: &Window, segments: usize) -> Result<(HeadFile, Head), OpenError> {
+fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Result<(HeadFile, Head), OpenError> {
     let unvouched = |reason: String| OpenError::Unvouched { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
@@ -124,7 +138,7 @@ fn head_of(path: &Path, key: SigningKey, first: &Window, segments: usize) -> Res
             other => unvouched(other.to_string()),
         });
     }
-    if segments == 1 && first.is_unused()? {
+    if segments == 1 && first.is_unused() {
         HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
     } else {
         Err(unvouched("it is missing, and the journal is not empty".to_owned()))
@@ -132,56 +146,60 @@ fn head_of(path: &Path, key: SigningKey, first: &Window, segments: usize) -> Res
 }
 
 fn walk(
-    options: &JournalOptions,
-    segments: Vec<PathBuf>,
+    mut reader: JournalReader,
     header: Header,
-    mut head_file: HeadFile,
+    (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
-    anchor: Option<&Anchor>,
-    each: impl FnMut(Record<'_>),
+    mut healer: Healer<'_>,
+    mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
-    let genesis = ChainHash::genesis(header.log);
-    let reader = match anchor {
-        None => JournalReader::new(segments, 1, genesis),
-        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
-    };
-    let start = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
-    let wanted: Vec<Head> = [known.head].into_iter().chain(anchor.map(Anchor::head)).collect();
-    let wanted: Vec<Head> = wanted.into_iter().filter(|head| *head != start).collect();
-    let (reader, missed) = pump::pump(reader, wanted, each)?;
-    let vouched = missed.is_empty();
-    let end = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
+    let mut course = Course::start(&reader, known.head, anchor);
+    loop {
+        let stopped;
+        (reader, course, stopped) = pump(reader, course, &mut each);
+        if !healer.mend(&mut reader)? {
+            stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
+            break;
+        }
+    }
+    let (end, last) = (reader.reached(), reader.begun_at());
+    let (options, mended) = (healer.options, healer.mended);
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
-    let torn = judge_tail(&segment, offset, &flaw, &end, known)?;
-    if !vouched {
-        let position = missed.first().unwrap_or(&known.head).position;
-        let who = if position == known.head.position { "HEAD was signed" } else { "the snapshot was taken" };
-        let reason = format!("{who} for another history up to position {position}");
-        return Err(segment.damaged(offset, position.0, reason));
+    let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
+    if let Some(missed) = course.missed {
+        let reason = format!("the journal has another history up to position {}", missed.position);
+        return Err(segment.damaged(offset, missed.position.0, reason));
     }
+    let Some((signed_in, signed_to)) = course.vouched else {
+        let position = known.head.position;
+        let reason = format!("HEAD was signed for another history up to position {position}");
+        return Err(segment.damaged(offset, position.0, reason));
+    };
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
-        let length = options.segment_bytes.max(segment.length());
+        let length = options.segment_bytes.max(segment.bytes.len() as u64);
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
+    let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
+    heal::write_again(&file, &segment, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
-    Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn })
+    Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
 
 /// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
 fn judge_tail(
-    segment: &Window,
+    segment: &Segment,
     offset: usize,
     flaw: &str,
     end: &Head,
     known: &Known,
 ) -> Result<Option<TornTail>, OpenError> {
     let next = end.position.0 + 1;
-    let blank = segment.is_blank_from(offset)?;
+    let blank = segment.is_blank_from(offset);
     if let Some(witness) = known.beyond(end.position) {
         let what = if blank { "the journal ends here" } else { flaw };
         return Err(segment.damaged(offset, next, format!("{what}, but {witness}")));
@@ -189,7 +207,6 @@ fn judge_tail(
     if blank {
         return Ok(None);
     }
-    let segment = segment.whole()?;
     if frame::parse(&segment.bytes, offset).is_ok() {
         return Err(segment.damaged(offset, next, flaw));
     }

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
+use super::anchor::Anchor;
 use super::error::OpenError;
 use super::reader::{JournalReader, Record};
 use crate::events::chain::Head;
 use crate::events::envelope::Commit;
-use crate::events::stream::Position;
 
 /// Bytes of payload that are handed over at once.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -22,21 +22,46 @@ struct Batch {
     records: Vec<(Commit, Range<usize>)>,
 }
 
-/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, and those of
-/// `heads` that it did not come by.
-///
-/// # Errors
-/// As [`JournalReader::next_record`].
+/// What a reader has to come by, and what it came by.
+pub struct Course {
+    head: Head,
+    /// Where what HEAD vouches for ends, once that was read: the first position of its segment, and the place in it.
+    pub vouched: Option<(u64, usize)>,
+    /// The record of the anchor, until it was read.
+    pub missed: Option<Head>,
+}
+
+impl Course {
+    /// What stands before the reader counts as read.
+    pub fn start(reader: &JournalReader, head: Head, anchor: Option<&Anchor>) -> Self {
+        let mut course = Self { head, vouched: None, missed: anchor.map(Anchor::head) };
+        course.note(reader);
+        course
+    }
+
+    fn note(&mut self, reader: &JournalReader) {
+        let reached = reader.reached();
+        if reached == self.head {
+            self.vouched = Some((reader.begun_at(), reader.offset));
+        }
+        if self.missed == Some(reached) {
+            self.missed = None;
+        }
+    }
+}
+
+/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, with what is wrong
+/// there, if anything is.
 pub fn pump(
     reader: JournalReader,
-    heads: Vec<Head>,
-    mut each: impl FnMut(Record<'_>),
-) -> Result<(JournalReader, Vec<Head>), OpenError> {
+    course: Course,
+    each: &mut impl FnMut(Record<'_>),
+) -> (JournalReader, Course, Option<OpenError>) {
     thread::scope(|scope| {
         let (full, batches) = sync_channel::<Batch>(WAITING);
         // What was worked on goes back, to be freed where it was allocated.
         let (back, used) = channel::<Batch>();
-        let reading = scope.spawn(move || read(reader, heads, &full, &used));
+        let reading = scope.spawn(move || read(reader, course, &full, &used));
         for batch in batches {
             for (commit, place) in &batch.records {
                 each(Record { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
@@ -50,23 +75,22 @@ pub fn pump(
 
 fn read(
     mut reader: JournalReader,
-    mut heads: Vec<Head>,
+    mut course: Course,
     full: &SyncSender<Batch>,
     used: &Receiver<Batch>,
-) -> Result<(JournalReader, Vec<Head>), OpenError> {
+) -> (JournalReader, Course, Option<OpenError>) {
     let mut batch = Batch::default();
-    let outcome = loop {
+    let stopped = loop {
         match reader.next_record() {
             Ok(Some(Record { commit, payload })) => {
                 let start = batch.bytes.len();
                 batch.bytes.extend_from_slice(payload);
                 batch.records.push((commit, start..batch.bytes.len()));
             }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+            Ok(None) => break None,
+            Err(damage) => break Some(damage),
         }
-        let reached = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
-        heads.retain(|head| *head != reached);
+        course.note(&reader);
         if batch.bytes.len() >= BATCH_BYTES {
             let mut next = used.try_recv().unwrap_or_default();
             next.bytes.clear();
@@ -76,5 +100,5 @@ fn read(
         }
     };
     let _ = full.send(batch);
-    outcome.map(|()| (reader, heads))
+    (reader, course, stopped)
 }

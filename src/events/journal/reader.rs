@@ -1,13 +1,12 @@
 //! Reading the journal from front to back, every record checked: checksum, position, chain and shape.
 
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
-use super::window::Window;
+use super::segment::Segment;
 use super::{Anchor, first_position};
-use crate::events::chain::ChainHash;
+use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::stream::Position;
@@ -21,14 +20,15 @@ pub struct Record<'r> {
 
 /// A pass over the journal.
 pub struct JournalReader {
+    /// The segments that come after the present one.
     paths: std::vec::IntoIter<PathBuf>,
-    segment: Option<Window>,
-    offset: usize,
+    pub(super) segment: Option<Segment>,
+    pub(super) offset: usize,
     /// Where the last record begins.
     last: usize,
     /// The position that comes next.
-    next: u64,
-    chain: ChainHash,
+    pub(super) next: u64,
+    pub(super) chain: ChainHash,
     /// Records that end here or before are checked, but not handed out.
     after: Position,
     /// The last position to read; none to read on to where nothing whole is left.
@@ -50,20 +50,11 @@ impl JournalReader {
         let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
         let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
-        let mut segment = Window::open(path, anchor.segment).map_err(|error| error.to_string())?;
-        if segment.header.log != anchor.log || segment.header.first != anchor.segment {
-            return Err("the journal is that of another log".to_owned());
-        }
-        let offset = usize::try_from(anchor.offset).unwrap_or(usize::MAX);
-        segment.fill(offset).map_err(|error| error.to_string())?;
-        let bytes = segment.from(offset);
-        let frame = frame::parse(bytes, 0)?;
-        let commit = codec::decode(&bytes[frame.payload.clone()]).map_err(|error| error.to_string())?;
-        if frame.chain != anchor.chain || frame.position + commit.len() as u64 != anchor.position.0 + 1 {
-            return Err(format!("the journal has another history up to position {}", anchor.position));
-        }
+        let segment = Segment::load(path, anchor.segment).map_err(|error| error.to_string())?;
+        let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX);
+        let frame = anchor.find(&segment.header, segment.bytes.get(last..).unwrap_or_default())?;
         let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
-        (reader.segment, reader.last, reader.offset) = (Some(segment), offset, offset + frame.payload.end);
+        (reader.segment, reader.last, reader.offset) = (Some(segment), last, last + frame.payload.end);
         Ok(reader)
     }
 
@@ -73,8 +64,7 @@ impl JournalReader {
     }
 
     /// Reads up to `until`.
-    #[must_use]
-    pub fn until(self, until: Position) -> Self {
+    pub(super) fn until(self, until: Position) -> Self {
         Self { until: Some(until), ..self }
     }
 
@@ -92,41 +82,65 @@ impl JournalReader {
     /// When the journal is damaged here; there is nothing to be read after that.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
         while self.until.is_none_or(|until| self.next <= until.0) {
-            let Some((payload, commit)) = self.advance()? else { break };
+            let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
-                let segment = self.segment.as_ref();
-                let payload = segment.map_or(&[][..], |segment| &segment.from(payload.start)[..payload.len()]);
+                let payload = self.segment.as_ref().map_or(&[][..], |segment| &segment.bytes[frame.payload]);
                 return Ok(Some(Record { commit, payload }));
             }
         }
         Ok(None)
     }
 
-    /// The place of the next payload in its segment, and the commit.
-    fn advance(&mut self) -> Result<Option<(Range<usize>, Commit)>, OpenError> {
+    fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
         loop {
-            let Some(segment) = &mut self.segment else {
-                let Some(path) = self.paths.next() else { return Ok(None) };
-                let segment = Window::open(path, self.next)?;
+            let Some(segment) = &self.segment else {
+                let Some(path) = self.upcoming() else { return Ok(None) };
+                let segment = Segment::load(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
+                self.paths.next();
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
                 continue;
             };
-            segment.fill(self.offset)?;
-            let segment = &*segment;
-            match check(segment, self.offset, self.next, self.chain) {
+            match self.check(segment) {
                 Ok((frame, commit)) => {
-                    let payload = self.offset + frame.payload.start..self.offset + frame.payload.end;
-                    (self.last, self.offset, self.chain) = (self.offset, payload.end, frame.chain);
+                    (self.last, self.offset, self.chain) = (self.offset, frame.payload.end, frame.chain);
                     self.next += commit.len() as u64;
-                    return Ok(Some((payload, commit)));
+                    return Ok(Some((frame, commit)));
                 }
                 Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
-                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset)? => self.segment = None,
+                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset) => self.segment = None,
                 Err(flaw) => return Err(segment.damaged(self.offset, self.next, flaw)),
             }
         }
+    }
+
+    /// The record at the present place, or what is wrong with it.
+    fn check(&self, segment: &Segment) -> Result<(Frame, Commit), String> {
+        let frame = frame::parse(&segment.bytes, self.offset)?;
+        let payload = &segment.bytes[frame.payload.clone()];
+        if frame.position != self.next {
+            return Err(format!("the record has position {}", frame.position));
+        }
+        if frame.chain != self.chain.next(payload) {
+            return Err("the record does not follow from the one before it (hash chain)".to_owned());
+        }
+        let commit = codec::decode(payload).map_err(|error| error.to_string())?;
+        if commit[0].position.0 != self.next {
+            return Err(format!("the record holds position {}", commit[0].position));
+        }
+        Ok((frame, commit))
+    }
+
+    /// The segment that comes after the present one, or the one that could not be begun with.
+    pub(super) fn upcoming(&self) -> Option<&Path> {
+        self.paths.as_slice().first().map(PathBuf::as_path)
+    }
+
+    /// Puts a segment before those that come.
+    pub(super) fn insert(&mut self, segment: PathBuf) {
+        let segments: Vec<_> = std::iter::once(segment).chain(self.paths.by_ref()).collect();
+        self.paths = segments.into_iter();
     }
 
     /// The hash of the last record that was read.
@@ -141,29 +155,21 @@ impl JournalReader {
         Position(self.next)
     }
 
+    /// The last record that was read.
+    pub(super) fn reached(&self) -> Head {
+        Head { position: Position(self.next - 1), chain: self.chain }
+    }
+
+    /// The position with which the present segment begins.
+    pub(super) fn begun_at(&self) -> u64 {
+        self.segment.as_ref().map_or(1, |segment| segment.header.first)
+    }
+
     /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
     /// is wrong at that place.
-    pub(super) fn into_end(self) -> Option<(Window, usize, String)> {
-        let flaw = self.segment.as_ref().and_then(|segment| check(segment, self.offset, self.next, self.chain).err());
+    pub(super) fn into_end(self) -> Option<(Segment, usize, String)> {
+        let flaw = self.segment.as_ref().and_then(|segment| self.check(segment).err()).unwrap_or_default();
         let offset = self.offset;
-        self.segment.map(|segment| (segment, offset, flaw.unwrap_or_default()))
+        self.segment.map(|segment| (segment, offset, flaw))
     }
-}
-
-/// The record at `offset`, which should be the one of position `next` and follow from `chain`; or what is wrong with it.
-fn check(segment: &Window, offset: usize, next: u64, chain: ChainHash) -> Result<(Frame, Commit), String> {
-    let bytes = segment.from(offset);
-    let frame = frame::parse(bytes, 0)?;
-    let payload = &bytes[frame.payload.clone()];
-    if frame.position != next {
-        return Err(format!("the record has position {}", frame.position));
-    }
-    if frame.chain != chain.next(payload) {
-        return Err("the record does not follow from the one before it (hash chain)".to_owned());
-    }
-    let commit = codec::decode(payload).map_err(|error| error.to_string())?;
-    if commit[0].position.0 != next {
-        return Err(format!("the record holds position {}", commit[0].position));
-    }
-    Ok((frame, commit))
 }

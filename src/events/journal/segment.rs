@@ -1,13 +1,15 @@
 //! The files of the journal: their names, how one is made ready, and how one is read.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use super::error::OpenError;
-use super::frame::Header;
+use super::frame::{Header, RECORDS_START};
 use crate::data_dir::sync_parent;
+use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
 
 const EXTENSION: &str = "seg";
@@ -43,13 +45,21 @@ impl Preparation {
     /// Begins to write zeros.
     pub fn start(directory: &Path, bytes: u64) -> Self {
         let path = directory.join(PREPARED);
-        Self(thread::spawn(move || write_zeros(&path, bytes)))
+        Self(thread::spawn(move || prepare(&path, bytes)))
     }
 
     /// Waits for the zeros to be on disk.
     pub fn finish(self) -> io::Result<File> {
         self.0.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares segments panicked")))
     }
+}
+
+/// A segment that does not find room leaves none taken.
+fn prepare(path: &Path, bytes: u64) -> io::Result<File> {
+    write_zeros(path, bytes).inspect_err(|_| {
+        // The next one begins it anew, and a start removes it.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Zeros are really written: a segment that is only reserved costs at each sync. Synced in chunks, so that the appends
@@ -67,21 +77,46 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Where the segment lies that begins with this position.
+pub fn path_of(directory: &Path, first: u64) -> PathBuf {
+    directory.join(format!("{first:020}.{EXTENSION}"))
+}
+
+/// Takes back what was written from `from` to `to` into a file that had `length` bytes.
+pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
+    let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
+    file.write_all_at(&vec![0; inside], from)?;
+    if to > length { file.set_len(length) } else { Ok(()) }
+}
+
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
 pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
-    use std::os::unix::fs::FileExt;
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
-    let path = directory.join(format!("{:020}.{EXTENSION}", header.first));
+    let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
     sync_parent(&path)?;
     Ok(path)
 }
 
-/// A segment in memory: only where damage has to be judged.
+/// The header of a segment, which should begin with position `expected`.
+pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
+    read.map_err(OpenError::io("read", path))?;
+    Header::parse(&bytes).map_err(|reason| OpenError::Damaged {
+        file: path.to_owned(),
+        offset: 0,
+        position: Position(expected),
+        reason: reason.to_owned(),
+    })
+}
+
+/// A segment in memory.
 pub struct Segment {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
+    pub header: Header,
 }
 
 impl Segment {
@@ -89,7 +124,7 @@ impl Segment {
     pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
         let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
         match Header::parse(&bytes) {
-            Ok(_) => Ok(Self { path, bytes }),
+            Ok(header) => Ok(Self { path, bytes, header }),
             Err(reason) => Err(OpenError::Damaged {
                 file: path,
                 offset: 0,
@@ -97,6 +132,32 @@ impl Segment {
                 reason: reason.to_owned(),
             }),
         }
+    }
+
+    /// Checks that the segment goes on where the last one ended.
+    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
+        if self.header.first != position {
+            let first = self.header.first;
+            return Err(self.damaged(
+                0,
+                position,
+                format!("the segment begins with position {first}: events are missing"),
+            ));
+        }
+        if self.header.chain != chain {
+            return Err(self.damaged(0, position, "the segment belongs to another history"));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was written after `offset`.
+    pub fn is_blank_from(&self, offset: usize) -> bool {
+        self.bytes.get(offset..).unwrap_or_default().iter().all(|byte| *byte == 0)
+    }
+
+    /// Whether no record was ever written to it.
+    pub fn is_unused(&self) -> bool {
+        self.is_blank_from(RECORDS_START)
     }
 
     /// Damage in this segment.

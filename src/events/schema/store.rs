@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::v1;
+use super::{v1, v2};
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::value::{Labels, Link, Text};
@@ -14,9 +14,9 @@ mod registry;
 
 /// The stored shape of a commit; `None` when it has no events.
 #[must_use]
-pub fn commit(events: &[RecordedEvent]) -> Option<v1::Commit<'_>> {
+pub fn commit(events: &[RecordedEvent]) -> Option<v2::Commit<'_>> {
     let first = events.first()?;
-    Some(v1::Commit {
+    Some(v2::Commit {
         position: first.position.0,
         stream: Cow::Borrowed(first.stream.as_str()),
         version: first.version.0,
@@ -30,17 +30,17 @@ pub fn commit(events: &[RecordedEvent]) -> Option<v1::Commit<'_>> {
 
 /// The stored shape of one event.
 #[must_use]
-pub fn entry(recorded: &RecordedEvent) -> v1::Entry<'_> {
+pub fn entry(recorded: &RecordedEvent) -> v2::Entry<'_> {
     let event = match &recorded.event {
-        Event::User(event) => v1::Event::User(registry::user(event)),
-        Event::Publisher(event) => v1::Event::Publisher(registry::publisher(event)),
-        Event::Token(event) => v1::Event::Token(registry::token(event)),
-        Event::Node(event) => v1::Event::Node(node::node(event)),
-        Event::Task(event) => v1::Event::Task(media::task(event)),
-        Event::Delivery(event) => v1::Event::Delivery(media::delivery(event)),
-        Event::Claim(event) => v1::Event::Claim(claim(event)),
+        Event::User(event) => v2::Event::User(registry::user(event)),
+        Event::Publisher(event) => v2::Event::Publisher(registry::publisher(event)),
+        Event::Token(event) => v2::Event::Token(registry::token(event)),
+        Event::Node(event) => v2::Event::Node(node::node(event)),
+        Event::Task(event) => v2::Event::Task(media::task(event)),
+        Event::Delivery(event) => v2::Event::Delivery(media::delivery(event)),
+        Event::Claim(event) => v2::Event::Claim(claim(event)),
     };
-    v1::Entry { id: recorded.id.0.into(), event }
+    v2::Entry { id: recorded.id.0.into(), event }
 }
 
 fn claim(event: &ClaimEvent) -> v1::ClaimEvent {

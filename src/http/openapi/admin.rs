@@ -7,7 +7,7 @@ use super::operation::{Operation, delete, get, post, put};
 use super::parameter::paging;
 use super::schema::{array, body, field, field_of, named, view};
 use super::token::{shown, token_example};
-use super::user::user_example;
+use super::user::{NOT_ERASED, user_example};
 use super::version::version_example;
 use super::{Group, node, version};
 use crate::domain::user::Email;
@@ -50,7 +50,7 @@ pub fn group() -> Group {
 fn users() -> Vec<Operation> {
     let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
     vec![
-        get("/admin/users", "listUsers", "List users").about("Oldest first.").query(paging(10, LIMIT_MAX)).shows(
+        get("/admin/users", "listUsers", "List users").about("Oldest first; those who were erased are there by their id alone.").query(paging(10, LIMIT_MAX)).shows(
             "A page of users.",
             "UserPage",
             &page,
@@ -67,6 +67,13 @@ fn users() -> Vec<Operation> {
                 Code::Conflict,
                 "administrators cannot give up their own rights, nor can the bootstrap one lose them",
             ),
+        delete("/admin/users/{user_id}", "eraseUser", "Erase a user")
+            .about(
+                "As `DELETE /users`, by an administrator. The user stays in the list of users as an id with \
+                 `erased: true`. After a failure ask again: what could not be finished is finished, and 404 says that nothing was left.",
+            )
+            .answers_nothing(204, "The user is erased.")
+            .fails(Code::Conflict, NOT_ERASED),
     ]
 }
 

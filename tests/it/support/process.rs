@@ -54,6 +54,10 @@ impl Process {
         &self.printed
     }
 
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// SIGKILL: nothing in the program can react to it.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");

@@ -2,31 +2,40 @@
 
 use std::borrow::Cow;
 
-use super::{some_link, some_text, text, v1};
+use super::{some_link, some_text, text, v1, v2};
+use crate::domain::personal::Personal;
 use crate::domain::publisher::{PublisherEvent, PublisherFields};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::user::UserEvent;
 use crate::domain::value::Timestamp;
 
-pub(super) fn user(event: &UserEvent) -> v1::UserEvent<'_> {
+pub(super) fn user(event: &UserEvent) -> v2::UserEvent<'_> {
     match event {
-        UserEvent::UserCreated(opening) => v1::UserEvent::UserCreated {
+        UserEvent::UserCreated(opening) => v2::UserEvent::UserCreated {
             id: opening.id.0.into(),
-            email: some_text(opening.email.as_ref()),
-            name: some_text(opening.name.as_ref()),
+            email: opening.email.as_ref().map(personal),
+            name: opening.name.as_ref().map(personal),
             is_admin: opening.is_admin,
             is_approved: opening.is_approved,
         },
-        UserEvent::UserRevised { change } => v1::UserEvent::UserRevised {
-            change: v1::UserFields {
-                email: some_text(change.email.as_ref()),
-                name: some_text(change.name.as_ref()),
+        UserEvent::UserRevised { change } => v2::UserEvent::UserRevised {
+            change: v2::UserFields {
+                email: change.email.as_ref().map(personal),
+                name: change.name.as_ref().map(personal),
                 is_admin: change.is_admin,
                 is_approved: change.is_approved,
             },
         },
-        UserEvent::UserBanned { reason } => v1::UserEvent::UserBanned { reason: text(reason) },
-        UserEvent::UserUnbanned { reason } => v1::UserEvent::UserUnbanned { reason: text(reason) },
+        UserEvent::UserBanned { reason } => v2::UserEvent::UserBanned { reason: text(reason) },
+        UserEvent::UserUnbanned { reason } => v2::UserEvent::UserUnbanned { reason: text(reason) },
+        UserEvent::UserErased => v2::UserEvent::UserErased,
+    }
+}
+
+fn personal(value: &Personal) -> v2::Personal<'_> {
+    match value {
+        Personal::Sealed(bytes) => v2::Personal::Sealed(v2::Sealed(Cow::Borrowed(bytes))),
+        Personal::Plain(text) => v2::Personal::Plain(Cow::Borrowed(text)),
     }
 }
 

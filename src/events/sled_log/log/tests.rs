@@ -1,7 +1,8 @@
-//! What is read of a sled that was damaged.
+//! Damage behind the log's back, as its readers meet it.
 
 use uuid::Uuid;
 
+use super::super::Trees;
 use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
@@ -38,7 +39,7 @@ fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
 fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
     let directory = tempfile::tempdir().unwrap();
     let log = filled(directory.path());
-    damage(&log.shared.trees);
+    damage(log.shared.trees.read().as_ref().unwrap());
     let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
     let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
     drop(log);
