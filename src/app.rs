@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -19,8 +20,9 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
-use crate::events::stream::Position;
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe};
+use crate::http::server::{
+    AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
+};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -42,7 +44,7 @@ pub use opening::{log_options, snapshot_directory};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use opening::{OpenedLog, open_log};
 use reactors::{Outside, Reactors, callback_sender};
-use snapshots::{Snapshots, Taker};
+use snapshots::Snapshots;
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -55,12 +57,25 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
+    Listen { address: SocketAddr, reason: std::io::Error },
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
     Part { what: &'static str, reason: String },
+}
+
+/// What helps when an address cannot be listened on.
+fn listen_hint(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
+             (port 0 takes a free one)"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        _ => "",
+    }
 }
 
 impl StartError {
@@ -115,10 +130,11 @@ impl App {
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
+            listener.local_addr().map_err(|reason| StartError::Listen { address: settings.listen, reason })?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let store = store.with_mishaps(surroundings.mishaps());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -131,6 +147,7 @@ impl App {
         let OpenedLog { log, models, reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
         let personal = open_keyring(&data, &models, &keys);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
+        let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
@@ -153,6 +170,7 @@ impl App {
             space: log.space().clone(),
             storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
+            checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -160,7 +178,7 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let snapshots = snapshots(&data, &settings, &log, &models, snapshot)?;
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
         let parts = Parts { log, models, actors, reactors, snapshots, _data: data };
         Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
     }
@@ -201,13 +219,13 @@ impl App {
         &self.parts.log
     }
 
-    /// Serves until SIGTERM or SIGINT, then stops in order.
+    /// Serves until one of the signals comes, then stops in order.
     ///
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
-    pub async fn run_until_stopped(mut self) -> Result<(), StopError> {
+    pub async fn run_until_stopped(mut self, signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = termination() => self.stop().await,
+            () = signals.come() => self.stop().await,
             served = &mut self.serving => {
                 self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
@@ -241,28 +259,37 @@ impl Parts {
 /// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
 /// this the process would be killed by it.
 fn outlive_file_size_limits() {
-    use tokio::signal::unix::{SignalKind, signal};
     let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
     if let Err(error) = handled {
         tracing::warn!(%error, "a limit of file sizes would kill the service");
     }
 }
 
-async fn termination() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("signals cannot be received; stop the service by killing it, which loses nothing");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM and SIGINT.
+pub struct StopSignals(Option<[Signal; 2]>);
+
+impl StopSignals {
+    /// From now on the signals wait to be asked for, and do not end the process any more.
+    #[must_use]
+    pub fn listen() -> Self {
+        let both = signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?]));
+        if let Err(error) = &both {
+            tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+        }
+        Self(both.ok())
+    }
+
+    async fn come(self) {
+        let Some([mut terminate, mut interrupt]) = self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+    TcpListener::bind(address).map_err(|reason| StartError::Listen { address, reason })
 }
 
 fn actor_options(settings: &Settings) -> ActorOptions {
@@ -313,24 +340,10 @@ fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
     keyring
 }
 
-fn snapshots(
-    data: &DataDir,
-    settings: &Settings,
-    log: &Arc<SledLog>,
-    models: &ReadModels,
-    last: Position,
-) -> Result<Snapshots, StartError> {
-    let taker = Taker {
-        directory: snapshot_directory(data.root()),
-        journal: log_options(data.root(), settings).journal,
-        settings: settings.snapshots.clone(),
-        log: Arc::clone(log),
-        models: models.clone(),
-        last: Mutex::new(last),
-        ending: Mutex::new(false),
-        ended: Condvar::new(),
-    };
-    Snapshots::start(taker).map_err(|error| StartError::part("the thread that takes snapshots", &error))
+/// Signs what the log is now.
+fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
+    let log = Arc::clone(log);
+    Arc::new(move |at| log.checkpoint(at).to_json())
 }
 
 /// The room in the data directory, of which each part may be on a disk of its own.

@@ -19,6 +19,10 @@ pub mod vendors;
 
 pub mod audit;
 
+pub mod proof;
+
+pub mod backup;
+
 pub mod actors;
 pub mod http;
 

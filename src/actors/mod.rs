@@ -6,6 +6,7 @@
 //!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
 //! ```
 
+pub mod across;
 pub mod aggregate;
 pub mod dispatcher;
 pub mod error;

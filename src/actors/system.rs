@@ -62,8 +62,9 @@ impl Actors {
         surroundings: Surroundings,
         options: ActorOptions,
     ) -> Self {
+        let projector = Projector::new(models.clone());
         let (writer, worker, alive) =
-            Writer::new(Arc::clone(&log), Projector::new(models.clone()), options.writer_queue);
+            Writer::new(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps());
         let arbiter = Arbiter::new();
         arbiter.spawn(worker.run());
         let tools = Tools { log, writer, models, surroundings };

@@ -14,7 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
+use super::across::Across;
 use super::projector::Projector;
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 
@@ -34,6 +36,9 @@ pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
+    /// Another append came between the check of a rule and this one (see [`super::across`]); nothing was done.
+    #[error("overtaken by a change that it depends on")]
+    Overtaken,
     /// This append was refused, alone.
     #[error(transparent)]
     Refused(#[from] AppendRefused),
@@ -62,7 +67,12 @@ impl Writer {
     /// A writer, the work that makes its appends durable, and a pulse that is gone when that work has ended, however it
     /// ended. `queue` bounds how many appends wait.
     #[must_use]
-    pub fn new(log: Arc<dyn EventLog>, projector: Projector, queue: usize) -> (Self, Worker, Weak<()>) {
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        projector: Projector,
+        queue: usize,
+        mishaps: Mishaps,
+    ) -> (Self, Worker, Weak<()>) {
         let (sender, receiver) = mpsc::channel(queue);
         let pulse = Arc::new(());
         let alive = Arc::downgrade(&pulse);
@@ -73,6 +83,7 @@ impl Writer {
             last_group: 1,
             pause: Duration::ZERO,
             untidied_since: None,
+            mishaps,
             _pulse: pulse,
         };
         (Self { queue: sender }, worker, alive)
@@ -103,6 +114,7 @@ pub struct Worker {
     pause: Duration,
     /// When the first group was committed after which the log has not done its own work yet.
     untidied_since: Option<Instant>,
+    mishaps: Mishaps,
     _pulse: Arc<()>,
 }
 
@@ -156,12 +168,21 @@ impl Worker {
     }
 
     fn commit(&mut self, group: Vec<Request>) {
+        let mut rules = Across::new(self.projector.models());
+        let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+        for request in overtaken {
+            let _ = request.asked_by.send(Err(AppendError::Overtaken));
+        }
+        if group.is_empty() {
+            return;
+        }
         let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {
             Ok(outcomes) => {
                 self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
+                self.mishaps.done(Step::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
             // Told by the log itself, once.
@@ -175,5 +196,6 @@ impl Worker {
             // Nobody may be waiting any more: what was asked is done all the same.
             let _ = asked_by.send(answer);
         }
+        self.mishaps.done(Step::Answered);
     }
 }

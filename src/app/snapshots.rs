@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::config::SnapshotSettings;
+use super::StartError;
+use super::opening::{log_options, snapshot_directory};
+use crate::config::{Settings, SnapshotSettings};
+use crate::data_dir::DataDir;
 use crate::events::journal::JournalOptions;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
@@ -29,27 +32,43 @@ pub(super) struct Snapshots {
 }
 
 /// What a snapshot is taken of, and where to.
-pub(super) struct Taker {
-    pub directory: PathBuf,
-    pub journal: JournalOptions,
-    pub settings: SnapshotSettings,
-    pub log: Arc<SledLog>,
-    pub models: ReadModels,
+struct Taker {
+    directory: PathBuf,
+    journal: JournalOptions,
+    settings: SnapshotSettings,
+    log: Arc<SledLog>,
+    models: ReadModels,
     /// Where the last one was taken.
-    pub last: Mutex<Position>,
-    pub ending: Mutex<bool>,
-    pub ended: Condvar,
+    last: Mutex<Position>,
+    ending: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl Snapshots {
-    /// Begins to watch.
+    /// Begins to watch; the last snapshot was taken at `last`.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(taker: Taker) -> std::io::Result<Self> {
-        let taker = Arc::new(taker);
+    pub fn of(
+        data: &DataDir,
+        settings: &Settings,
+        log: &Arc<SledLog>,
+        models: &ReadModels,
+        last: Position,
+    ) -> Result<Self, StartError> {
+        let taker = Arc::new(Taker {
+            directory: snapshot_directory(data.root()),
+            journal: log_options(data.root(), settings).journal,
+            settings: settings.snapshots.clone(),
+            log: Arc::clone(log),
+            models: models.clone(),
+            last: Mutex::new(last),
+            ending: Mutex::new(false),
+            ended: Condvar::new(),
+        });
         let working = Arc::clone(&taker);
-        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work())?;
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work());
+        let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
         Ok(Self { taker, thread })
     }
 

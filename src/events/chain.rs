@@ -6,8 +6,8 @@
 //! slot:  magic 8 │ log id 16 │ position 8 │ chain hash 32 │ sequence 8 │ ed25519 signature 64 │ crc32c 4
 //! ```
 //!
-//! It is written after the group that it tells of was synced, and is itself not synced: after kill -9 it is at most one
-//! group old, after a power cut it may be older, but it is never ahead of what the disk holds.
+//! It is written within 10 ms after the group that it tells of was synced, and is itself not synced: after kill -9 it is so
+//! much older at most, after a power cut it may be older, but it is never ahead of what the disk holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -102,14 +102,16 @@ impl Trees {
         self.stopped.get().is_some()
     }
 
-    /// Inserts commits with their payloads. An event is never there without its entry in `streams`.
-    fn insert(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
+    /// Inserts commits with their payloads. An event is never there without its entry in `streams`; `between` is called when
+    /// all entries are there and no event is.
+    fn insert(&self, records: &[(&Commit, &[u8])], between: impl FnOnce()) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
         self.guarded(|| {
             for (key, value) in entries {
                 self.streams.insert(key, &value)?;
             }
+            between();
             for (commit, payload) in records {
                 self.events.insert(commit[0].position.0.to_be_bytes(), *payload)?;
             }

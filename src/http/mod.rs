@@ -13,6 +13,7 @@ mod answer;
 mod authorize;
 mod body;
 mod bulk;
+mod checkpoint;
 mod chunks;
 mod conditional;
 mod erase;

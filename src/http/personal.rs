@@ -75,7 +75,9 @@ impl Contact {
     /// Of a user; the e-mail address only for those who may see it.
     #[must_use]
     pub fn new(user: &User, with_email: bool, keyring: &Keyring) -> Self {
-        let Some(profile) = user.profile() else { return Self { erased: true, ..Self::default() } };
+        let Some(profile) = user.profile() else {
+            return Self { erased: matches!(user, User::Erased(_)), ..Self::default() };
+        };
         let read = |field, value: Option<&Personal>| value.and_then(|value| keyring.read(profile.id, field, value));
         Self {
             email: read(PersonalField::Email, profile.email.as_ref().filter(|_| with_email)),

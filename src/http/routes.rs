@@ -19,8 +19,8 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, bulk, erase, health, install, media, member, moderation, node, node_change, openapi, publisher, review,
-    token, translation, upload, upscaler, user, version, version_list,
+    admin, bulk, checkpoint, erase, health, install, media, member, moderation, node, node_change, openapi, publisher,
+    review, token, translation, upload, upscaler, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -52,6 +52,7 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
         Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
         Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
+        Route::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
 
         Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),

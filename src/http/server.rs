@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::body::BodyRoom;
@@ -19,7 +20,7 @@ use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
-use crate::domain::value::Digest;
+use crate::domain::value::{Digest, Timestamp};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -56,6 +57,8 @@ pub struct Services {
     pub storage: StorageProbe,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
+    /// Signs what the log is now.
+    pub checkpoint: Checkpointer,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
     pub options: HttpOptions,
@@ -63,6 +66,9 @@ pub struct Services {
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
+pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;
 
 /// Tells whether changes are taken, and how much room there is.
 pub type StorageProbe = Arc<dyn Fn() -> StorageState + Send + Sync>;

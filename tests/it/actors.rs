@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use mediary::actors::Circumstances;
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
@@ -13,7 +13,8 @@ use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
 use mediary::clock::{Place, Surroundings};
 use mediary::domain::claim::{Claim, KEPT};
-use mediary::domain::ids::{PublisherId, UserId};
+use mediary::domain::ids::{NodeId, PublisherId, UserId};
+use mediary::domain::node::{NodeCommand, NodeFacts, NodeFields};
 use mediary::domain::publisher::{PublisherCommand, PublisherFacts, PublisherFields, PublisherRejection};
 use mediary::domain::value::{Digest, Name, Timestamp};
 use mediary::events::log::EventLog;
@@ -274,4 +275,40 @@ async fn a_claimed_command_is_not_carried_out_again() {
     assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
     assert_eq!(log.head(), Position(6));
     assert_eq!(send(1, start.after(KEPT), rename("Acme")).await, Ok(Done { changed: true }));
+}
+
+#[actix_web::test]
+async fn no_publisher_goes_while_a_node_of_it_comes() {
+    // Given a publisher without nodes, of which both are asked at once: checks made before say that either may happen
+    for deletion_first in [true, false] {
+        let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+        ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+        let node = NodeId::parse("tools").unwrap();
+        let creation = NodeCommand::Create {
+            id: node.clone(),
+            publisher: id("acme"),
+            fields: NodeFields::default(),
+            facts: NodeFacts::default(),
+            first_version: None,
+        };
+        let key = node.key();
+        let delete = ask(&actors.dispatch, "acme", PublisherCommand::Delete);
+        let make = actors.dispatch.node(&key, creation.clone(), why());
+        let (deleted, made) = if deletion_first { join(delete, make).await } else { swapped(join(make, delete).await) };
+        // Then one is done and the other is to look again
+        let overtaken = [deleted == Err(CommandError::Overloaded), made == Err(CommandError::Overloaded)];
+        assert!(overtaken == [true, false] && made.is_ok() || overtaken == [false, true] && deleted.is_ok());
+        assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), made.is_ok()));
+        // And it stays so when it is asked again later
+        if made.is_ok() {
+            assert_eq!(ask(&actors.dispatch, "acme", PublisherCommand::Delete).await, Err(CommandError::Overloaded));
+        } else {
+            assert_eq!(actors.dispatch.node(&key, creation, why()).await, Err(CommandError::Overloaded));
+        }
+        assert_eq!(log.head(), Position(2));
+    }
+}
+
+fn swapped<A, B>((a, b): (A, B)) -> (B, A) {
+    (b, a)
 }

@@ -15,11 +15,14 @@ use std::time::Duration;
 
 use harm::{Harm, Plan};
 use history::History;
+pub use history::files;
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
+use mediary::events::journal::walk::Walked;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::{Position, Version};
+use mediary::events::verify::Verification;
 use mediary::projections::read_models::Models;
 use parking_lot::Mutex;
 use rand::SeedableRng;
@@ -77,6 +80,7 @@ fn damage_is_mended_or_named_and_never_served() {
     };
     let history = History::make(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
+    assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
     // When something happens to a copy of it, and it is started
     let outcomes = run(&history, &cases);
     // Then it is as before, or the file is named
@@ -120,10 +124,35 @@ fn suffer(history: &History, harm: &Harm) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     history::copy(history.today(), directory.path());
     harm.inflict(directory.path(), history.yesterday());
-    match start(directory.path(), history) {
-        Outcome::Refused(reason) => judge_refusal(harm, directory.path(), reason),
+    let told = match panic::catch_unwind(|| verified(directory.path())) {
+        Ok(told) => told,
+        Err(_) => return Outcome::Broken("the verification panics".to_owned()),
+    };
+    let outcome = outlive(history, harm, directory.path());
+    let expected = match &outcome {
+        // What only sled knows is not in the journal's files.
+        Outcome::Refused(reason) => !reason.contains("sled holds"),
+        Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
+        Outcome::Unharmed | Outcome::Broken(_) => false,
+    };
+    if expected && told == 0 {
+        return Outcome::Broken(format!("the verification finds nothing, and the start: {outcome:?}"));
+    }
+    outcome
+}
+
+/// How much a verification that changes nothing has to say.
+fn verified(directory: &Path) -> usize {
+    let (each, progress) = (&mut |_: &Walked<'_>| {}, &mut |_| {});
+    let verification = Verification { directory, in_use: false, since: None, each, progress };
+    verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
+}
+
+fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+    match start(directory, history) {
+        Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
         // What was mended is whole for the next start.
-        Outcome::Mended if start(directory.path(), history) != Outcome::Unharmed => {
+        Outcome::Mended if start(directory, history) != Outcome::Unharmed => {
             Outcome::Broken("it was mended, and the next start found more".to_owned())
         }
         outcome => outcome,

@@ -28,8 +28,8 @@ use crate::support::{client, picture};
 
 /// How long a change may take to come back once there is room.
 const BACK_WITHIN: Duration = Duration::from_secs(8);
-/// Larger than what a file may have while the limit is on.
-const TEXT_BYTES: usize = 60_000;
+/// Of four bytes each, so that few changes fill a disk.
+const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 #[test]
@@ -220,11 +220,11 @@ impl Service {
         json!({"upload": published["signedUrl"]})
     }
 
-    /// Gives the node a large description.
+    /// Gives the version a large changelog.
     async fn write(&self, nth: usize) -> Reply {
-        let description = format!("{nth} {}", "x".repeat(TEXT_BYTES));
-        let path = "/publishers/acme/nodes/tools";
-        self.send(self.request(Method::PUT, path).json(&json!({"description": description}))).await
+        let changelog = format!("{nth} {}", "𝒳".repeat(TEXT_CHARACTERS));
+        let path = "/publishers/acme/nodes/tools/versions/1.0.0";
+        self.send(self.request(Method::PUT, path).json(&json!({"changelog": changelog}))).await
     }
 
     /// Changes until one is refused; how many were taken.
@@ -269,11 +269,11 @@ impl Service {
         for path in ["/health", "/publishers", "/publishers/acme", "/nodes", "/nodes/tools/versions"] {
             assert_eq!(self.send(self.request(Method::GET, path)).await.0, 200, "{path}");
         }
-        let (status, _, node) = self.send(self.request(Method::GET, "/nodes/tools")).await;
+        let (status, _, version) = self.send(self.request(Method::GET, "/nodes/tools/versions/1.0.0")).await;
         assert_eq!(status, 200);
         if written > 0 {
-            let description = node["description"].as_str().unwrap();
-            assert!(description.starts_with(&format!("{written} ")), "{}", &description[..10]);
+            let number = version["changelog"].as_str().unwrap().split(' ').next().unwrap();
+            assert_eq!(number, written.to_string(), "the last change that was answered is the last there is");
         }
     }
 

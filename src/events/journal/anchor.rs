@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::error::OpenError;
 use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::place::{first_position, reader_of};
 use super::reader::JournalReader;
-use super::{JournalOptions, first_position, segment};
+use super::{JournalOptions, segment};
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::log::COMMIT_BYTES_MAX;
@@ -124,19 +125,4 @@ pub(super) fn reader_from(
     }
     let file = segments.last().cloned().unwrap_or_default();
     JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })
-}
-
-/// A reader of the records that hold events after `after`.
-pub(super) fn reader_of(mut segments: Vec<PathBuf>, after: Position, log: Uuid) -> Result<JournalReader, OpenError> {
-    let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
-    let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
-    segments.drain(..skipped);
-    let (next, chain) = match segments.first() {
-        Some(path) if skipped > 0 => {
-            let header = segment::header(path, after.0 + 1)?;
-            (header.first, header.chain)
-        }
-        _ => (1, ChainHash::genesis(log)),
-    };
-    Ok(JournalReader::new(segments, next, chain).after(after))
 }

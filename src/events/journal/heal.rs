@@ -23,8 +23,10 @@ use uuid::Uuid;
 use super::JournalOptions;
 use super::error::OpenError;
 use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use super::place::first_position;
 use super::reader::JournalReader;
 use super::segment::{self, Preparation, Segment};
+use crate::clock::Mishaps;
 use crate::events::chain::{ChainHash, Head, HeadFile};
 use crate::events::codec;
 use crate::events::stream::Position;
@@ -115,11 +117,7 @@ impl Healer<'_> {
             return Ok(false);
         };
         let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
-        let healed = rewritten(&segment, offset, &bytes)?;
-        if frame::parse(&healed.bytes, offset).is_err() {
-            return Err(segment.damaged(offset, next, "the disk does not keep what is written"));
-        }
-        reader.segment = Some(healed);
+        reader.segment = Some(rewritten(&segment, offset, &bytes)?);
         self.note(&segment.path, offset, next, MendedPart::Records(run.len()));
         Ok(true)
     }
@@ -139,7 +137,7 @@ impl Healer<'_> {
                 reader.insert(made);
                 Ok(true)
             }
-            Err(_) if super::first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
+            Err(_) if first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
                 bytes[..RECORDS_START].fill(0);
                 bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
                 let candidate = Segment { path, bytes, header };
@@ -218,9 +216,9 @@ impl Healer<'_> {
         let records = sealed(run, &[]);
         let length = self.options.segment_bytes.max((RECORDS_START + records.len()) as u64);
         let make = || -> io::Result<PathBuf> {
-            let file = Preparation::start(&directory, length).finish()?;
+            let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
             file.write_all_at(&records, RECORDS_START as u64)?;
-            segment::put_to_use(&directory, &file, header)
+            segment::put_to_use(&directory, &file, header, &Mishaps::default())
         };
         make().map_err(OpenError::io("make a segment anew in", &directory))
     }
@@ -241,7 +239,7 @@ pub fn mend_first_header(
     key: &SigningKey,
     damage: OpenError,
 ) -> Result<(Segment, Mended), OpenError> {
-    let log = HeadFile::log_of(head, key).filter(|_| super::first_position(path) == Some(1));
+    let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
     let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
@@ -278,7 +276,11 @@ fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Segment, 
         file.sync_all()
     };
     write().map_err(OpenError::io("heal", &segment.path))?;
-    Segment::load(segment.path.clone(), segment.header.first)
+    let healed = Segment::load(segment.path.clone(), segment.header.first)?;
+    if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
+        return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));
+    }
+    Ok(healed)
 }
 
 /// The records of a run in their frames. `found` is what lies there now: where its checksum is whole, it tells of which group

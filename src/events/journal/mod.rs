@@ -21,6 +21,7 @@ mod error;
 mod frame;
 mod heal;
 mod open;
+mod place;
 mod pump;
 mod reader;
 mod segment;
@@ -30,22 +31,22 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use anchor::Anchor;
 pub use error::OpenError;
 pub use heal::{Mended, MendedPart};
+pub use place::Place;
 pub use reader::{JournalReader, Record};
 
-use super::chain::{ChainHash, Head, HeadFile};
+use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
-use crate::clock::Surroundings;
+use crate::clock::{Mishaps, Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::space::{Space, is_full};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
@@ -114,6 +115,7 @@ pub struct Journal {
     next: Option<Preparation>,
     group: Group,
     syncs: u64,
+    mishaps: Mishaps,
 }
 
 /// What there must be room for, as operators are told.
@@ -159,7 +161,9 @@ impl Journal {
         let open::Opened { header, head_file, head, file, offset, torn, mended } =
             open::open(&options, surroundings, (followed, anchor), copies, each)?;
         let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
-        let journal = Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0 };
+        let mishaps = surroundings.mishaps();
+        let journal =
+            Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0, mishaps };
         Ok(Found { journal, torn, mended })
     }
 
@@ -198,6 +202,7 @@ impl Journal {
         let chain = end.chain.next(&bytes[payload.clone()]);
         frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
         *end = Head { position: Position(end.position.0 + commit.len() as u64), chain };
+        self.mishaps.done(Step::Staged);
         Ok(payload)
     }
 
@@ -227,14 +232,17 @@ impl Journal {
             self.roll()?;
         }
         self.write()?;
+        self.mishaps.done(Step::Written);
         self.syncs += 1;
-        (self.options.sync)(&self.file).map_err(storage("sync the journal"))
+        (self.options.sync)(&self.file).map_err(storage("sync the journal"))?;
+        self.mishaps.done(Step::Synced);
+        Ok(())
     }
 
     /// Writes the group; of one that does not find room nothing is left.
     fn write(&self) -> Result<(), LogFailure> {
         let length = self.file.metadata().map_err(storage("look at the journal"))?.len();
-        let (written, error) = write_counted(&self.file, &self.group.bytes, self.offset);
+        let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
         if !is_full(&error) {
             return Err(storage("write to the journal")(error));
@@ -249,7 +257,7 @@ impl Journal {
     fn prepare_next(&mut self) {
         let bytes = self.options.segment_bytes;
         if self.next.is_none() && self.offset >= bytes / 2 && self.options.space.check_for(SEGMENT, bytes).is_ok() {
-            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes));
+            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.mishaps));
         }
     }
 
@@ -257,7 +265,7 @@ impl Journal {
         let directory = self.options.journal_directory();
         let file = self.prepared(&directory)?;
         let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
-        segment::put_to_use(&directory, &file, &header).map_err(|error| {
+        segment::put_to_use(&directory, &file, &header, &self.mishaps).map_err(|error| {
             // A name that may be there or not would be read at the next start.
             if segment::path_of(&directory, header.first).exists() {
                 return storage("begin a journal segment")(error);
@@ -286,7 +294,7 @@ impl Journal {
         let bytes = self.options.segment_bytes;
         let shortage = self.options.space.check_for(SEGMENT, bytes);
         shortage.map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
-        Preparation::start(directory, bytes).finish().map_err(refused("prepare a journal segment"))
+        Preparation::start(directory, bytes, &self.mishaps).finish().map_err(refused("prepare a journal segment"))
     }
 
     /// Writes down how far the journal was acknowledged; not synced.
@@ -297,6 +305,7 @@ impl Journal {
         if self.signed != self.head.position {
             self.head_file.write(&self.head)?;
             self.signed = self.head.position;
+            self.mishaps.done(Step::HeadSigned);
         }
         Ok(())
     }
@@ -314,7 +323,16 @@ impl Journal {
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
-        self.next.take().map_or(Ok(()), |next| next.finish().map(drop))
+        self.mishaps.done(Step::HeadSynced);
+        self.let_go();
+        Ok(())
+    }
+
+    /// Waits for the segment that is being prepared: a journal opened next in the same directory must not meet its thread.
+    fn let_go(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
+            tracing::warn!(%error, "a journal segment could not be prepared");
+        }
     }
 
     /// Reads the durable records that hold events after `after`; the first record may begin before it.
@@ -328,41 +346,14 @@ impl Journal {
     /// Where its records can be read, also by others than its writer.
     #[must_use]
     pub fn place(&self) -> Place {
-        Place { directory: self.options.journal_directory(), log: self.header.log }
-    }
-}
-
-/// A journal, for reading.
-#[derive(Debug, Clone)]
-pub struct Place {
-    directory: PathBuf,
-    log: uuid::Uuid,
-}
-
-impl Place {
-    /// Reads the records that hold events after `after`, up to `until`, which must be durable; the first record may begin
-    /// before `after`.
-    ///
-    /// # Errors
-    /// When the file system refuses, or the segment to begin with is damaged.
-    pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
-        let segments = segment::list(&self.directory).map_err(OpenError::io("list", &self.directory))?;
-        Ok(anchor::reader_of(segments, after, self.log)?.until(until))
+        Place::new(self.options.journal_directory(), self.header.log)
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A journal opened next in the same directory must not meet the thread of this one.
-        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
-            tracing::warn!(%error, "a journal segment could not be prepared");
-        }
+        self.let_go();
     }
-}
-
-/// The position in the name of a segment.
-fn first_position(path: &Path) -> Option<u64> {
-    path.file_stem()?.to_str()?.parse().ok()
 }
 
 /// A failure after which nobody knows what the disk holds.
@@ -373,18 +364,4 @@ fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
 /// A failure before anything of the group was written.
 fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
     move |error| if is_full(&error) { LogFailure::full(doing, &error) } else { storage(doing)(error) }
-}
-
-/// How much was written, and what kept the rest from being written.
-fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io::Error>) {
-    let mut written = 0;
-    while written < bytes.len() {
-        match file.write_at(&bytes[written..], offset + written as u64) {
-            Ok(0) => return (written as u64, Some(io::ErrorKind::WriteZero.into())),
-            Ok(more) => written += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (written as u64, Some(error)),
-        }
-    }
-    (written as u64, None)
 }

@@ -12,7 +12,7 @@
 //! recognisable: the signing key, the first segment, HEAD (synced), and only then the first record. So a missing HEAD is
 //! innocent exactly when no record was ever written.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ use super::pump::{Course, pump};
 use super::reader::{JournalReader, Record};
 use super::segment::{self, Preparation, Segment};
 use super::{JournalOptions, TornTail};
-use crate::clock::Surroundings;
-use crate::data_dir::sync_parent;
+use crate::clock::{Step, Surroundings};
+use crate::data_dir::{create_durably, sync_parent};
 use crate::events::chain::{self, ChainHash, Head, HeadError, HeadFile};
 use crate::events::stream::Position;
 
@@ -72,7 +72,8 @@ pub fn open<'c>(
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal_directory();
-    fs::create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
+    create_durably(&directory).map_err(OpenError::io("create", &directory))?;
+    // A start that was killed may have made it without that.
     sync_parent(&directory).map_err(OpenError::io("sync", &directory))?;
     segment::remove_unfinished(&directory).map_err(OpenError::io("clean", &directory))?;
     let found = segment::list(&directory).map_err(OpenError::io("list", &directory))?;
@@ -84,7 +85,11 @@ pub fn open<'c>(
         Ok(first) => (first, None),
         Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
     };
+    let is_new = !head_path.exists();
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
+    if is_new {
+        surroundings.mishaps().done(Step::HeadMade);
+    }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
     let healer = Healer { options, log: first.header.log, head, copies, mended };
@@ -101,7 +106,11 @@ fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool)
     let path = options.directory.join("signing.key");
     match chain::load_key(&path) {
         Ok(Some(key)) => Ok(key),
-        Ok(None) if new => chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path)),
+        Ok(None) if new => {
+            let key = chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path))?;
+            surroundings.mishaps().done(Step::KeyMade);
+            Ok(key)
+        }
         Ok(None) => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(OpenError::Unvouched { file: path, reason: error.to_string() })
@@ -117,9 +126,10 @@ fn first_segment(options: &JournalOptions, surroundings: &Surroundings, head: &P
     let directory = options.journal_directory();
     let log = surroundings.uuid();
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
-    Preparation::start(&directory, options.segment_bytes)
+    let mishaps = surroundings.mishaps();
+    Preparation::start(&directory, options.segment_bytes, &mishaps)
         .finish()
-        .and_then(|file| segment::put_to_use(&directory, &file, &header))
+        .and_then(|file| segment::put_to_use(&directory, &file, &header, &mishaps))
         .map_err(OpenError::io("create a segment in", &directory))
 }
 
@@ -150,20 +160,20 @@ fn walk(
     header: Header,
     (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
-    mut healer: Healer<'_>,
+    mut mender: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let mut course = Course::start(&reader, known.head, anchor);
     loop {
         let stopped;
         (reader, course, stopped) = pump(reader, course, &mut each);
-        if !healer.mend(&mut reader)? {
+        if !mender.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
         }
     }
     let (end, last) = (reader.reached(), reader.begun_at());
-    let (options, mended) = (healer.options, healer.mended);
+    let (options, mended) = (mender.options, mender.mended);
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::anchor::Anchor;
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
+use super::place::first_position;
 use super::segment::Segment;
-use super::{Anchor, first_position};
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::envelope::Commit;

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
+use crate::clock::{Mishaps, Step};
 use crate::data_dir::sync_parent;
 use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
@@ -43,9 +44,9 @@ pub struct Preparation(JoinHandle<io::Result<File>>);
 
 impl Preparation {
     /// Begins to write zeros.
-    pub fn start(directory: &Path, bytes: u64) -> Self {
-        let path = directory.join(PREPARED);
-        Self(thread::spawn(move || prepare(&path, bytes)))
+    pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
+        let (path, mishaps) = (directory.join(PREPARED), mishaps.clone());
+        Self(thread::spawn(move || prepare(&path, bytes).inspect(|_| mishaps.done(Step::SegmentZeroed))))
     }
 
     /// Waits for the zeros to be on disk.
@@ -89,13 +90,30 @@ pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
     if to > length { file.set_len(length) } else { Ok(()) }
 }
 
+/// How much was written, and what kept the rest from being written.
+pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io::Error>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], offset + written as u64) {
+            Ok(0) => return (written as u64, Some(io::ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written as u64, Some(error)),
+        }
+    }
+    (written as u64, None)
+}
+
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
-pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
+pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
+    mishaps.done(Step::SegmentBegun);
     let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
+    mishaps.done(Step::SegmentRenamed);
     sync_parent(&path)?;
+    mishaps.done(Step::SegmentNamed);
     Ok(path)
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::error::OpenError;
-use super::first_position;
 use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::place::first_position;
 use super::segment;
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
@@ -169,7 +169,7 @@ impl Walk<'_> {
             self.tell(path, 0, "the segment belongs to another history".to_owned());
         }
         (self.next, self.chain) = (header.first, Some(header.chain));
-        if first_position(path) != Some(header.first) {
+        if first_position(path).is_some_and(|named| named != header.first) {
             self.tell(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
         }
     }

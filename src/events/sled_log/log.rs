@@ -11,7 +11,7 @@ use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
 use super::scrub::{Scrub, ScrubState};
 use super::shared::Shared;
-use crate::clock::Surroundings;
+use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
@@ -106,6 +106,7 @@ impl SledLog {
             damage_mark: open::damage_mark(options),
             scrub: Scrub::of(older.as_ref()),
             suspicion: open::suspicion(options),
+            mishaps: surroundings.mishaps(),
         });
         let scrubber = older.map(|older| shared.clone().begin_scrub(older)).transpose();
         let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
@@ -208,7 +209,9 @@ impl SledLog {
         let trees = self.shared.trees.read().clone();
         // One that is being opened again is brought up to the journal by the next start.
         let trees = trees.filter(|trees| !trees.has_stopped());
-        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))
+        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
+        self.shared.mishaps.done(Step::SledFlushed);
+        Ok(())
     }
 
     fn end_scrub(&self) {

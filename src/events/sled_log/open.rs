@@ -15,8 +15,8 @@ use std::thread;
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
 use super::scrub::Older;
-use super::{Trees, stream_entry};
-use crate::clock::Surroundings;
+use super::{Trees, guarded, stream_entry};
+use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
@@ -179,9 +179,11 @@ pub(super) fn open(
     let (trees, inserted) = match (trees, filled) {
         (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
         (distrusted, filled) => {
-            drop(distrusted);
+            // Perhaps in disorder, where it may panic.
+            let _ = guarded(|| Ok(drop(distrusted)));
             rebuilt = rebuilt.or(filled.err());
             let trees = start_over(&directory)?;
+            surroundings.mishaps().done(Step::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
             (trees, inserted)
         }
@@ -285,7 +287,7 @@ impl<'t> Filling<'t> {
         if let Some(trees) = self.trees
             && self.outcome.is_ok()
         {
-            self.outcome = trees.insert(&records);
+            self.outcome = trees.insert(&records, || {});
         }
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
         let reached = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);

@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 
 use super::scrub::Scrub;
 use super::{Flaw, Trees};
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::Place;
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub scrub: Scrub,
     /// Exists when damage was found there: then the next opening checks everything.
     pub suspicion: PathBuf,
+    pub mishaps: Mishaps,
 }
 
 impl Shared {
@@ -53,6 +55,7 @@ impl Shared {
         }
         drop(tail);
         self.queue.push(group);
+        self.mishaps.done(Step::Published);
     }
 
     /// Fills sled until the queue ends.
@@ -78,7 +81,8 @@ impl Shared {
 
     fn fill(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
         let trees = self.trees.read().clone().ok_or("sled is closed")?;
-        trees.insert(records)?;
+        trees.insert(records, || self.mishaps.done(Step::SledIndexed))?;
+        self.mishaps.done(Step::SledInserted);
         trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 

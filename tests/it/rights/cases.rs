@@ -140,6 +140,7 @@ fn accounts() -> Vec<Case> {
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
+        get(Administer, "/admin/checkpoint"),
         delete(EraseOwnAccount, "/users"),
         get(Administer, "/admin/users"),
         post(Administer, "/admin/users", 201, json!({"name": "new"})),

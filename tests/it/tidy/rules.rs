@@ -31,6 +31,8 @@ const LAYERS: &[&[&str]] = &[
     &["events", "media", "outbound"],
     &["vendors", "projections"],
     &["audit"],
+    &["proof"],
+    &["backup"],
     &["actors"],
     &["http"],
     &["config"],

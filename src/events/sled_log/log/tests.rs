@@ -6,7 +6,6 @@ use super::super::Trees;
 use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
-use crate::domain::value::Timestamp;
 use crate::events::envelope::{Circumstances, NewEvent};
 
 const AT: Timestamp = Timestamp::from_micros(1);
