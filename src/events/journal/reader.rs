@@ -65,7 +65,8 @@ impl JournalReader {
     }
 
     /// Reads up to `until`.
-    pub(super) fn until(self, until: Position) -> Self {
+    #[must_use]
+    pub fn until(self, until: Position) -> Self {
         Self { until: Some(until), ..self }
     }
 

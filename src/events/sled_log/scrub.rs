@@ -127,7 +127,7 @@ impl Shared {
 
     fn scrub_through(&self, older: Older) {
         let (last, started) = (older.anchor.position, Instant::now());
-        let ended = self.check(older);
+        let ended = self.go_through(older);
         let reason = match ended {
             Err(End::Stopped) => return,
             Ok(()) => {
@@ -152,7 +152,7 @@ impl Shared {
         *self.scrub.state.lock() = ScrubState::Damaged { reason };
     }
 
-    fn check(&self, older: Older) -> Result<(), End> {
+    fn go_through(&self, older: Older) -> Result<(), End> {
         let Older { mut reader, anchor, reach } = older;
         let mut pace = Pace { scrub: &self.scrub, since: Instant::now(), steps: 0 };
         let (mut expected, mut met) = (Sum::default(), false);
