@@ -133,8 +133,7 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
         assert!(reason.contains(part), "{reason}");
     }
-    let ready = app.get("/ready").await.expect(503);
-    assert!(ready.text().contains("offset 512"), "{}", ready.text());
+    app.get("/ready").await.expect(503);
     app.get("/nodes/mask").await.expect(200);
     let body = serde_json::json!({"name": "eve"});
     let refused = app.post_as(app.admin_token(), "/admin/users", body).await;
