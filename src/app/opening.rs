@@ -66,12 +66,14 @@ pub(super) fn open_log(
         let opening = scope.spawn(move || {
             // Nobody takes them when the snapshot turns out to be damaged.
             SledLog::open_from(&options, surroundings, anchor.as_ref(), move |commit| {
-                drop(commits.send(commit.clone()))
+                drop(commits.send(commit.clone()));
             })
         });
         let mut loaded = found.map_or_else(|| Ok(Models::new(links.clone())), |found| found.load(links.clone()));
         if let Ok(models) = &mut loaded {
-            folding.iter().for_each(|commit| fold(models, &commit));
+            for commit in &folding {
+                fold(models, &commit);
+            }
         }
         drop(folding);
         (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)

@@ -85,6 +85,9 @@ fn cache_configuration() -> impl Config {
 }
 
 /// Appends a value that is cached, not recorded: its bytes are read by this very release only.
+///
+/// # Panics
+/// Never: memory takes everything.
 pub fn pack(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     bincode::serde::encode_into_std_write(value, out, cache_configuration())
         .expect("plain values of known length always encode into memory");

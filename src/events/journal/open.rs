@@ -92,14 +92,15 @@ pub fn open<'c>(
     }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
-    let healer = Healer { options, log: first.header.log, head, copies, mended };
     let header = first.header;
+    // It is as large as any segment.
     drop(first);
     let reader = match anchor {
         None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
         Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
     };
-    walk(reader, header, (head_file, anchor), &known, healer, each)
+    let mender = Healer { options, log: header.log, head, copies, mended };
+    walk(reader, header, (head_file, anchor), &known, mender, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {

@@ -197,7 +197,9 @@ fn links() -> Links {
 }
 
 fn fold(models: &mut Models, events: &[RecordedEvent]) {
-    events.iter().for_each(|event| models.apply(event));
+    for event in events {
+        models.apply(event);
+    }
 }
 
 fn anchor(position: Position) -> Anchor {

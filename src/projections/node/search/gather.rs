@@ -73,7 +73,9 @@ impl Share {
     fn name(&mut self, name: &str, place: u8) {
         let plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         if !plain {
-            words_of_name(name).iter().for_each(|word| self.note(word, place));
+            for word in words_of_name(name) {
+                self.note(&word, place);
+            }
             return;
         }
         self.text(name, place);
@@ -86,7 +88,9 @@ impl Share {
     /// As [`words`].
     fn text(&mut self, text: &str, place: u8) {
         if !text.is_ascii() {
-            words(text).for_each(|word| self.note(&word, place));
+            for word in words(text) {
+                self.note(&word, place);
+            }
             return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
