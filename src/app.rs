@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,17 +24,15 @@ use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{
     AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
 };
-use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
-use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
-use crate::projections::read_models::Models;
 use crate::space::Space;
 
 mod bootstrap;
+mod files;
 mod opening;
 mod reactors;
 mod snapshots;
@@ -42,6 +41,7 @@ pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use opening::{log_options, snapshot_directory};
 
 use bootstrap::{admin_token, create_bootstrap_admin};
+use files::{open_archives, open_keyring};
 use opening::{OpenedLog, open_log};
 use reactors::{Outside, Reactors, callback_sender};
 use snapshots::Snapshots;
@@ -315,31 +315,6 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     }
 }
 
-/// Opens the archives, and removes those that no version names: their uploads ended between the file and the event.
-fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
-    let archives = Archives::open(&data.path("archives"))?;
-    let removed = archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect())?;
-    if removed > 0 {
-        tracing::info!(removed, "archives that no version names were removed");
-    }
-    Ok(archives)
-}
-
-/// The keys of all users; of those who were erased what a crash left is destroyed now.
-fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
-    let keyring = Keyring::open(data.root());
-    let erased: Vec<_> = models.users.erased().collect();
-    if erased.iter().any(|user| keyring.has_key(*user)) {
-        keys.forget_answers();
-    }
-    for user in erased {
-        if let Err(failure) = keyring.forget(user) {
-            tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
-        }
-    }
-    keyring
-}
-
 /// Signs what the log is now.
 fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
     let log = Arc::clone(log);
@@ -347,7 +322,7 @@ fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
 }
 
 /// The room in the data directory, of which each part may be on a disk of its own.
-fn space(data_dir: &std::path::Path, settings: &Settings) -> Space {
+fn space(data_dir: &Path, settings: &Settings) -> Space {
     let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
     Space::new(parts.to_vec(), settings.storage.reserve)
 }

@@ -18,7 +18,7 @@ use crate::proof::line;
 pub(super) const BACKUP_HELP: &str = "\
 The backup is consistent at the position that is printed. Run again with the same directory it copies what is new; killed half way it
 leaves the backup before. In it: the journal and its signing key, secrets of the service, keys of users, archives, pictures. Not in it:
-what is made anew (sled, snapshots, kept answers). Whoever holds it holds all of that: keep it as you keep the data directory.
+what is made anew (sled, kept answers). Whoever holds it holds all of that: keep it as you keep the data directory.
 
 Examples:
   mediary backup /mnt/backup/mediary

@@ -83,8 +83,10 @@ field_set! {
 pub enum NodeRejection {
     /// The id is taken, perhaps in another case, by another publisher, or by a node that was deleted.
     AlreadyExists { id: NodeId },
-    /// The node, or the version of that node and that publisher, does not exist.
+    /// There is no such node, or it is another publisher's.
     NotFound,
+    /// The node has no such version.
+    VersionNotFound,
     /// A version of this number is registered already, or was.
     VersionExists { number: SemVer },
     /// The node is banned: only administrators change it.

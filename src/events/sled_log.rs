@@ -82,6 +82,17 @@ impl Trees {
         })
     }
 
+    /// Lets go of sled, which may panic when it is in disorder.
+    fn close(self) {
+        let closed = guarded(|| {
+            drop(self);
+            Ok(())
+        });
+        if let Err(reason) = closed {
+            tracing::warn!(reason, "sled did not close in order");
+        }
+    }
+
     fn flush(&self) -> Result<(), String> {
         self.guarded(|| self.db.flush()).map(drop)
     }

@@ -8,7 +8,6 @@ use std::rc::Rc;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::http::header::{AcceptEncoding, HeaderMap};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
@@ -19,26 +18,24 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
-use super::chunks::Chunks;
-use super::error::{Code, Problem};
+use super::error::Problem;
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::paths::Segments;
-use super::query::Query;
-use super::server::{Services, Shared};
+use super::server::Shared;
 use super::subject;
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
-use crate::domain::user::UserProfile;
+
+mod admitted;
+mod incoming;
 
 /// A request that may do `ACTION` (a [`Action`] as a number): the proof of permission that stands in a handler's signature.
 pub struct Call<const ACTION: u8>(Admitted);
 
 /// A request that was let through, whatever it was let through for.
 pub struct Admitted {
-    request: HttpRequest,
+    pub(super) request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
     segments: Segments,
@@ -239,178 +236,5 @@ impl<const ACTION: u8> Deref for Call<ACTION> {
 
     fn deref(&self) -> &Admitted {
         &self.0
-    }
-}
-
-impl<const ACTION: u8> Call<ACTION> {
-    /// The body as it came, read now.
-    ///
-    /// # Errors
-    /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
-    pub async fn body(&mut self) -> Result<Body, Problem> {
-        let Admitted { request, shared, body, limit, .. } = &mut self.0;
-        match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
-            Incoming::Received(body) => Ok(body),
-            Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
-        }
-    }
-
-    /// The body as it comes.
-    ///
-    /// # Errors
-    /// When it is compressed or announces that it is too large; see [`Chunks`].
-    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
-        let Admitted { request, body, limit, .. } = &mut self.0;
-        match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
-            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
-                Err(Problem::internal("a handler read the body twice"))
-            }
-        }
-    }
-
-    /// The body as JSON, read now.
-    ///
-    /// # Errors
-    /// As [`Call::body`], and when it is no JSON.
-    pub async fn json(&mut self) -> Result<Json, Problem> {
-        match std::mem::replace(&mut self.0.body, Incoming::Taken) {
-            Incoming::Parsed(json, _) => Ok(json),
-            waiting => {
-                self.0.body = waiting;
-                self.body().await?.json().await
-            }
-        }
-    }
-}
-
-impl Admitted {
-    /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
-    async fn received(&mut self) -> Result<Bytes, Problem> {
-        self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Incoming::Received(
-                body::receive(self.request.headers(), payload, self.limit, &self.shared.bodies).await?,
-            ),
-            there => there,
-        };
-        match &self.body {
-            Incoming::Received(body) => Ok(body.bytes().clone()),
-            Incoming::Parsed(_, bytes) => Ok(bytes.clone()),
-            Incoming::Waiting(_) | Incoming::Taken => Err(Problem::internal("the body was taken before its time")),
-        }
-    }
-
-    /// What the service is made of. Chance is to be taken from here: in a request with an idempotency key it follows from
-    /// the key.
-    #[must_use]
-    pub fn services(&self) -> &Services {
-        self.keyed.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
-    }
-
-    /// What the requests share.
-    #[must_use]
-    pub fn shared(&self) -> &Data<Shared> {
-        &self.shared
-    }
-
-    /// Who is asking.
-    #[must_use]
-    pub fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// The user who is asking.
-    ///
-    /// # Errors
-    /// 403, when it is no user; the policy lets none but users through to where this is asked.
-    pub fn user(&self) -> Result<&UserProfile, Problem> {
-        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
-    }
-
-    /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
-    #[must_use]
-    pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
-        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
-    }
-
-    /// The publisher that the request is about.
-    ///
-    /// # Errors
-    /// A fault of ours, when the route's path names no publisher.
-    pub fn publisher(&self) -> Result<&PublisherProfile, Problem> {
-        self.publisher.as_deref().ok_or_else(|| Problem::internal("the path names no publisher"))
-    }
-
-    /// A part of the path, decoded; empty when the route's path does not have it.
-    #[must_use]
-    pub fn segment(&self, name: &str) -> String {
-        self.segments.get(name).unwrap_or_default().to_owned()
-    }
-
-    /// The node of the path, whatever its case there.
-    ///
-    /// # Errors
-    /// 404, when there is no such node.
-    pub fn known_node(&self) -> Result<NodeKey, Problem> {
-        let key = NodeId::parse(&self.segment("node_id")).ok().map(|id| id.key());
-        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
-        known.ok_or_else(|| Problem::not_found("node"))
-    }
-
-    /// The query parameters.
-    ///
-    /// # Errors
-    /// When they do not decode.
-    pub fn query(&self) -> Result<Query, Problem> {
-        Query::parse(self.request.query_string())
-    }
-
-    /// The query as it came.
-    #[must_use]
-    pub fn query_string(&self) -> &str {
-        self.request.query_string()
-    }
-
-    /// Notes for the log on whose behalf the request is carried out, where no header says it.
-    pub fn acts_for(&self, actor: Actor) {
-        self.request.extensions_mut().insert(actor);
-    }
-
-    /// The request headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.request.headers()
-    }
-
-    /// In which codings the caller takes content; `None` when it does not say.
-    #[must_use]
-    pub fn accepted_codings(&self) -> Option<AcceptEncoding> {
-        self.request.get_header()
-    }
-
-    /// The request method.
-    #[must_use]
-    pub fn method(&self) -> &Method {
-        self.request.method()
-    }
-
-    /// A URL that the service hands out, for a path that begins with a slash.
-    #[must_use]
-    pub fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.services().options.public_url)
-    }
-
-    /// The circumstances of the next command of this request; each command needs its own.
-    #[must_use]
-    pub fn why(&self) -> Circumstances {
-        Circumstances {
-            // The policy lets no anonymous caller through to a command.
-            actor: self.identity.actor().unwrap_or(Actor::System),
-            request: self.request.extensions().get::<RequestId>().cloned(),
-            causation: None,
-            at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), |keyed| keyed.at()),
-            claim: self.keyed.as_ref().map(|keyed| keyed.next_claim()),
-        }
     }
 }

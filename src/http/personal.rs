@@ -9,6 +9,7 @@ use crate::domain::personal::{Personal, PersonalField};
 use crate::domain::user::{Email, User, UserProfile};
 use crate::domain::value::{Name, Text};
 use crate::personal::{KeyFailure, Keyring};
+use crate::space::Space;
 
 /// E-mail address and name as they are recorded.
 pub type Sealed = (Option<Personal>, Option<Personal>);
@@ -21,12 +22,13 @@ impl Problem {
     }
 }
 
-impl From<KeyFailure> for Problem {
-    fn from(failure: KeyFailure) -> Self {
-        match failure {
-            KeyFailure::Forgotten => Self::erased(),
-            KeyFailure::File { .. } | KeyFailure::Malformed { .. } => Self::internal(failure),
+fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
+    match failure {
+        KeyFailure::Forgotten => Problem::erased(),
+        KeyFailure::File { source, .. } => {
+            space.shortage(source).map_or_else(|| Problem::internal(failure), Problem::no_room)
         }
+        KeyFailure::Malformed { .. } => Problem::internal(failure),
     }
 }
 
@@ -47,7 +49,8 @@ pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Opt
         let mut sealed = keyring.seal(user, chance, email.into_iter().chain(name))?.into_iter();
         Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
     };
-    web::block(sealing).await.map_err(Problem::internal)?.map_err(KeyFailure::into)
+    let sealed = web::block(sealing).await.map_err(Problem::internal)?;
+    sealed.map_err(|failure| refusal(&failure, &call.services().space))
 }
 
 /// Brings the keys of users who are to be shown into memory, so that showing them reads no files.

@@ -16,6 +16,7 @@ use crate::domain::publisher::{
 };
 use crate::domain::user::{User, UserProfile};
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
+use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 
 /// Publishers of a page, when the caller does not say.
@@ -90,10 +91,16 @@ impl Shown {
 impl<'m> PublisherView<'m> {
     /// The publisher as the caller may see it: e-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(Shown { profile, users }: &'m Shown, call: &Admitted) -> Self {
+    pub fn new(shown: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
-        let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
-        let keyring = &call.services().personal;
+        let is_member = |user: &UserProfile| shown.profile.role_of(user.id).is_some();
+        let insider = caller.is_admin() || caller.user().is_some_and(is_member);
+        Self::shown_to(shown, insider, &call.services().personal)
+    }
+
+    /// The publisher with what is for members and administrators, or without.
+    #[must_use]
+    pub fn shown_to(Shown { profile, users }: &'m Shown, insider: bool, keyring: &Keyring) -> Self {
         let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
             let (id, Contact { email, name, erased }) = (id.to_string(), Contact::new(user, insider, keyring));
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::body::BodyRoom;
 use super::front::Front;
-use super::node::{ReadyPages, ready_pages};
+use super::node::ReadyPages;
 use super::routes;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
@@ -128,7 +128,7 @@ impl Shared {
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
-        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
+        Self { services, submissions, bodies, decoders, ready_pages: ReadyPages::default(), uploads }
     }
 }
 

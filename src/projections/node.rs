@@ -29,7 +29,7 @@ pub mod facets;
 pub mod host;
 mod index;
 pub mod list;
-mod order;
+pub(super) mod order;
 mod owners;
 mod saved;
 pub mod search;
@@ -52,6 +52,9 @@ pub struct Nodes {
     entries: Vec<Arc<Entry>>,
     /// By slot: the id without its case.
     keys: Vec<Arc<str>>,
+    /// By slot: the JSON of those that somebody has asked for since they changed. It is with the entries too, but these lie
+    /// wherever there was room: a page of them would be looked for all over the memory.
+    fragments: Vec<OnceLock<Fragment>>,
     by_key: HashMap<Arc<str>, Slot>,
     by_version: HashMap<VersionId, Slot>,
     owners: Owners,
@@ -69,6 +72,7 @@ impl Nodes {
             links,
             entries: Vec::new(),
             keys: Vec::new(),
+            fragments: Vec::new(),
             by_key: HashMap::new(),
             by_version: HashMap::new(),
             owners: Owners::default(),
@@ -91,6 +95,7 @@ impl Nodes {
         let before = told.map(|told| Described::of(&self.entries[index], told));
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
+        self.fragments[index].take();
         if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event {
             self.by_version.insert(version.id, slot);
         }
@@ -122,6 +127,7 @@ impl Nodes {
             owner.add(slot, |other| keys[other as usize] < key);
         }
         self.entries.push(Arc::new(entry));
+        self.fragments.push(OnceLock::new());
         self.keys.push(key.clone());
         self.by_key.insert(key, slot);
         slot
@@ -150,6 +156,7 @@ impl Nodes {
         owner.hidden = hidden;
         for slot in owner.slots() {
             Arc::make_mut(&mut self.entries[*slot as usize]).show_owner(&owner.name, hidden);
+            self.fragments[*slot as usize].take();
         }
         if let Some(indexes) = self.indexes.get_mut() {
             indexes.search.rename_owner(number, id, Some(&before), name);
@@ -206,6 +213,15 @@ impl Nodes {
     /// Every node that was not deleted.
     pub fn all(&self) -> impl Iterator<Item = &NodeProfile> {
         self.entries.iter().filter_map(|entry| entry.profile())
+    }
+
+    /// The JSON of the node in a slot, if it was written since the node changed.
+    fn known_fragment(&self, slot: Slot) -> Option<&Fragment> {
+        let kept = &self.fragments[slot as usize];
+        kept.get().or_else(|| {
+            let known = self.at(slot).known_fragment()?;
+            Some(kept.get_or_init(|| known.clone()))
+        })
     }
 
     fn at(&self, slot: Slot) -> &Entry {

@@ -1,7 +1,7 @@
 //! The export of a log: JSON Lines that anybody can read, and that can be verified anywhere with the public key alone.
 //!
 //! ```text
-//! {"format":"mediary export 1","head":CHECKPOINT,"log":UUID,"public_key":HEX,"release":TEXT,"schema":N}
+//! {"format":"mediary export 1","head":CHECKPOINT,"log":UUID,"public_key":HEX,"schema":N}
 //! {"chain":HEX,"events":[EVENT,…],"payload":BASE64,"position":1}          a line for each commit
 //! {"checkpoint":CHECKPOINT}                                                after each 10,000 events, and in the end
 //! ```
@@ -145,7 +145,6 @@ pub fn header(head: &SignedCheckpoint) -> Value {
         "head": head.to_json(),
         "log": head.checkpoint().log.to_string(),
         "public_key": hex::encode(&head.public_key()),
-        "release": env!("CARGO_PKG_VERSION"),
         "schema": schema::VERSION,
     })
 }

@@ -72,6 +72,7 @@ fn as_of(data: &Path, position: u64) -> TempDir {
     assert!(again.append(group).unwrap().iter().all(Result::is_ok));
     assert_eq!(again.head(), Position(position));
     again.close().unwrap();
+    copy(&data.join("personal"), &until.path().join("personal"));
     until
 }
 

@@ -18,7 +18,6 @@ use history::History;
 pub use history::files;
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
-use mediary::events::journal::walk::Walked;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::{Position, Version};
@@ -124,9 +123,8 @@ fn suffer(history: &History, harm: &Harm) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     history::copy(history.today(), directory.path());
     harm.inflict(directory.path(), history.yesterday());
-    let told = match panic::catch_unwind(|| verified(directory.path())) {
-        Ok(told) => told,
-        Err(_) => return Outcome::Broken("the verification panics".to_owned()),
+    let Ok(told) = panic::catch_unwind(|| verified(directory.path())) else {
+        return Outcome::Broken("the verification panics".to_owned());
     };
     let outcome = outlive(history, harm, directory.path());
     let expected = match &outcome {
@@ -143,8 +141,7 @@ fn suffer(history: &History, harm: &Harm) -> Outcome {
 
 /// How much a verification that changes nothing has to say.
 fn verified(directory: &Path) -> usize {
-    let (each, progress) = (&mut |_: &Walked<'_>| {}, &mut |_| {});
-    let verification = Verification { directory, in_use: false, since: None, each, progress };
+    let verification = Verification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
     verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
 }
 

@@ -116,7 +116,7 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
     // and without the limit changes are taken again, by the same process
     service.limit_files(None);
     service.write_until_taken().await;
-    service.check_log_after_stop(data.path()).await;
+    service.check_log_after_stop(data.path());
 }
 
 #[actix_web::test]
@@ -157,7 +157,7 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
     // And once there is room, changes are taken without another start
     disk.empty();
     service.write_until_taken().await;
-    service.check_log_after_stop(&data).await;
+    service.check_log_after_stop(&data);
 }
 
 #[actix_web::test]
@@ -175,7 +175,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
     service.check_reads(written).await;
     disk.empty();
     service.write_until_taken().await;
-    service.check_log_after_stop(&data).await;
+    service.check_log_after_stop(&data);
 }
 
 /// The real program, and what was written through it.
@@ -283,7 +283,7 @@ impl Service {
     }
 
     /// The log is whole: journal and sled tell the same, from the first event to the last.
-    async fn check_log_after_stop(self, data: &Path) {
+    fn check_log_after_stop(self, data: &Path) {
         let (status, errors) = self.process.terminate();
         assert!(status.success(), "{status}: {errors}");
         let options = mediary::app::log_options(data, &mediary::config::Settings::default());

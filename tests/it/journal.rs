@@ -1,11 +1,10 @@
 //! What is particular to the durable log: crashes, damage, and how they are told apart.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
@@ -13,13 +12,12 @@ use mediary::events::journal::{Journal, OpenError};
 use mediary::events::log::{EventLog, LogFailure};
 use mediary::events::sled_log::{OpenReport, SledLog, SledLogOptions};
 use mediary::events::stream::Position;
-use mediary::space::StorageKind;
 use tempfile::TempDir;
 
 use crate::samples::{AT, append};
 
 /// The first record of a segment begins here.
-const RECORDS_START: u64 = 512;
+pub const RECORDS_START: u64 = 512;
 const SEGMENT_BYTES: u64 = 8 * 1024;
 
 /// A data directory and what is done to it between two lives of the log.
@@ -74,7 +72,7 @@ impl House {
     }
 
     /// The last segment and where its last byte that is not zero ends.
-    fn end(&self) -> (PathBuf, u64) {
+    pub fn end(&self) -> (PathBuf, u64) {
         let path = self.segments().pop().unwrap();
         let bytes = fs::read(&path).unwrap();
         let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -82,7 +80,7 @@ impl House {
     }
 
     /// Puts HEAD back to what it was before `work`.
-    fn without_head(&self, work: impl FnOnce()) {
+    pub fn without_head(&self, work: impl FnOnce()) {
         let head = fs::read(self.path("journal/HEAD")).unwrap();
         work();
         fs::write(self.path("journal/HEAD"), head).unwrap();
@@ -99,7 +97,7 @@ pub fn all(log: &dyn EventLog) -> Vec<RecordedEvent> {
     log.read_all(Position(0), usize::MAX).unwrap()
 }
 
-fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
+pub fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
 }
 
@@ -340,74 +338,6 @@ fn segments_roll_and_are_read_from_any_position() {
         }
         assert_eq!(found, events[usize::try_from(after).unwrap()..], "after {after}");
     }
-}
-
-#[test]
-fn a_failed_sync_makes_the_log_read_only() {
-    let mut house = House::new();
-    let broken = Arc::new(AtomicBool::new(false));
-    let breaks = Arc::clone(&broken);
-    house.options.journal.sync = Arc::new(move |file: &File| {
-        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
-    });
-    let (log, _) = house.open();
-    write_group(&log, 0);
-    let before = all(&log);
-    broken.store(true, Ordering::SeqCst);
-    let failure = log.append(vec![append(1, 1, 5, 1), append(3, 0, 5, 1)]).unwrap_err();
-    assert!(matches!(failure, LogFailure::Storage { .. }), "{failure}");
-    // Also when the disk is back: nobody knows what it holds.
-    broken.store(false, Ordering::SeqCst);
-    let failure = log.append(vec![append(4, 0, 6, 1)]).unwrap_err();
-    assert!(matches!(&failure, LogFailure::ReadOnly { reason } if reason.contains("the disk is gone")), "{failure}");
-    log.after_group();
-    assert_eq!((log.head(), all(&log)), (Position(2), before.clone()));
-    drop(log);
-    // The group came into the file all the same: it comes back, whole. Nothing that was acknowledged is lost.
-    let (log, _) = house.open();
-    assert_eq!((&all(&log)[..2], log.head()), (&before[..], Position(4)));
-}
-
-#[test]
-fn of_a_group_whose_sync_failed_all_or_nothing_comes_back() {
-    // Given a group of three whose sync failed, and of which the disk kept only the first and the last
-    let mut house = House::new();
-    let broken = Arc::new(AtomicBool::new(false));
-    let breaks = Arc::clone(&broken);
-    house.options.journal.sync = Arc::new(move |file: &File| {
-        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
-    });
-    let (log, _) = house.open();
-    write_group(&log, 0);
-    let before = all(&log);
-    let (segment, end) = house.end();
-    broken.store(true, Ordering::SeqCst);
-    assert!(log.append((0..3).map(|nth| append(nth + 10, 0, 9, 1)).collect()).is_err());
-    // Reads go on, and see nothing of it
-    assert_eq!((all(&log), log.storage().state), (before.clone(), StorageKind::ReadOnly));
-    drop(log);
-    let (_, longer) = house.end();
-    let record = (longer - end) / 3;
-    overwrite(&segment, end + record, &vec![0; usize::try_from(record).unwrap()]);
-    // When the log opens, then nothing of the group is there
-    broken.store(false, Ordering::SeqCst);
-    let (log, report) = house.open();
-    assert_eq!((all(&log), report.torn.map(|torn| torn.position)), (before, Some(Position(4))));
-}
-
-#[test]
-fn what_no_head_vouches_for_is_written_again_by_a_start() {
-    // Given a group that is whole in memory, of which nobody knows whether the disk has it
-    let house = House::with_groups(1);
-    let (segment, end) = house.end();
-    house.without_head(|| write_group(&house.open().0, 1));
-    let written = fs::metadata(&segment).unwrap().modified().unwrap();
-    // When the log opens, then the group is written once more before it is served, and only once
-    house.open().0.close().unwrap();
-    let again = fs::metadata(&segment).unwrap().modified().unwrap();
-    assert!(again > written && end > RECORDS_START);
-    house.open().0.close().unwrap();
-    assert_eq!(fs::metadata(&segment).unwrap().modified().unwrap(), again);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod erase;
 mod errors;
 mod export;
 mod fail_points;
+mod failed_sync;
 mod golden;
 mod habits;
 mod health;

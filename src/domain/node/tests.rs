@@ -201,16 +201,16 @@ fn a_version_is_revised_by_its_id_or_its_number() {
 #[test]
 fn a_version_of_another_node_or_publisher_is_not_found() {
     let history = [created(), released(1, "1.0.0")];
-    for (history, owner, name) in [
-        (&history[..], "acme", "1.0.1"),
-        (&history[..], "acme", "1.0.0-rc.1"),
-        (&history[..], "acme", "00000000-0000-0000-0000-000000000002"),
-        (&history[..], "rival", "1.0.0"),
-        (&history[..1], "acme", "1.0.0"),
-        (&[], "acme", "1.0.0"),
+    for (history, owner, name, refusal) in [
+        (&history[..], "acme", "1.0.1", NodeRejection::VersionNotFound),
+        (&history[..], "acme", "1.0.0-rc.1", NodeRejection::VersionNotFound),
+        (&history[..], "acme", "00000000-0000-0000-0000-000000000002", NodeRejection::VersionNotFound),
+        (&history[..], "rival", "1.0.0", NodeRejection::NotFound),
+        (&history[..1], "acme", "1.0.0", NodeRejection::VersionNotFound),
+        (&[], "acme", "1.0.0", NodeRejection::NotFound),
     ] {
         let answer = given_when::<Node>(history, revise(owner, name, deprecation()));
-        assert_eq!(answer, Err(NodeRejection::NotFound), "{owner} {name}");
+        assert_eq!(answer, Err(refusal), "{owner} {name}");
     }
 }
 

@@ -99,8 +99,8 @@ pub fn open<'c>(
         None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
         Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
     };
-    let mender = Healer { options, log: header.log, head, copies, mended };
-    walk(reader, header, (head_file, anchor), &known, mender, each)
+    let repairs = Healer { options, log: header.log, head, copies, mended };
+    walk(reader, header, (head_file, anchor), &known, repairs, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -161,20 +161,20 @@ fn walk(
     header: Header,
     (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
-    mut mender: Healer<'_>,
+    mut repairs: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let mut course = Course::start(&reader, known.head, anchor);
     loop {
         let stopped;
         (reader, course, stopped) = pump(reader, course, &mut each);
-        if !mender.mend(&mut reader)? {
+        if !repairs.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
         }
     }
     let (end, last) = (reader.reached(), reader.begun_at());
-    let (options, mended) = (mender.options, mender.mended);
+    let (options, mended) = (repairs.options, repairs.mended);
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });

@@ -15,7 +15,7 @@ use std::thread;
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
 use super::scrub::Older;
-use super::{Trees, guarded, stream_entry};
+use super::{Trees, stream_entry};
 use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
@@ -146,7 +146,7 @@ pub(super) fn open(
     let progress = options.progress.as_ref();
     let (trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
         Ok((trees, reach)) => (Some(trees), reach, None),
-        Err(Unusable { trees, reason }) => (trees, Reach::default(), Some(reason)),
+        Err(Unusable { trees, reason }) => (trees.map(|trees| *trees), Reach::default(), Some(reason)),
     };
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
     // Everything is read when sled has to be made anew, and after damage was found in what was left for later.
@@ -179,8 +179,9 @@ pub(super) fn open(
     let (trees, inserted) = match (trees, filled) {
         (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
         (distrusted, filled) => {
-            // Perhaps in disorder, where it may panic.
-            let _ = guarded(|| Ok(drop(distrusted)));
+            if let Some(distrusted) = distrusted {
+                distrusted.close();
+            }
             rebuilt = rebuilt.or(filled.err());
             let trees = start_over(&directory)?;
             surroundings.mishaps().done(Step::SledRemoved);
@@ -207,7 +208,7 @@ fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
 
 /// Why sled cannot be used as it is; what can be opened may still hold copies of records.
 pub(super) struct Unusable {
-    trees: Option<Trees>,
+    trees: Option<Box<Trees>>,
     pub reason: String,
 }
 
@@ -215,12 +216,12 @@ pub(super) struct Unusable {
 pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), Unusable> {
     let trees = Trees::open(directory).map_err(|reason| Unusable { trees: None, reason });
     if let Ok(reason) = fs::read_to_string(mark) {
-        return Err(Unusable { trees: trees.ok(), reason });
+        return Err(Unusable { trees: trees.ok().map(Box::new), reason });
     }
     let trees = trees?;
     match reach_of(&trees) {
         Ok(reach) => Ok((trees, reach)),
-        Err(reason) => Err(Unusable { trees: Some(trees), reason }),
+        Err(reason) => Err(Unusable { trees: Some(Box::new(trees)), reason }),
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::Trees;
 use super::open::{catch_up, open_existing, refill, start_over};
 use super::shared::Shared;
-use super::{Trees, guarded};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::journal::{JournalReader, OpenError};
 use crate::events::log::LogFailure;
@@ -69,7 +69,7 @@ impl Shared {
         let Some(mut shared) = self.trees.write().take() else { return };
         loop {
             match Arc::try_unwrap(shared) {
-                Ok(trees) => return drop(guarded(|| Ok(drop(trees)))),
+                Ok(trees) => return trees.close(),
                 Err(read) => shared = read,
             }
             thread::sleep(LOOK_EVERY);

@@ -107,6 +107,16 @@ impl Row {
         }
     }
 
+    /// What stands in a column of times.
+    #[must_use]
+    pub fn time(&self, column: SortColumn) -> Option<Timestamp> {
+        match column {
+            SortColumn::CreatedAt => Some(Timestamp::from_micros(self.numbers.created_at)),
+            SortColumn::UpdatedAt => Some(Timestamp::from_micros(self.numbers.updated_at)),
+            _ => None,
+        }
+    }
+
     /// The last time at which the node was created or changed.
     #[must_use]
     pub fn touched_at(&self) -> Timestamp {
@@ -285,7 +295,7 @@ impl Orders {
 
     /// Many nodes are listed no more.
     pub fn remove_all(&mut self, slots: &Bits) {
-        self.by.iter_mut().for_each(|order| order.remove_all(slots));
+        self.by.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
     }
 }
 

@@ -57,6 +57,7 @@ impl Nodes {
             links: self.links.clone(),
             entries: self.entries.clone(),
             keys: self.keys.clone(),
+            fragments: Vec::new(),
             by_key: HashMap::new(),
             by_version: HashMap::new(),
             owners: self.owners.clone(),
@@ -107,6 +108,7 @@ impl Nodes {
             let key: Arc<str> = key.into();
             self.entries.push(Arc::new(Entry::restored(node, owner, name, hidden)));
             self.keys.push(key.clone());
+            self.fragments.push(OnceLock::new());
             self.by_key.insert(key, slot);
         }
     }
