@@ -38,7 +38,7 @@ mod reactors;
 mod snapshots;
 
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
-pub use opening::{log_options, snapshot_directory};
+pub use opening::log_options;
 
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};

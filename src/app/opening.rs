@@ -14,12 +14,10 @@ use crate::events::sled_log::{SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
-use crate::projections::snapshot::Found;
+use crate::projections::snapshot::{Found, directory_in};
 
 /// Commits that may wait to be folded.
 const WAITING: usize = 4096;
-/// The directory of snapshots in the data directory.
-const DIRECTORY: &str = "snapshots";
 
 /// A log with its read models.
 pub(super) struct OpenedLog {
@@ -39,12 +37,6 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options.journal.space = super::space(data_dir, settings);
     options.progress = Some(super::progress());
     options
-}
-
-/// Where the snapshots of a data directory are.
-#[must_use]
-pub fn snapshot_directory(data_dir: &Path) -> std::path::PathBuf {
-    data_dir.join(DIRECTORY)
 }
 
 /// Opens the log, and meanwhile loads the snapshot; then folds what came after it.
@@ -83,7 +75,7 @@ pub(super) fn open_log(
     let models = match loaded {
         Ok(models) => models,
         Err(reason) => {
-            refusal = Some(reason);
+            refusal = Some(reason.to_string());
             fold_all(&log, links).map_err(|error| failed(&error))?
         }
     };
@@ -97,7 +89,9 @@ fn look(data: &DataDir, settings: &Settings, options: &SledLogOptions) -> Result
     if settings.snapshots.every_events == 0 {
         return Ok(None);
     }
-    let Some(found) = Found::look(&snapshot_directory(data.root()))? else { return Ok(None) };
+    let Some(found) = Found::look(&directory_in(data.root())).map_err(|unusable| unusable.to_string())? else {
+        return Ok(None);
+    };
     let named = |reason| format!("{}: {reason}", found.path().display());
     let before = found.anchor.check(&options.journal).map_err(named)?;
     Ok((before >= settings.snapshots.whole_below).then_some(found))

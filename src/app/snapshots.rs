@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::StartError;
-use super::opening::{log_options, snapshot_directory};
+use super::opening::log_options;
 use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
 use crate::events::journal::JournalOptions;
@@ -16,7 +16,7 @@ use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
 use crate::projections::ReadModels;
-use crate::projections::snapshot::save;
+use crate::projections::snapshot::{directory_in, save};
 
 /// How often the position is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Snapshots {
         last: Position,
     ) -> Result<Self, StartError> {
         let taker = Arc::new(Taker {
-            directory: snapshot_directory(data.root()),
+            directory: directory_in(data.root()),
             journal: log_options(data.root(), settings).journal,
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),

@@ -8,7 +8,7 @@ use clap::Subcommand;
 
 use super::progress::{Progress, Unit};
 use super::{Failure, SettingFlags, print};
-use crate::app::{log_options, snapshot_directory};
+use crate::app::log_options;
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
@@ -39,7 +39,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let total = checked.head().0;
     checked.close()?;
     distrust_sled(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
-    snapshot::remove(&snapshot_directory(data.root())).context("cannot remove the snapshots")?;
+    snapshot::remove(&snapshot::directory_in(data.root())).context("cannot remove the snapshots")?;
 
     let mut progress = Progress::new("replaying", Unit::Events);
     let mut models = Models::default();

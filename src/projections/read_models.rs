@@ -78,6 +78,23 @@ impl Models {
         }
     }
 
+    /// What of these models is not as in `other`: the name of each model, and the first thing of it that differs where there are
+    /// many. What is made from what was folded is not compared.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let all = [
+            ("users", self.users == other.users),
+            ("publishers", self.publishers == other.publishers),
+            ("tokens", self.tokens == other.tokens),
+            ("tasks", self.tasks == other.tasks),
+            ("deliveries", self.deliveries == other.deliveries),
+            ("claims", self.claims == other.claims),
+            ("the position", self.position == other.position),
+        ];
+        let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
+        differing.chain(self.nodes.difference(&other.nodes)).collect()
+    }
+
     /// Folds one event; it must be the one after [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);

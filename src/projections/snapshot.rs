@@ -37,6 +37,29 @@ const CHUNK_BYTES: usize = 512 * 1024;
 /// The kind of the last chunk.
 const END: u8 = 0;
 
+/// Why a snapshot is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Its shapes are not those of this build, which says nothing against it.
+    #[error("{}: another release wrote it", .0.display())]
+    OtherRelease(PathBuf),
+    /// It is not as it was written.
+    #[error("{}: {reason}", .file.display())]
+    Damaged { file: PathBuf, reason: String },
+}
+
+impl Unusable {
+    fn damaged(file: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        Self::Damaged { file: file.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// Where the snapshots of a data directory are.
+#[must_use]
+pub fn directory_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("snapshots")
+}
+
 /// The file in the directory of snapshots.
 fn file_in(directory: &Path) -> PathBuf {
     directory.join("models")
@@ -69,20 +92,17 @@ fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// The anchor in a header.
-///
-/// # Errors
-/// Why the snapshot is not to be used.
-fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Result<Anchor, String> {
+/// The anchor in the header of a file.
+fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Unusable> {
     let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if !bytes.starts_with(MAGIC) {
-        return Err("it is not a snapshot".to_owned());
+        return Err(Unusable::damaged(file, "it is not a snapshot"));
     }
     if number(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
-        return Err("the checksum of its beginning does not fit".to_owned());
+        return Err(Unusable::damaged(file, "the checksum of its beginning does not fit"));
     }
     if number(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
-        return Err("another release wrote it".to_owned());
+        return Err(Unusable::OtherRelease(file.to_owned()));
     }
-    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| "it is too short".to_owned())
+    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| Unusable::damaged(file, "it is too short"))
 }

@@ -8,10 +8,18 @@ use std::time::Duration;
 use mediary::actors::projector::rebuild;
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::domain::node::NodeEvent;
+use mediary::domain::value::Timestamp;
+use mediary::events::journal::Anchor;
 use mediary::events::sled_log::ScrubState;
+use mediary::events::stream::Position;
+use mediary::projections::node::view::Links;
+use mediary::projections::snapshot::{Found, directory_in, save};
+use mediary::projections::user::Users;
 use tempfile::TempDir;
 
 use crate::support::TestApp;
+use crate::support::process::run;
 
 /// Snapshots of the smallest log.
 fn always(settings: &mut Settings) {
@@ -42,7 +50,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &target) } else { drop(fs::copy(entry.path(), target).unwrap()) }
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
     }
 }
 
@@ -142,6 +154,44 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     // And the next start checks everything, and heals it
     let app = start(app.stop().await).await;
     assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    is_whole(&app, "second").await;
+}
+
+#[actix_web::test]
+async fn the_verification_compares_a_snapshot_with_the_log() {
+    // Given a snapshot that is as it was written
+    let dir = lived_in().await;
+    run(dir.path(), &["audit", "verify"]).expect(0).says(&["clean: "]);
+    // When it is damaged, then it is named
+    let bytes = fs::read(snapshot(dir.path())).unwrap();
+    fs::write(snapshot(dir.path()), &bytes[..bytes.len() - 40]).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["damaged: 1 finding", "snapshots/models: "]);
+    fs::write(snapshot(dir.path()), &bytes).unwrap();
+    // When it is whole and lacks the users and a node, then these are named
+    let snapshots = directory_in(dir.path());
+    let found = Found::look(&snapshots).unwrap().unwrap();
+    let anchor = found.anchor;
+    let mut models = found.load(Links::default()).unwrap();
+    models.users = Users::default();
+    let deletion = NodeEvent::NodeDeleted;
+    models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
+    save(&models, &anchor, &snapshots).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
+    // When it was taken of another log, or of a later one, then that is said
+    let other = lived_in().await;
+    fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);
+    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["the journal ends before position 1000"]);
+}
+
+#[actix_web::test]
+async fn a_snapshot_of_another_log_is_named_and_not_used() {
+    let (dir, other) = (lived_in().await, lived_in().await);
+    fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
+    let app = start(dir).await;
+    let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
+    assert!(report.contains("snapshots/models: the journal is that of another log"), "{report}");
     is_whole(&app, "second").await;
 }
 

@@ -67,6 +67,22 @@ impl Nodes {
         }
     }
 
+    /// What was folded into these nodes and not into the others; `None` when it is the same.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let both = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
+        let first = both.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
+        if let Some((_, (key, _))) = first {
+            return Some(format!("node {key}"));
+        }
+        let (here, there) = (self.entries.len(), other.entries.len());
+        if here != there {
+            return Some(format!("nodes ({here} and {there})"));
+        }
+        let same = self.owners == other.owners && self.generation == other.generation;
+        (!same).then(|| "the publishers of nodes".to_owned())
+    }
+
     /// Every publisher, by number.
     pub fn saved_owners(&self) -> impl Iterator<Item = OwnerToSave<'_>> {
         self.owners.iter().map(|(_, id, owner)| OwnerToSave {

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::parts::Part;
-use super::{CHUNK_HEADER_BYTES, END, HASH_BYTES, HEADER_BYTES, file_in, parse_header};
+use super::{CHUNK_HEADER_BYTES, END, HASH_BYTES, HEADER_BYTES, Unusable, file_in, parse_header};
 use crate::events::journal::Anchor;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
@@ -49,16 +49,15 @@ impl Found {
     ///
     /// # Errors
     /// Why the one that is there is not to be used.
-    pub fn look(directory: &Path) -> Result<Option<Self>, String> {
+    pub fn look(directory: &Path) -> Result<Option<Self>, Unusable> {
         let path = file_in(directory);
-        let named = |reason: String| format!("{}: {reason}", path.display());
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| named(error.to_string()))?,
+            opened => opened.map_err(|error| Unusable::damaged(&path, &error))?,
         };
         let (mut header, length) = ([0; HEADER_BYTES], file.metadata().map_or(0, |metadata| metadata.len()));
-        file.read_exact(&mut header).map_err(|_| named("it ends within its header".to_owned()))?;
-        let anchor = parse_header(&header).map_err(named)?;
+        file.read_exact(&mut header).map_err(|_| Unusable::damaged(&path, "it ends within its header"))?;
+        let anchor = parse_header(&header, &path)?;
         Ok(Some(Self { anchor, path, file, header, left: length - HEADER_BYTES as u64 }))
     }
 
@@ -72,15 +71,18 @@ impl Found {
     ///
     /// # Errors
     /// Why the snapshot is not to be used.
-    pub fn load(mut self, links: Links) -> Result<Models, String> {
+    pub fn load(mut self, links: Links) -> Result<Models, Unusable> {
         let mut models = Models::new(links);
         let mut hash = Sha256::new_with_prefix(self.header);
         loop {
-            let (chunks, ended) = self.next_chunks().map_err(|error| self.named(&error.to_string()))?;
+            let (chunks, ended) = self.next_chunks().map_err(|error| Unusable::damaged(&self.path, &error))?;
             let hashing = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
             let decoding = || chunks.par_iter().map(Chunk::part).collect::<Result<Vec<Part>, String>>();
             let ((), parts) = rayon::join(hashing, decoding);
-            parts.map_err(|reason| self.named(&reason))?.into_iter().for_each(|part| part.restore(&mut models));
+            parts
+                .map_err(|reason| Unusable::damaged(&self.path, &reason))?
+                .into_iter()
+                .for_each(|part| part.restore(&mut models));
             if ended {
                 break;
             }
@@ -88,15 +90,11 @@ impl Found {
         let mut told = [0; HASH_BYTES];
         let whole = self.left == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
         if !whole || told != *hash.finalize() {
-            return Err(self.named("the hash of its contents does not fit"));
+            return Err(Unusable::damaged(&self.path, "the hash of its contents does not fit"));
         }
         models.versions = Versions::of(&models.nodes);
         models.position = self.anchor.position;
         Ok(models)
-    }
-
-    fn named(&self, reason: &str) -> String {
-        format!("{}: {reason}", self.path.display())
     }
 
     /// Some chunks, and whether they are the last.

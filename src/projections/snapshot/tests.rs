@@ -216,7 +216,8 @@ fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
 }
 
 fn loaded(directory: &Path) -> Result<Models, String> {
-    Found::look(directory)?.expect("a snapshot").load(links())
+    let found = Found::look(directory).map_err(|unusable| unusable.to_string())?;
+    found.expect("a snapshot").load(links()).map_err(|unusable| unusable.to_string())
 }
 
 proptest! {

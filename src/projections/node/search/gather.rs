@@ -110,7 +110,9 @@ impl Share {
     fn description(&mut self, text: &str, slot: Slot) {
         if !text.is_ascii() {
             let words: Vec<String> = words(text).collect();
-            words.iter().for_each(|word| self.note(word, DESCRIPTION));
+            for word in &words {
+                self.note(word, DESCRIPTION);
+            }
             self.pairs.extend(pairs(&words).filter_map(|(a, b)| beside(fingerprint([a, b]), slot)));
             return;
         }
