@@ -121,7 +121,7 @@ pub(super) fn reader_from(
     known: Position,
 ) -> Result<JournalReader, OpenError> {
     if known < anchor.position {
-        return reader_of(segments, known, anchor.log);
+        return reader_of(segments, known, None, anchor.log);
     }
     let file = segments.last().cloned().unwrap_or_default();
     JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })

@@ -25,6 +25,7 @@ mod place;
 mod pump;
 mod reader;
 mod segment;
+mod stopped;
 pub mod walk;
 
 use std::fs::File;
@@ -39,6 +40,7 @@ pub use error::OpenError;
 pub use heal::{Mended, MendedPart};
 pub use place::Place;
 pub use reader::{JournalReader, Record};
+pub use stopped::StoppedJournal;
 
 use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;

@@ -29,13 +29,35 @@ impl Place {
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
-        let segments = segment::list(&self.directory).map_err(OpenError::io("list", &self.directory))?;
-        Ok(reader_of(segments, after, self.log)?.until(until))
+        let segments = segments_in(&self.directory)?;
+        reader_of(segments, after, Some(until), self.log)
+    }
+
+    /// Reads the records that hold events after `after`, to where nothing whole is left.
+    ///
+    /// # Errors
+    /// As [`Place::read`].
+    pub(super) fn read_on(&self, after: Position) -> Result<JournalReader, OpenError> {
+        reader_of(segments_in(&self.directory)?, after, None, self.log)
+    }
+
+    /// Where its segments are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 
+fn segments_in(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    segment::list(directory).map_err(OpenError::io("list", directory))
+}
+
 /// A reader of the records that hold events after `after`.
-pub(super) fn reader_of(mut segments: Vec<PathBuf>, after: Position, log: Uuid) -> Result<JournalReader, OpenError> {
+pub(super) fn reader_of(
+    mut segments: Vec<PathBuf>,
+    after: Position,
+    until: Option<Position>,
+    log: Uuid,
+) -> Result<JournalReader, OpenError> {
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
     segments.drain(..skipped);
@@ -46,7 +68,7 @@ pub(super) fn reader_of(mut segments: Vec<PathBuf>, after: Position, log: Uuid) 
         }
         _ => (1, ChainHash::genesis(log)),
     };
-    Ok(JournalReader::new(segments, next, chain).after(after))
+    Ok(JournalReader::new(segments, next, chain).between(after, until))
 }
 
 /// The position in the name of a segment.

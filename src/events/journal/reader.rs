@@ -59,9 +59,9 @@ impl JournalReader {
         Ok(reader)
     }
 
-    /// Hands out only the records that hold events after `after`.
-    pub(super) fn after(self, after: Position) -> Self {
-        Self { after, ..self }
+    /// Hands out only the records that hold events after `after`, up to `until` if it is given.
+    pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
+        Self { after, until, ..self }
     }
 
     /// Reads up to `until`.
@@ -155,6 +155,12 @@ impl JournalReader {
     #[must_use]
     pub fn next_position(&self) -> Position {
         Position(self.next)
+    }
+
+    /// Where in its segment the next record begins.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
     }
 
     /// The last record that was read.

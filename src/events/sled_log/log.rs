@@ -180,6 +180,12 @@ impl SledLog {
         Ok(reader.anchor().filter(|anchor| found && anchor.position == position))
     }
 
+    /// How far sled has followed the journal.
+    #[must_use]
+    pub fn followed(&self) -> Position {
+        Position(self.shared.tail.read().first_position().0 - 1)
+    }
+
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
     ///
     /// # Errors
