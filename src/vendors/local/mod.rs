@@ -27,6 +27,8 @@ pub mod plane;
 pub mod presets;
 pub mod prompt;
 pub mod resample;
+#[cfg_attr(not(test), expect(dead_code, reason = "the gateway of image jobs calls it"))]
+mod style;
 pub mod upscale;
 
 #[cfg(test)]
