@@ -6,6 +6,9 @@ use super::super::plane::Plane;
 use super::bands::{drawn, smooth};
 use super::working::Colours;
 
+/// Most steps that are taken along the flow to one side; longer ways are taken in longer steps.
+const STEPS_MAX: f32 = 4.0;
+
 /// The direction of the edges at every pixel, as a vector of length one.
 #[derive(Debug)]
 pub struct Tangents {
@@ -36,48 +39,65 @@ impl Tangents {
         Self { width, height, along: along.collect() }
     }
 
-    /// The mean of what lies up to `steps` pixels along the flow on both sides.
-    pub fn smooth(&self, plane: &Plane, steps: usize) -> Plane {
-        let share = 1.0 / (2 * steps + 1) as f32;
+    /// The mean of what lies up to `length` pixels along the flow on both sides.
+    pub fn smooth(&self, plane: &Plane, length: f32) -> Plane {
+        let walk = Walk::of(length);
         drawn(self.width, self.height, |x, y| {
             let mut sum = plane.row(y)[x];
-            self.walk((x, y), steps, |index| sum += plane.values()[index]);
-            sum * share
+            self.walk((x, y), walk, |index| sum += plane.values()[index]);
+            sum * walk.share
         })
     }
 
     /// As [`Tangents::smooth`] for a whole picture.
-    pub fn smooth_colours(&self, source: &Colours, steps: usize) -> Colours {
-        let share = 1.0 / (2 * steps + 1) as f32;
+    pub fn smooth_colours(&self, source: &Colours, length: f32) -> Colours {
+        let walk = Walk::of(length);
         let mut result = Colours::new(self.width, self.height);
         result.par_bands_mut(1).enumerate().for_each(|(y, [l, a, b])| {
             for x in 0..self.width {
                 let mut sum = source.at(y * self.width + x);
-                self.walk((x, y), steps, |index| {
+                self.walk((x, y), walk, |index| {
                     let colour = source.at(index);
                     sum = std::array::from_fn(|at| sum[at] + colour[at]);
                 });
-                [l[x], a[x], b[x]] = sum.map(|part| part * share);
+                [l[x], a[x], b[x]] = sum.map(|part| part * walk.share);
             }
         });
         result
     }
 
     /// Visits the pixels along the flow, first one way, then the other.
-    fn walk(&self, (x, y): (usize, usize), steps: usize, mut visit: impl FnMut(usize)) {
+    fn walk(&self, (x, y): (usize, usize), walk: Walk, mut visit: impl FnMut(usize)) {
         let (right, bottom) = ((self.width - 1) as f32, (self.height - 1) as f32);
         for way in [1.0, -1.0] {
             let mut place = [x as f32, y as f32];
-            let mut step = self.along[y * self.width + x].map(|part| way * part);
-            for _ in 0..steps {
+            let mut step = self.along[y * self.width + x].map(|part| way * walk.stride * part);
+            for _ in 0..walk.steps {
                 place = [(place[0] + step[0]).clamp(0.0, right), (place[1] + step[1]).clamp(0.0, bottom)];
                 let index = (place[1] + 0.5) as usize * self.width + (place[0] + 0.5) as usize;
                 visit(index);
                 let next = self.along[index];
-                let turned = if next[0] * step[0] + next[1] * step[1] < 0.0 { -1.0 } else { 1.0 };
+                let turned = walk.stride.copysign(next[0] * step[0] + next[1] * step[1]);
                 step = next.map(|part| turned * part);
             }
         }
+    }
+}
+
+/// How a way along the flow is taken.
+#[derive(Debug, Clone, Copy)]
+struct Walk {
+    steps: usize,
+    /// Length of a step in pixels.
+    stride: f32,
+    /// What each place visited counts.
+    share: f32,
+}
+
+impl Walk {
+    fn of(length: f32) -> Self {
+        let steps = (length + 0.5).clamp(1.0, STEPS_MAX).floor();
+        Self { steps: steps as usize, stride: (length / steps).max(1.0), share: 1.0 / (2.0 * steps + 1.0) }
     }
 }
 
@@ -111,7 +131,7 @@ mod tests {
         let stripe = |x: usize| 0.5 + 0.3 * (0.7 * x as f32).sin();
         let noise = noise::white(Region { left: 0, top: 0, width: 60, height: 60 }, 1);
         let rough = Plane::from_fn(60, 60, |x, y| stripe(x) + 0.05 * noise.row(y)[x]);
-        let smoothed = Tangents::of(&rough, 3).smooth(&rough, 6);
+        let smoothed = Tangents::of(&rough, 3).smooth(&rough, 6.0);
         let error = |plane: &Plane| {
             let away = |x: usize, y: usize| (plane.row(y)[x] - stripe(x)).powi(2);
             (10..50).flat_map(|y| (10..50).map(move |x| (x, y))).map(|(x, y)| away(x, y)).sum::<f32>()

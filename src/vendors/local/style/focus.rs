@@ -13,7 +13,7 @@ fn skin_likeness([l, a, b]: Lab) -> f32 {
     // The hue of skin is about 52 degrees.
     let (towards, aside) = (0.616 * a + 0.788 * b, 0.616 * b - 0.788 * a);
     let hue = (1.6 - aside.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
-    let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.17 - towards) * 20.0).clamp(0.0, 1.0);
+    let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - towards) * 30.0).clamp(0.0, 1.0);
     hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
 }
 
@@ -49,26 +49,32 @@ impl Focus {
         // Skin with detail beside it is a face; skin without is a wall in the evening sun.
         let mut weights = smooth(&detail, 2);
         weights.combine(&skin, |detail, skin| detail * if share > 0.01 { skin } else { 1.0 });
-        let cell = COARSE as f32;
-        let central = |x: f32, y: f32| {
-            let (x, y) = (2.0 * x / width - 1.0, 2.0 * y / height - 0.9);
-            (1.0 - 0.7 * (x * x + y * y)).max(0.05)
-        };
-        let mut sums = [0.0_f32; 5];
-        for (row, y) in weights.rows().zip(0..) {
-            for (weight, x) in row.iter().zip(0..) {
-                let (x, y) = ((x as f32 + 0.5) * cell, (y as f32 + 0.5) * cell);
-                let weight = weight * central(x, y) + 1e-6;
-                let parts = [1.0, x, y, x * x, y * y];
-                sums = std::array::from_fn(|at| sums[at] + weight * parts[at]);
-            }
-        }
-        let [weight, x, y, xx, yy] = sums;
-        let centre = [x / weight, y / weight];
-        let spread = (xx / weight - centre[0].powi(2) + yy / weight - centre[1].powi(2)).max(0.0).sqrt();
         let side = width.min(height);
-        Self { centre, radius: (2.2 * spread).clamp(0.3 * side, 0.62 * side) }
+        // Faces are above the middle; then the window closes in on the heaviest of what it sees.
+        let (mut centre, mut window, mut spread) = ([0.5 * width, 0.4 * height], 0.6 * side, 0.0);
+        for _ in 0..6 {
+            (centre, spread) = centroid(&weights, centre, window);
+            window = (0.8 * window).max(0.22 * side);
+        }
+        Self { centre, radius: (3.2 * spread).clamp(0.26 * side, 0.6 * side) }
     }
+}
+
+/// The middle and the spread of the weights near a place.
+fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 2], f32) {
+    let mut sums = [0.0_f32; 4];
+    for (row, y) in weights.rows().zip(0..) {
+        for (weight, x) in row.iter().zip(0..) {
+            let [right, down] = [x as f32, y as f32].map(|at| (at + 0.5) * COARSE as f32);
+            let (right, down) = (right - near_x, down - near_y);
+            let away = right * right + down * down;
+            let weight = (weight + 1e-6) * (-away / (window * window)).exp();
+            let parts = [1.0, right, down, away];
+            sums = std::array::from_fn(|at| sums[at] + weight * parts[at]);
+        }
+    }
+    let [right, down, away] = [1, 2, 3].map(|at| sums[at] / sums[0].max(1e-12));
+    ([near_x + right, near_y + down], (away - right * right - down * down).max(0.0).sqrt())
 }
 
 #[cfg(test)]

@@ -95,10 +95,10 @@ fn offsets(radius: usize) -> [(isize, isize); 9] {
 
 /// Lines: how much darker a place is than its surroundings, gathered along the flow so that strokes are whole. `radius` is
 /// about half the width of a line.
-pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, steps: usize) -> Plane {
+pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, length: f32) -> Plane {
     let (mut narrow, wide) = rayon::join(|| smooth(lightness, radius), || smooth(lightness, 2 * radius + 1));
     narrow.combine(&wide, |narrow, wide| (wide - narrow) / (0.25 + wide));
-    tangents.smooth(&narrow, steps)
+    tangents.smooth(&narrow, length)
 }
 
 /// How dark a line has to be to be drawn, so that of a busy picture only the main lines are, and of a plain one no noise.
@@ -144,7 +144,8 @@ fn squashed(mut plane: Plane) -> Plane {
 pub fn strokes(tangents: &Tangents, size: (usize, usize), radius: usize, seed: u32) -> Plane {
     let (width, height) = size;
     let grain = drawn(width, height, |x, y| f32::from(noise::scramble(x as u32, y as u32, seed).to_le_bytes()[1]));
-    let bristles = tangents.smooth(&smooth(&grain, radius), 7 * radius);
+    let grain = tangents.smooth(&smooth(&grain, radius), 3.0 * radius as f32);
+    let bristles = tangents.smooth(&grain, 5.0 * radius as f32);
     let mut lit = drawn(width, height, |x, y| {
         let upper = bristles.row(y.saturating_sub(radius))[x.saturating_sub(radius)];
         bristles.row((y + radius).min(height - 1))[(x + radius).min(width - 1)] - upper
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn lines_are_found_on_the_dark_side_of_edges_only() {
         let lightness = step(0.0).l;
-        let lines = lines(&lightness, &Tangents::of(&lightness, 2), 1, 3);
+        let lines = lines(&lightness, &Tangents::of(&lightness, 2), 1, 3.0);
         assert!(lines.row(30)[39] > 0.05 && lines.row(30)[40] < 0.0 && lines.row(30)[10].abs() < 1e-4);
     }
 

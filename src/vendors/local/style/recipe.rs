@@ -231,6 +231,7 @@ const DEFINIO: Recipe = Recipe {
 const ILLUSIO: Recipe = Recipe {
     paint: 1.0,
     brush: 3.2,
+    features: 0.55,
     detail: 0.1,
     strokes: 0.9,
     glow: 0.12,
@@ -243,17 +244,18 @@ const ILLUSIO: Recipe = Recipe {
 const CARTOON_3D: Recipe = Recipe {
     paint: 1.0,
     brush: 2.4,
+    features: 1.1,
     detail: 0.12,
     relief: 1.0,
-    glow: 0.15,
+    glow: 0.08,
     surface: 0.1,
     look: Look {
-        saturation: 0.4,
+        saturation: 0.35,
         vibrance: 0.3,
-        exposure: 0.2,
-        contrast: 0.12,
+        exposure: 0.06,
+        contrast: 0.1,
         local_contrast: 0.25,
-        warmth: 0.1,
+        warmth: 0.08,
         ..NONE
     },
     ..Recipe::PLAIN
@@ -263,13 +265,14 @@ const CARTOON_3D: Recipe = Recipe {
 const COLORFUL_ANIME: Recipe = Recipe {
     paint: 1.0,
     brush: 2.2,
+    features: 1.1,
     detail: 0.0,
     tones: 6.0,
     ink: 0.95,
     ink_width: 0.7,
     split: 0.5,
     surface: 0.0,
-    look: Look { saturation: 0.65, vibrance: 0.5, exposure: 0.3, contrast: 0.12, ..NONE },
+    look: Look { saturation: 0.5, vibrance: 0.3, exposure: 0.25, contrast: 0.12, ..NONE },
     ..Recipe::PLAIN
 };
 
@@ -283,7 +286,7 @@ const CARICATURE: Recipe = Recipe {
     ink_width: 1.2,
     bulge: 1.0,
     surface: 0.2,
-    look: Look { saturation: 0.3, contrast: 0.22, local_contrast: 0.4, warmth: 0.15, ..NONE },
+    look: Look { saturation: 0.3, contrast: 0.12, local_contrast: 0.4, warmth: 0.12, exposure: -0.05, ..NONE },
     ..Recipe::PLAIN
 };
 
@@ -308,7 +311,7 @@ const SUPER_REAL: Recipe = Recipe {
 /// Soft focus: light spills, contrasts are gentle, surfaces even.
 const SOFTY: Recipe = Recipe {
     detail: 0.35,
-    glow: 0.75,
+    glow: 0.6,
     surface: 0.2,
     look: Look {
         smooth: 0.8,

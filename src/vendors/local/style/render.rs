@@ -137,7 +137,9 @@ impl Renderer<'_> {
             relief.draw(line.y, &mut line.field);
             for (l, shade) in line.made[0].iter_mut().zip(&line.field) {
                 let shine = ((shade - 0.45) * 3.0).clamp(0.0, 1.0) * *l;
-                *l += recipe.relief * (0.11 * shade * (0.3 + *l) + 0.12 * shine * shine);
+                // What is bright already is not lit further, or rims would burn out.
+                let room = if *shade > 0.0 { 1.4 * (1.05 - *l).max(0.0) } else { 1.0 };
+                *l += recipe.relief * (0.13 * shade * room * (0.3 + *l) + 0.14 * shine * shine * (1.1 - *l).max(0.0));
             }
         }
         if let Some(glow) = &self.scene.glow {
@@ -228,11 +230,11 @@ fn smoothstep(value: f32) -> f32 {
     value * value * (3.0 - 2.0 * value)
 }
 
-/// Even tones with soft but short steps between them.
+/// Even tones with soft but short steps between them; a little of the slopes stays, so that skies do not break.
 fn quantise(tones: &mut [f32], count: f32) {
     for tone in tones {
         let place = tone.clamp(0.0, 1.0) * count;
         let rest = ((place.fract() - 0.5) * 5.0 + 0.5).clamp(0.0, 1.0);
-        *tone = (place.floor() + smoothstep(rest)) / count;
+        *tone += 0.85 * ((place.floor() + smoothstep(rest)) / count - *tone);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::filters;
 use super::super::noise;
-use super::super::plane::{Plane, Region};
+use super::super::plane::Plane;
 use super::bands::{self, Field, drawn, reduce, smooth, smooth_between_edges};
 use super::flow::Tangents;
 use super::focus;
@@ -10,7 +10,7 @@ use super::oklab::Lab;
 use super::paint;
 use super::palette::Palette;
 use super::recipe::Recipe;
-use super::surface::Surface;
+use super::surface::{Strength, Surface};
 use super::working::{Colours, Working};
 
 /// Colours that the palette is learnt from.
@@ -70,7 +70,7 @@ impl Scene {
         let texture = texture(working, &recipe, tangents.as_ref(), taken, seed);
         let lines = tangents.as_ref().filter(|_| recipe.ink > 0.0).map(|tangents| {
             let radius = ((recipe.ink_width * working.unit + 0.5) as usize).max(1);
-            paint::lines(&base.l, tangents, radius, working.radius(3.0))
+            paint::lines(&base.l, tangents, radius, 3.0 * working.unit)
         });
         let begin = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
         let glow = (recipe.glow > 0.0).then(|| spilled(&base.l, working));
@@ -100,10 +100,11 @@ fn wants_flow(recipe: &Recipe) -> bool {
 
 /// Brings the strength of the detail towards that of the reference.
 fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
-    let own = Surface::of(working, working.unit);
+    let own = Strength::of(&working.colours.l);
     let ratio = |wanted: f32, own: f32| (wanted.max(1e-4) / own.max(1e-4)).clamp(0.4, 2.5);
-    recipe.detail *= ratio(surface.fine, own.fine).powf(0.6 * recipe.surface);
-    recipe.look.local_contrast += 0.35 * recipe.surface * (ratio(surface.coarse, own.coarse) - 1.0).clamp(-0.6, 0.8);
+    recipe.detail *= ratio(surface.strength.fine, own.fine).powf(0.6 * recipe.surface);
+    recipe.look.local_contrast +=
+        0.35 * recipe.surface * (ratio(surface.strength.coarse, own.coarse) - 1.0).clamp(-0.6, 0.8);
 }
 
 /// The picture without fine detail: even between edges, and painted as far as wanted.
@@ -122,7 +123,7 @@ fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colo
         paint::add_features(&mut painted, &fine_brush(working, radius), recipe.features);
     }
     if let Some(tangents) = tangents {
-        painted = tangents.smooth_colours(&painted, working.radius(1.4 * recipe.brush));
+        painted = tangents.smooth_colours(&painted, 1.4 * recipe.brush * working.unit);
     }
     if recipe.paint < 1.0 {
         let plain =
@@ -217,7 +218,8 @@ fn texture(
         })
 }
 
-/// White noise of mean 0 and deviation 1.
+/// White noise of mean 0 and deviation 1: two bytes of a hash.
 fn grain(x: usize, y: usize, seed: u32) -> f32 {
-    noise::white(Region { left: x as isize, top: y as isize, width: 1, height: 1 }, seed ^ 0x5EED).values()[0]
+    let [one, other, ..] = noise::scramble(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
+    (one + other - 255.0) / 104.5
 }

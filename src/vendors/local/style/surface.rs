@@ -14,25 +14,44 @@ const CELL: usize = 32;
 /// What is taken of the texture of a reference.
 #[derive(Debug)]
 pub struct Surface {
+    pub strength: Strength,
+    sample: Option<Plane>,
+}
+
+/// How strong the detail of a picture is.
+#[derive(Debug, Clone, Copy)]
+pub struct Strength {
     /// Standard deviation of the finest detail.
     pub fine: f32,
     /// Standard deviation of what is a few times coarser.
     pub coarse: f32,
-    sample: Option<Plane>,
+}
+
+/// Most pixels a side, in the middle, by which the strength of detail is judged.
+const JUDGED: usize = 640;
+
+impl Strength {
+    /// Looks at the middle of a picture.
+    pub fn of(lightness: &Plane) -> Self {
+        let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(JUDGED));
+        let [left, top] = [lightness.width() - width, lightness.height() - height].map(|rest| (rest / 2) as isize);
+        let mut fine = lightness.window(Region { left, top, width, height });
+        let (mut near, far) = (smooth(&fine, 1), smooth(&fine, 4));
+        fine.combine(&near, |value, near| value - near);
+        near.combine(&far, |near, far| near - far);
+        Self { fine: deviation(fine.values()), coarse: deviation(near.values()) }
+    }
 }
 
 impl Surface {
     /// The texture of a picture, as it would be in a picture whose unit has `unit` pixels.
     pub fn of(working: &Working, unit: f32) -> Self {
         let lightness = scaled(&working.colours.l, unit / working.unit);
-        let (near, far) = (smooth(&lightness, 1), smooth(&lightness, 4));
-        let mut fine = lightness.clone();
-        fine.combine(&near, |value, near| value - near);
-        let mut coarse = near;
-        coarse.combine(&far, |near, far| near - far);
-        let mut both = lightness;
-        both.combine(&far, |value, far| value - far);
-        Self { fine: deviation(fine.values()), coarse: deviation(coarse.values()), sample: most_even(&both) }
+        let strength = Strength::of(&lightness);
+        let far = smooth(&lightness, 4);
+        let mut detail = lightness;
+        detail.combine(&far, |value, far| value - far);
+        Self { strength, sample: most_even(&detail) }
     }
 
     /// As much of the texture as wanted, woven without a repeat; None when the reference has no texture.
