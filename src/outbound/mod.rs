@@ -15,6 +15,7 @@ pub mod address;
 pub mod api;
 pub mod callback;
 pub mod client;
+pub mod feed;
 pub mod signature;
 
 pub use client::install_tls;

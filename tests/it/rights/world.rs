@@ -250,6 +250,8 @@ impl Ground {
         let token = if template.starts_with("/admin/") { &self.user_token } else { &self.token };
         let names = [
             ("{publisher_id}", self.publisher.as_str()),
+            ("{kind}", "publisher"),
+            ("{id}", &self.publisher),
             ("{node_id}", &self.node),
             ("{version_id}", &self.version),
             ("{version}", "1.0.0"),
