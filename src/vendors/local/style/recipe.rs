@@ -149,6 +149,7 @@ impl Recipe {
     /// The colours stay those of the picture: none are taken, none are shifted.
     fn keep_colours(&mut self) {
         self.colours = 0.0;
+        self.light = 0.5;
         self.split = 0.0;
         let Look { saturation, vibrance, greens, warmth, .. } = &mut self.look;
         [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
