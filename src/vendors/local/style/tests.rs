@@ -232,6 +232,11 @@ fn prompts_are_heard() {
     assert_rises(&[chroma(&with("monochrome")), chroma(&with("muted")), chroma(&with("vivid"))]);
     assert_rises(&[fine(&with("smooth")), fine(&with("a cat")), fine(&with("sharp"))]);
     assert!(distance(&with("a cat"), &with("?")) > 1e-4);
+    let sitting = |text: &str| {
+        let job = StyleTransfer { prompt: Some(Prompt::parse(text).unwrap()), ..StyleTransfer::default() };
+        fine(&colours(&style(face(), None, &job, 1)))
+    };
+    assert!(sitting("a face") < sitting("a cat"));
 }
 
 #[test]
