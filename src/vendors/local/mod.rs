@@ -15,20 +15,27 @@
     reason = "pixels: coordinates are far below 2^24 and samples are clamped before they are narrowed"
 )]
 
+pub mod bands;
 pub mod colour;
+pub mod denoise;
 pub mod detail;
 pub mod encode;
 pub mod filters;
 pub mod flow;
 pub mod grade;
+pub mod guide;
 pub mod image;
+pub mod light;
 pub mod noise;
 pub mod plane;
+pub mod precision;
 pub mod presets;
 pub mod prompt;
+pub mod relight;
 pub mod resample;
-#[cfg_attr(not(test), expect(dead_code, reason = "the gateway of image jobs calls it"))]
-mod style;
+pub mod skin;
+pub mod style;
+pub mod tiles;
 pub mod upscale;
 
 #[cfg(test)]
