@@ -34,7 +34,7 @@ mod reactors;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
 use bootstrap::{admin_token, create_bootstrap_admin};
-use reactors::{Outside, Reactors, callback_sender};
+use reactors::{Outside, Reactors, callback_sender, fetcher};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -123,8 +123,10 @@ impl App {
             .await
             .map_err(|error| StartError::part("the actors", &error))?;
         create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
-        let (outside, tally) =
-            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let (outside, tally) = (
+            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
+            Tally::default(),
+        );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let services = Services {

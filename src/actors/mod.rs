@@ -9,6 +9,7 @@
 pub mod aggregate;
 pub mod dispatcher;
 pub mod error;
+pub mod inputs;
 pub mod poller;
 pub mod projector;
 pub mod reactor;

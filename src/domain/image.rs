@@ -2,12 +2,14 @@
 
 use super::value::{Digest, Invalid, Text, named_values};
 
+mod job;
 mod precision;
 mod relight;
 mod skin;
 mod style;
 mod upscale;
 
+pub use job::{ImageFamily, ImageJob, ImageWork, Source};
 pub use precision::{Factor, PrecisionFlavor, UpscalePrecision};
 pub use relight::{LightSettings, LightSource, Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
 pub use skin::{SkinEnhance, SkinFocus, SkinMode};

@@ -14,8 +14,8 @@ use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::Route;
 use super::{
-    admin, bulk, health, install, media, member, moderation, node, node_change, openapi, publisher, review, token,
-    translation, upload, upscaler, user, version, version_list,
+    admin, bulk, health, image, install, media, member, moderation, node, node_change, openapi, publisher, review,
+    token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -83,8 +83,18 @@ fn table() -> Vec<Route> {
         Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
 
-        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
-        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, upscaler::show),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", Images, image::upscale_precisely),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-style-transfer", Images, image::transfer_style),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}", NoBody, image::show_style),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/creative", Images, image::enhance_skin_creatively),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", Images, image::enhance_skin_faithfully),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", Images, image::enhance_skin_flexibly),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}", NoBody, image::show_skin),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-relight", Images, image::relight),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", NoBody, image::show_relight),
     ]
 }
 

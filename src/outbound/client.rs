@@ -62,6 +62,9 @@ pub enum CallFailure {
     /// The time was up.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
+    /// The body has more bytes than are read.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
     /// The connection ended before the answer, or what came was not HTTP.
     #[error("no answer: {0}")]
     Broken(String),
@@ -122,7 +125,7 @@ impl Client {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
             if body.len() + chunk.len() > self.limits.body_bytes {
-                return Err(CallFailure::Broken(format!("it is larger than {} bytes", self.limits.body_bytes)));
+                return Err(CallFailure::TooLarge(self.limits.body_bytes));
             }
             body.extend_from_slice(&chunk);
         }

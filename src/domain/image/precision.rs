@@ -34,6 +34,12 @@ impl Factor {
         }
     }
 
+    /// The factor as it was given.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
     /// The factor by which each side grows.
     #[must_use]
     pub const fn times(self) -> u32 {

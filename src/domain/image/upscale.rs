@@ -88,6 +88,23 @@ pub struct Upscale {
     pub prompt: Option<Prompt>,
 }
 
+impl Default for Upscale {
+    /// Twice the size and nothing more (seed).
+    fn default() -> Self {
+        let nothing = Dial::default();
+        Self {
+            scale_factor: ScaleFactor::X2,
+            engine: UpscaleEngine::Automatic,
+            optimized_for: OptimizedFor::Standard,
+            creativity: nothing,
+            fractality: nothing,
+            hdr: nothing,
+            resemblance: nothing,
+            prompt: None,
+        }
+    }
+}
+
 impl Upscale {
     /// Whether the output would be small enough (seed: 25.3 million pixels).
     ///

@@ -22,11 +22,16 @@ pub mod filters;
 pub mod flow;
 pub mod grade;
 pub mod image;
+mod job;
 pub mod noise;
 pub mod plane;
+pub mod precision;
 pub mod presets;
 pub mod prompt;
+pub mod relight;
 pub mod resample;
+pub mod skin;
+pub mod style;
 pub mod upscale;
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{some_text, text, v1};
+use super::{image, text, v1};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
-use crate::domain::image::{Picture, Upscale};
+use crate::domain::image::Picture;
 use crate::domain::task::{Failure, TaskEvent, Work};
 
 pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
@@ -27,37 +27,26 @@ pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
             v1::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
         }
         TaskEvent::TaskFailed { failure: why } => v1::TaskEvent::TaskFailed { failure: failure(why) },
+        TaskEvent::InputsFetched { inputs } => {
+            v1::TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect() }
+        }
+        TaskEvent::SubmissionUndelivered { reason } => v1::TaskEvent::SubmissionUndelivered { reason: text(reason) },
+        TaskEvent::TaskCancelled => v1::TaskEvent::TaskCancelled,
     }
 }
 
 fn work(work: &Work) -> v1::Work<'_> {
-    match work {
-        Work::ImageUpscale { input, parameters } => {
-            v1::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
-        }
-    }
+    let Work::Image(work) = work;
+    image::work(work)
 }
 
-fn picture(picture: &Picture) -> v1::Picture<'_> {
+pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
     v1::Picture {
         digest: picture.digest.0,
         format: Cow::Borrowed(picture.format.as_str()),
         bytes: picture.bytes,
         width: picture.width,
         height: picture.height,
-    }
-}
-
-fn upscale(job: &Upscale) -> v1::Upscale<'_> {
-    v1::Upscale {
-        scale_factor: Cow::Borrowed(job.scale_factor.as_str()),
-        engine: Cow::Borrowed(job.engine.as_str()),
-        optimized_for: Cow::Borrowed(job.optimized_for.as_str()),
-        creativity: job.creativity.get(),
-        fractality: job.fractality.get(),
-        hdr: job.hdr.get(),
-        resemblance: job.resemblance.get(),
-        prompt: some_text(job.prompt.as_ref()),
     }
 }
 
