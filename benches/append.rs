@@ -132,8 +132,7 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     let models = ReadModels::new(log.clone(), Models::default());
     let router = RouterOptions { queue: 8192, mailbox: 16, idle: Duration::from_mins(1) };
     let bounds = ActorOptions { writer_queue: 4096, router };
-    let actors =
-        Actors::start(log.clone(), models, surroundings.clone(), bounds).await.expect("threads can be started");
+    let actors = Actors::start(log.clone(), models, surroundings.clone(), bounds).await;
 
     let names: Vec<String> = (0..clients).map(|client| format!("p{client}")).collect();
     for name in &names {

@@ -164,7 +164,7 @@ fn query(page: u64, selection: Selection) -> NodeQuery {
 /// The nodes of a page as the service sends them.
 fn joined(nodes: &Nodes, query: &NodeQuery, fresh: bool) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 << 10);
-    for entry in nodes.list(query, fresh).entries {
+    for entry in nodes.entries(nodes.list(query, fresh)).entries {
         body.extend_from_slice(&entry.fragment(nodes.links()).expect("a node that is listed").json);
         body.push(b',');
     }

@@ -5,8 +5,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
+use parking_lot::Mutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -18,38 +21,58 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Readiness, Services};
-use crate::media::archive::store::Archives;
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
+use crate::http::server::{
+    AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
+};
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
+use crate::space::Space;
 
 mod bootstrap;
+mod files;
 mod reactors;
 
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
 use bootstrap::{admin_token, create_bootstrap_admin};
+use files::{open_archives, open_keyring};
 use reactors::{Outside, Reactors, callback_sender, fetcher};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
+
+/// How often a start that takes long says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
+    Listen { address: SocketAddr, reason: std::io::Error },
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
     Part { what: &'static str, reason: String },
+}
+
+/// What helps when an address cannot be listened on.
+fn listen_hint(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
+             (port 0 takes a free one)"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        _ => "",
+    }
 }
 
 impl StartError {
@@ -98,14 +121,16 @@ impl App {
     /// # Errors
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+        outlive_file_size_limits();
         let data = DataDir::open(&settings.data_dir)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: settings.listen, source })?;
+            listener.local_addr().map_err(|reason| StartError::Listen { address: settings.listen, reason })?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+        let store = store.with_mishaps(surroundings.mishaps());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -116,13 +141,13 @@ impl App {
 
         let links = Links { public_url: public_url.clone() };
         let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let personal = open_keyring(&data, &models, &keys);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
+        let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings))
-            .await
-            .map_err(|error| StartError::part("the actors", &error))?;
-        create_bootstrap_admin(&actors.dispatch, &models, &surroundings).await?;
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
+        create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         let (outside, tally) = (
             Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
             Tally::default(),
@@ -137,9 +162,13 @@ impl App {
             archives,
             upload_key,
             tally,
+            personal,
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
+            space: log.space().clone(),
+            storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
+            checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -187,13 +216,13 @@ impl App {
         &self.parts.log
     }
 
-    /// Serves until SIGTERM or SIGINT, then stops in order.
+    /// Serves until one of the signals comes, then stops in order.
     ///
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
-    pub async fn run_until_stopped(mut self) -> Result<(), StopError> {
+    pub async fn run_until_stopped(mut self, signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = termination() => self.stop().await,
+            () = signals.come() => self.stop().await,
             served = &mut self.serving => {
                 self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
@@ -222,21 +251,40 @@ impl Parts {
     }
 }
 
-async fn termination() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("signals cannot be received; stop the service by killing it, which loses nothing");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
+/// this the process would be killed by it.
+fn outlive_file_size_limits() {
+    let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    if let Err(error) = handled {
+        tracing::warn!(%error, "a limit of file sizes would kill the service");
+    }
+}
+
+/// SIGTERM and SIGINT.
+pub struct StopSignals(Option<[Signal; 2]>);
+
+impl StopSignals {
+    /// From now on the signals wait to be asked for, and do not end the process any more.
+    #[must_use]
+    pub fn listen() -> Self {
+        let both = signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?]));
+        if let Err(error) = &both {
+            tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+        }
+        Self(both.ok())
+    }
+
+    async fn come(self) {
+        let Some([mut terminate, mut interrupt]) = self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+    TcpListener::bind(address).map_err(|reason| StartError::Listen { address, reason })
 }
 
 fn actor_options(settings: &Settings) -> ActorOptions {
@@ -262,16 +310,6 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     }
 }
 
-/// Opens the archives, and removes those that no version names: their uploads ended between the file and the event.
-fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
-    let archives = Archives::open(&data.path("archives"))?;
-    let removed = archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect())?;
-    if removed > 0 {
-        tracing::info!(removed, "archives that no version names were removed");
-    }
-    Ok(archives)
-}
-
 /// Opens the log and folds it into read models in the same pass.
 fn open_log(
     data: &DataDir,
@@ -295,7 +333,44 @@ fn open_log(
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
+    options.journal.space = space(data_dir, settings);
+    options.progress = Some(progress());
     options
+}
+
+/// Signs what the log is now.
+fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
+    let log = Arc::clone(log);
+    Arc::new(move |at| log.checkpoint(at).to_json())
+}
+
+/// The room in the data directory, of which each part may be on a disk of its own.
+fn space(data_dir: &Path, settings: &Settings) -> Space {
+    let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
+    Space::new(parts.to_vec(), settings.storage.reserve)
+}
+
+/// Log lines that say how far the opening of the log is, when it takes long.
+fn progress() -> OpenProgress {
+    let said = Mutex::new(Instant::now());
+    Arc::new(move |OpenStep { position, head, rebuilding }| {
+        let mut said = said.lock();
+        if said.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        *said = Instant::now();
+        match head {
+            Some(head) if rebuilding => {
+                tracing::info!(%position, %head, "the index of the log (sled) is being made anew from the journal");
+            }
+            _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
+        }
+    })
+}
+
+fn storage(log: &Arc<SledLog>) -> StorageProbe {
+    let log = Arc::clone(log);
+    Arc::new(move || log.storage())
 }
 
 /// Ready means: a command would be taken.

@@ -1,6 +1,7 @@
 //! The only source of time and chance, and of mishaps. Everything else is given a [`Surroundings`], so that tests can
 //! decide all three.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,13 +18,38 @@ use crate::domain::value::Timestamp;
 pub struct Surroundings {
     clock: Clock,
     chance: Arc<Mutex<StdRng>>,
-    mishap: Option<Mishap>,
+    mishaps: Mishaps,
     /// Whether ids come from chance alone, not from the clock.
     timeless: bool,
 }
 
-/// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic or block.
+/// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic, block or end
+/// the process.
 pub type Mishap = Arc<dyn Fn(Place, &str) + Send + Sync>;
+
+/// What a test makes happen; nothing in the service. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Mishaps(Option<Mishap>);
+
+impl Mishaps {
+    /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.
+    pub fn reach(&self, place: Place, subject: &str) {
+        if let Some(mishap) = &self.0 {
+            mishap(place, subject);
+        }
+    }
+
+    /// Tells that a step of a commit is done.
+    pub fn done(&self, step: Step) {
+        self.reach(Place::After(step), "");
+    }
+}
+
+impl fmt::Debug for Mishaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mishaps").field(&self.0.is_some()).finish()
+    }
+}
 
 /// Where a test can make something go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,8 +63,83 @@ pub enum Place {
     Decide,
     /// In an aggregate actor between deciding and appending; worked on is the stream.
     Append,
+    /// Between the event that a user is erased and the end of the user's key; worked on is the user.
+    Erased,
     /// In a reactor before it acts; worked on is its name.
     Reactor,
+    /// Where a step of a commit is done and the next is not begun.
+    After(Step),
+}
+
+/// Declares the steps with their list.
+macro_rules! steps {
+    ($($(#[$doc:meta])* $step:ident),+ $(,)?) => {
+        /// The steps by which a command becomes durable, numbered in the order in which a commit takes them; then those of a
+        /// segment, of a start, and of files beside the log. A process that ends after any of them must start again by
+        /// itself with everything that it answered: `tests/it/fail_points.rs` ends it after each.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Step {
+            $($(#[$doc])* $step,)+
+        }
+
+        impl Step {
+            /// All of them, in their order.
+            pub const ALL: &[Self] = &[$(Self::$step,)+];
+        }
+    };
+}
+
+steps! {
+    /// 1: the commit is encoded and chained, in memory.
+    Staged,
+    /// 2: its group is written to the journal, and in the page cache only.
+    Written,
+    /// 3: the group is synced: from here on it is durable.
+    Synced,
+    /// 4: readers of the log see it, and it waits for sled.
+    Published,
+    /// 5: the read models have it.
+    Projected,
+    /// 6: the answers are handed out.
+    Answered,
+    /// 7: HEAD names it, signed; in the page cache only.
+    HeadSigned,
+    /// 8: sled's index of streams has it, its record is not there yet.
+    SledIndexed,
+    /// 9: sled has it; nothing of that is synced.
+    SledInserted,
+    /// 10: at a clean stop, HEAD is synced, sled is not.
+    HeadSynced,
+    /// 11: at a clean stop, sled is synced.
+    SledFlushed,
+    /// 12: the zeros of the next segment are written and synced.
+    SegmentZeroed,
+    /// 13: it has its header, synced, and no name yet.
+    SegmentBegun,
+    /// 14: it has its name, and the directory is not synced.
+    SegmentRenamed,
+    /// 15: its name is durable.
+    SegmentNamed,
+    /// 16: at the first start, the signing key is there and nothing else.
+    KeyMade,
+    /// 17: at the first start, HEAD is there.
+    HeadMade,
+    /// 18: what was left of sled is removed, and it is not filled yet.
+    SledRemoved,
+    /// 19: a file of media is written, not synced, under a name of its own.
+    PictureWritten,
+    /// 20: it is synced.
+    PictureSynced,
+    /// 21: it has its name, and the directory is not synced.
+    PictureRenamed,
+    /// 22: its name is durable; the event that names it comes next.
+    PictureNamed,
+    /// 23: an uploaded archive is synced, and has no name yet.
+    ArchiveSynced,
+    /// 24: it has its name, and the directory is not synced.
+    ArchiveRenamed,
+    /// 25: its name is durable; the event that names it comes next.
+    ArchiveNamed,
 }
 
 #[derive(Clone)]
@@ -54,7 +155,7 @@ impl Surroundings {
         Self {
             clock: Clock::System,
             chance: Arc::new(Mutex::new(StdRng::from_entropy())),
-            mishap: None,
+            mishaps: Mishaps::default(),
             timeless: false,
         }
     }
@@ -63,7 +164,8 @@ impl Surroundings {
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
-        Self { clock, chance: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))), mishap: None, timeless: false }
+        let chance = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
+        Self { clock, chance, mishaps: Mishaps::default(), timeless: false }
     }
 
     /// The same clock and mishaps, with chance that repeats for a seed: every id and secret follows from the seed alone, so
@@ -76,14 +178,18 @@ impl Surroundings {
     /// The same surroundings, in which `mishap` happens.
     #[must_use]
     pub fn with_mishap(self, mishap: Mishap) -> Self {
-        Self { mishap: Some(mishap), ..self }
+        Self { mishaps: Mishaps(Some(mishap)), ..self }
     }
 
     /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.
     pub fn reach(&self, place: Place, subject: &str) {
-        if let Some(mishap) = &self.mishap {
-            mishap(place, subject);
-        }
+        self.mishaps.reach(place, subject);
+    }
+
+    /// The mishaps alone, for what needs neither time nor chance.
+    #[must_use]
+    pub fn mishaps(&self) -> Mishaps {
+        self.mishaps.clone()
     }
 
     /// Moves a manual clock; the machine's clock cannot be moved.

@@ -16,11 +16,11 @@ pub struct DataDir {
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process holds the lock.
-    #[error("the data directory {} is in use by another running service: stop that one, or give this one a data_dir of its own", .0.display())]
+    #[error("the data directory {} is in use by another running service: stop that one (or let a `mediary audit verify` come to its end), or give this one a data_dir of its own", .0.display())]
     InUse(PathBuf),
     /// It cannot be made or locked.
-    #[error("the data directory {path}: {source}", path = path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error("the data directory {path}: {reason}", path = path.display())]
+    File { path: PathBuf, reason: io::Error },
 }
 
 impl DataDir {
@@ -29,7 +29,7 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError`] when it cannot be made, or is in use.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
-        let failed = |source| DataDirError::File { path: root.to_owned(), source };
+        let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
         create_durably(root).map_err(failed)?;
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
@@ -54,7 +54,10 @@ impl DataDir {
 }
 
 /// Makes a directory whose name, and the names of the parents that had to be made, survive a power cut.
-fn create_durably(directory: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When it cannot be made, or its parent not be synced.
+pub fn create_durably(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
@@ -99,10 +102,16 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// When it cannot be written.
 pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)?;
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, path)
+    };
+    write().inspect_err(|_| {
+        // Nothing half done stays, also on a full disk.
+        let _ = std::fs::remove_file(&draft);
+    })?;
     sync_parent(path)
 }
 

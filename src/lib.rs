@@ -5,7 +5,10 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
+pub mod space;
 pub mod telemetry;
+
+pub mod personal;
 
 pub mod events;
 pub mod media;
@@ -13,6 +16,12 @@ pub mod outbound;
 
 pub mod projections;
 pub mod vendors;
+
+pub mod audit;
+
+pub mod proof;
+
+pub mod backup;
 
 pub mod actors;
 pub mod http;

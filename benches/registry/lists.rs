@@ -1,11 +1,13 @@
 //! Reading lists: pages, filters, sorting and search, each against the same bytes handed out ready-made, in turns.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::catalogue::{Catalogue, Chance};
+use crate::catalogue::{Catalogue, Chance, Size};
 use crate::http::{Connection, Measured, load, request};
 use crate::ready_made::record;
-use crate::service::{Service, apart, block_on};
+use crate::service::{Service, TOKEN, apart, block_on};
 use crate::{Options, load as registry, median};
 
 const CONNECTIONS: usize = 64;
@@ -16,6 +18,14 @@ const PAGE: usize = 30;
 struct Kind {
     name: String,
     paths: Vec<String>,
+    /// How many versions a second another client changes meanwhile.
+    writes: Option<usize>,
+}
+
+impl Kind {
+    fn new(name: &str, paths: Vec<String>) -> Self {
+        Self { name: name.to_owned(), paths, writes: None }
+    }
 }
 
 /// Runs every kind on the filled registry.
@@ -35,8 +45,8 @@ pub fn run(options: &Options) {
         "\n| request | bytes | requests/s | ready-made | ratio | processor µs | ready-made | p50, µs | p99, µs | ready-made p99 |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for kind in kinds(options) {
-        measure(&kind, &service, &ready_made, connections, options);
+    for kind in kinds(options).iter().filter(|kind| kind.name.contains(&options.only)) {
+        measure(kind, &service, &ready_made, connections, options);
     }
     let (memory, most) = service.memory();
     println!("\nresident memory afterwards {memory:.0} MiB, at most {most:.0} MiB");
@@ -46,29 +56,41 @@ pub fn run(options: &Options) {
 fn kinds(options: &Options) -> Vec<Kind> {
     let catalogue = Catalogue::new(options.size);
     let mut chance = Chance::new(7);
-    let searches = (0..options.urls)
+    let searches: Vec<String> = (0..options.urls)
         .map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut chance)))
         .collect();
+    let fresh_searches = searches.iter().map(|path| format!("{path}&latest=true")).collect();
     let pages = (options.size.nodes / PAGE).max(1);
     let far = (pages * 9).div_ceil(10);
     let page = |query: &str, page: usize| format!("/nodes?limit={PAGE}{query}&page={page}");
-    let one = |name: &str, path: String| Kind { name: name.to_owned(), paths: vec![path] };
+    let one = |name: &str, path: String| Kind::new(name, vec![path]);
     let mut many = |name: &str, query: &str, pages: usize| {
         let paths = (0..options.urls).map(|_| page(query, 1 + chance.below(pages)));
-        Kind { name: name.to_owned(), paths: paths.collect() }
+        Kind::new(name, paths.collect())
     };
     let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
+    // Three of five systems and three of four accelerators leave more than a quarter.
+    let (narrow, some) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
+    let fresh = |query: &str| format!("{query}&latest=true");
+    let beside =
+        |kind: Kind| Kind { name: format!("{}, beside a writer", kind.name), writes: Some(options.writes), ..kind };
     vec![
+        one("the stack alone: `/health`", "/health".to_owned()),
         one("page 1", page("", 1)),
         one(&format!("page {far}"), page("", far)),
         many("random pages", "", pages),
-        many("random pages, `latest=true`", "&latest=true", pages),
+        many("random pages, `latest=true`", &fresh(""), pages),
         one("by two columns, page 1", page(sorted, 1)),
         one(&format!("by two columns, page {far}"), page(sorted, far)),
         many("by two columns, random pages", sorted, pages),
-        // Three of five systems and three of four accelerators leave more than a quarter.
-        many("the same, filtered by two facets", &format!("{sorted}{filtered}"), (pages / 4).max(1)),
-        Kind { name: "search, two random words".to_owned(), paths: searches },
+        many("by two columns, random pages, `latest=true`", &fresh(sorted), pages),
+        many("the same, filtered by two facets", &narrow, some),
+        many("the same, filtered by two facets, `latest=true`", &fresh(&narrow), some),
+        Kind::new("search, two random words", searches),
+        Kind::new("search, two random words, `latest=true`", fresh_searches),
+        beside(one("page 1", page("", 1))),
+        beside(many("random pages", "", pages)),
+        beside(many("by two columns, random pages", sorted, pages)),
     ]
 }
 
@@ -88,7 +110,11 @@ fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: us
     let rounds: Vec<(Round, Round)> = (0..options.rounds)
         .map(|_| {
             let one = |server| round(server, connections, options, &requests);
-            (one(service), one(ready_made))
+            let own = match kind.writes {
+                Some(rate) => beside_a_writer(service, options.size, rate, || one(service)),
+                None => one(service),
+            };
+            (own, one(ready_made))
         })
         .collect();
     let middle = |value: fn(&(Round, Round)) -> f64| median(rounds.iter().map(value));
@@ -122,4 +148,38 @@ fn round(server: &Service, connections: usize, options: &Options, requests: &Arc
     });
     let used = server.processor_time() - before;
     Round { load, processor: used * 1e6 / (load.rate * options.time.as_secs_f64()) }
+}
+
+/// Measures while one client changes the changelogs of the latest versions of random nodes, so many a second. The changed
+/// texts have the length of those before.
+fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    let write = || {
+        let (mut chance, mut next) = (Chance::new(11), Instant::now());
+        let catalogue = Catalogue::new(size);
+        block_on(async {
+            let mut connection = Connection::open(&service.address).await;
+            while !done.load(Ordering::Relaxed) {
+                let node = chance.below(size.nodes);
+                let letter = char::from(b'a' + u8::try_from(chance.below(26)).unwrap_or(0));
+                let path = format!(
+                    "/publishers/{}/nodes/{}/versions/1.{}.0",
+                    catalogue.owner(node),
+                    Catalogue::node(node),
+                    size.versions - 1
+                );
+                let body = serde_json::json!({"changelog": letter.to_string().repeat(300)}).to_string();
+                let answer = connection.exchange(&request("PUT", &path, TOKEN, &body)).await;
+                assert_eq!(answer.status, 200, "{}", answer.head);
+                next += Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+                tokio::time::sleep_until(next.into()).await;
+            }
+        });
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(write);
+        let measured = measure();
+        done.store(true, Ordering::Relaxed);
+        measured
+    })
 }

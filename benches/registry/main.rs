@@ -5,7 +5,9 @@
 //! - `cargo bench --bench registry -- writes`: durable changes against ready-made bytes and PostgreSQL
 //!
 //! Options: `--dir DIR` (where data is kept, on the disk to be measured; the default is in the target directory),
-//! `--nodes`, `--publishers`, `--versions`, `--connections 1,8,64`, `--seconds`, `--rounds`, `--urls`, `--workers`, `--fresh`.
+//! `--nodes`, `--publishers`, `--versions`, `--connections 1,8,64`, `--seconds`, `--rounds`, `--urls`, `--workers`, `--fresh`,
+//! `--only TEXT` (of the lists only the kinds that have it in their names), `--writes N` (changes a
+//! second beside lists).
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 #![allow(clippy::doc_markdown, reason = "names of databases are no code")]
@@ -39,6 +41,10 @@ pub struct Options {
     pub urls: usize,
     /// HTTP threads of the service.
     pub workers: Option<usize>,
+    /// Of the lists only the kinds whose names hold this.
+    pub only: String,
+    /// Changes a second beside those lists that are read beside a writer.
+    pub writes: usize,
     /// Fill anew what is there.
     pub fresh: bool,
 }
@@ -61,6 +67,8 @@ impl Options {
             rounds: number("--rounds").unwrap_or(5),
             urls: number("--urls").unwrap_or(2000),
             workers: number("--workers"),
+            writes: number("--writes").unwrap_or(100),
+            only: value("--only").cloned().unwrap_or_default(),
             fresh: arguments.iter().any(|argument| argument == "--fresh"),
         }
     }

@@ -152,7 +152,10 @@ impl<D: Decider> Live<D> {
     /// The state, if it is still what the log holds after `error`.
     fn survives(self, error: &AppendError) -> Option<Self> {
         match error {
-            AppendError::Overloaded | AppendError::Refused(AppendRefused::TooLarge { .. }) => Some(self),
+            AppendError::Overloaded
+            | AppendError::Overtaken
+            | AppendError::Refused(AppendRefused::TooLarge { .. })
+            | AppendError::Log(LogFailure::Full { .. }) => Some(self),
             AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
                 None
             }
@@ -187,8 +190,10 @@ async fn append<D: Decider>(
 impl<R> From<AppendError> for CommandError<R> {
     fn from(error: AppendError) -> Self {
         match error {
-            // A conflict means that the state was old: nothing was done, and the next try will see the new one.
-            AppendError::Overloaded | AppendError::Refused(AppendRefused::Conflict { .. }) => Self::Overloaded,
+            // The state that was looked at was old: nothing was done, and the next try will see the new one.
+            AppendError::Overloaded | AppendError::Overtaken | AppendError::Refused(AppendRefused::Conflict { .. }) => {
+                Self::Overloaded
+            }
             AppendError::Refused(AppendRefused::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),
             AppendError::Interrupted => Self::Interrupted,

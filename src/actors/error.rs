@@ -14,6 +14,9 @@ pub enum CommandError<R> {
     /// A queue is full; nothing was done, and it may be tried again soon.
     #[error("overloaded")]
     Overloaded,
+    /// There is no room on the disk; nothing was done, and it may be tried again once there is.
+    #[error("full: {reason}")]
+    Full { reason: String },
     /// The log takes no more events until it is healed.
     #[error("read-only: {reason}")]
     ReadOnly { reason: String },
@@ -28,6 +31,7 @@ pub enum CommandError<R> {
 impl<R> From<LogFailure> for CommandError<R> {
     fn from(failure: LogFailure) -> Self {
         match failure {
+            LogFailure::Full { reason } => Self::Full { reason },
             LogFailure::ReadOnly { reason } => Self::ReadOnly { reason },
             LogFailure::Storage { .. } | LogFailure::Damaged { .. } => Self::Failed { reason: failure.to_string() },
         }

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! Dispatch ──▶ Router ──▶ AggregateActor ──▶ Writer ──▶ log, then Projector ──▶ read models ──▶ Reactor
-//!    ▲        (one live actor a stream)     (one thread)                                    (poller, dispatcher, tally)
+//!    ▲        (one live actor a stream)     (on their arbiter)                              (poller, dispatcher, tally)
 //!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
 //! ```
 
+pub mod across;
 pub mod aggregate;
 pub mod dispatcher;
 pub mod error;

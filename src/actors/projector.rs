@@ -23,6 +23,12 @@ impl Projector {
         Self { models }
     }
 
+    /// The read models, which show every commit that was projected.
+    #[must_use]
+    pub fn models(&self) -> &ReadModels {
+        &self.models
+    }
+
     /// Folds commits that were just made durable, in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         self.models.apply(commits);

@@ -15,6 +15,8 @@ use crate::clock::{Place, Surroundings};
 
 /// How often a reactor looks without being woken.
 const TICK: Duration = Duration::from_millis(250);
+/// Looking for work takes at most this part of the time, however much of it there is.
+const LOOKING_PART: u32 = 10;
 /// How long work rests whose attempt died.
 const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
 
@@ -65,6 +67,10 @@ pub struct ReactorActor<R: Reactor> {
     under_way: HashMap<R::Key, String>,
     lanes: HashMap<String, usize>,
     resting: HashMap<R::Key, Instant>,
+    /// Not before this time is work looked for again.
+    next_look: Instant,
+    /// A look at that time is arranged.
+    look_arranged: bool,
 }
 
 /// Look for work.
@@ -101,7 +107,27 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
 impl<R: Reactor> ReactorActor<R> {
     fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
         let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { reactor, options, surroundings, under_way, lanes, resting }
+        let next_look = Instant::now();
+        Self { reactor, options, surroundings, under_way, lanes, resting, next_look, look_arranged: false }
+    }
+
+    /// Looks for work at once, unless all hands are full, or the last look took so long that this one has to wait.
+    fn look(&mut self, context: &mut Context<Self>) {
+        if self.under_way.len() >= self.options.concurrency || self.look_arranged {
+            return;
+        }
+        let wait = self.next_look.saturating_duration_since(Instant::now());
+        if wait.is_zero() {
+            let started = Instant::now();
+            self.start_due(context);
+            self.next_look = Instant::now() + started.elapsed() * LOOKING_PART;
+        } else {
+            self.look_arranged = true;
+            context.run_later(wait, |actor, context| {
+                actor.look_arranged = false;
+                actor.look(context);
+            });
+        }
     }
 
     fn start_due(&mut self, context: &mut Context<Self>) {
@@ -111,10 +137,10 @@ impl<R: Reactor> ReactorActor<R> {
             if under_way.len() >= options.concurrency || under_way.contains_key(key) || resting.contains_key(key) {
                 return false;
             }
-            let places = lanes.entry(lane.to_owned()).or_default();
-            let free = *places < options.lane;
+            let taken = lanes.get(lane).copied().unwrap_or(0);
+            let free = taken < options.lane;
             if free {
-                *places += 1;
+                lanes.insert(lane.to_owned(), taken + 1);
                 under_way.insert(key.clone(), lane.to_owned());
             }
             free
@@ -154,7 +180,7 @@ impl<R: Reactor> ReactorActor<R> {
             if let Some(rest) = rest {
                 actor.resting.insert(key, Instant::now() + rest);
             }
-            actor.start_due(context);
+            actor.look(context);
         });
         context.spawn(finished);
     }
@@ -171,6 +197,6 @@ impl<R: Reactor> Handler<Wake> for ReactorActor<R> {
         if wake.hinted {
             self.resting.clear();
         }
-        self.start_due(context);
+        self.look(context);
     }
 }

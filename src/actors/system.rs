@@ -1,7 +1,6 @@
 //! All actors together: how they are started, and the one way in for commands.
 
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use tokio::sync::oneshot;
@@ -11,7 +10,7 @@ use super::aggregate::{Outcome, Tools};
 use super::error::CommandError;
 use super::projector::Projector;
 use super::router::{CountLive, Route, Router, RouterOptions};
-use super::writer::{Started, Writer};
+use super::writer::Writer;
 use crate::clock::Surroundings;
 use crate::domain::decider::Decider;
 use crate::domain::delivery::{Delivery, DeliveryCommand};
@@ -50,27 +49,24 @@ pub struct ActorOptions {
 pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
-    writer: JoinHandle<()>,
-    /// Held by the writer's thread.
+    /// Held by the writer's work.
     alive: Weak<()>,
 }
 
 impl Actors {
-    /// Starts the writer and the routers. The routers share one arbiter with all aggregates, so that a command changes
-    /// threads only twice: to the writer and back. Returns when all routers take commands.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
+    /// Starts the writer and the routers. They share one arbiter with all aggregates, so that a command changes threads only
+    /// twice: to the arbiter and back. Returns when all routers take commands.
     pub async fn start(
         log: Arc<dyn EventLog>,
         models: ReadModels,
         surroundings: Surroundings,
         options: ActorOptions,
-    ) -> std::io::Result<Self> {
-        let Started { writer, courier, thread, alive } =
-            Writer::start(Arc::clone(&log), Projector::new(models.clone()), options.writer_queue)?;
+    ) -> Self {
+        let projector = Projector::new(models.clone());
+        let (writer, worker, alive) =
+            Writer::new(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps());
         let arbiter = Arbiter::new();
-        arbiter.spawn(courier.run());
+        arbiter.spawn(worker.run());
         let tools = Tools { log, writer, models, surroundings };
         let dispatch = Dispatch {
             users: start_router(&arbiter, &tools, options.router),
@@ -81,7 +77,7 @@ impl Actors {
             deliveries: start_router(&arbiter, &tools, options.router),
         };
         dispatch.await_routers().await;
-        Ok(Self { dispatch, arbiter, writer: thread, alive })
+        Self { dispatch, arbiter, alive }
     }
 
     /// Tells whether commands can still be written: false once the writer has died.
@@ -90,12 +86,12 @@ impl Actors {
         move || alive.strong_count() > 0
     }
 
-    /// Lets the actors go, then waits until the writer has written what it had. Blocks.
+    /// Lets the actors go; a group that is being written is finished. Blocks.
     pub fn stop(self) {
         drop(self.dispatch);
         self.arbiter.stop();
-        if self.arbiter.join().is_err() | self.writer.join().is_err() {
-            tracing::error!("an actor thread had died");
+        if self.arbiter.join().is_err() {
+            tracing::error!("the thread of the actors had died");
         }
     }
 }

@@ -1,17 +1,22 @@
-//! The writer: one thread through which every event goes, so that one sync makes many commands durable.
+//! The writer: the one place through which every event goes, so that one sync makes many commands durable.
 //!
-//! It takes everything that waits (bounded), appends once, syncs once, lets the read models follow, and answers all. While
-//! the disk is busy the next group gathers by itself; when a group begins with fewer appends than the last one had, the
-//! writer waits a moment for the others, short against what a sync takes here. A lone client never waits for anybody.
+//! It runs on the arbiter of the aggregates, as they do, and syncs there: what a command waits for is one thread, not a hop
+//! to another and back (ADR 13). It takes everything that waits (bounded), appends once, syncs once, lets the read models
+//! follow, and answers all. While the disk is busy the next group gathers by itself; when a group begins with fewer appends
+//! than the last one had, the writer lets the aggregates go on for a moment, short against what a sync takes here. A lone
+//! client never waits for anybody.
 
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
+use tokio::time::timeout_at;
 
+use super::across::Across;
 use super::projector::Projector;
+use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 
@@ -22,7 +27,7 @@ const GATHER_MAX: Duration = Duration::from_millis(1);
 /// The pause is this part of the time that an append takes: on a fast disk the next group gathers during the sync anyway,
 /// on a slow one a sync less is worth more.
 const GATHER_PART: u32 = 8;
-/// Longest time that the log is kept from its own work after a group while appends keep coming.
+/// Longest time after a group in which the log does its own work: signing HEAD takes half as long as a sync.
 const UNTIDIED_MAX: Duration = Duration::from_millis(10);
 
 /// Why an append had no effect.
@@ -31,6 +36,9 @@ pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
+    /// Another append came between the check of a rule and this one (see [`super::across`]); nothing was done.
+    #[error("overtaken by a change that it depends on")]
+    Overtaken,
     /// This append was refused, alone.
     #[error(transparent)]
     Refused(#[from] AppendRefused),
@@ -42,19 +50,10 @@ pub enum AppendError {
     Interrupted,
 }
 
-/// How others reach the writer. Cheap to clone; the thread ends when the last handle is gone.
+/// How others reach the writer. Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
-    queue: SyncSender<Request>,
-}
-
-/// A writer that runs.
-pub struct Started {
-    pub writer: Writer,
-    pub courier: Courier,
-    pub thread: JoinHandle<()>,
-    /// Gone when the thread has ended, however it ended.
-    pub alive: Weak<()>,
+    queue: mpsc::Sender<Request>,
 }
 
 struct Request {
@@ -64,48 +63,30 @@ struct Request {
 
 type Answer = Result<Commit, AppendError>;
 
-/// Hands the answers of a group out on the thread of those who asked: the writer wakes that thread once a group, not once
-/// an answer.
-pub struct Courier {
-    groups: mpsc::UnboundedReceiver<Vec<(oneshot::Sender<Answer>, Answer)>>,
-}
-
-impl Courier {
-    /// Hands out until the writer has ended. To be run on the arbiter of the aggregates.
-    pub async fn run(mut self) {
-        while let Some(group) = self.groups.recv().await {
-            for (asked_by, answer) in group {
-                // Nobody may be waiting any more: what was asked is done all the same.
-                let _ = asked_by.send(answer);
-            }
-        }
-    }
-}
-
 impl Writer {
-    /// Starts the thread. `queue` bounds how many appends wait. Answers come only while the courier runs.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
-    pub fn start(log: Arc<dyn EventLog>, projector: Projector, queue: usize) -> std::io::Result<Started> {
-        let (sender, receiver) = sync_channel(queue);
-        let (answers, groups) = mpsc::unbounded_channel();
+    /// A writer, the work that makes its appends durable, and a pulse that is gone when that work has ended, however it
+    /// ended. `queue` bounds how many appends wait.
+    #[must_use]
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        projector: Projector,
+        queue: usize,
+        mishaps: Mishaps,
+    ) -> (Self, Worker, Weak<()>) {
+        let (sender, receiver) = mpsc::channel(queue);
         let pulse = Arc::new(());
         let alive = Arc::downgrade(&pulse);
         let worker = Worker {
             log,
             projector,
             queue: receiver,
-            answers,
             last_group: 1,
             pause: Duration::ZERO,
             untidied_since: None,
+            mishaps,
+            _pulse: pulse,
         };
-        let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
-            worker.run();
-            drop(pulse);
-        })?;
-        Ok(Started { writer: Self { queue: sender }, courier: Courier { groups }, thread, alive })
+        (Self { queue: sender }, worker, alive)
     }
 
     /// Makes the events of one command durable and visible.
@@ -116,49 +97,49 @@ impl Writer {
         let (asked_by, answered) = oneshot::channel();
         self.queue.try_send(Request { append, asked_by }).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Overloaded,
-            TrySendError::Disconnected(_) => {
-                LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into()
-            }
+            TrySendError::Closed(_) => LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into(),
         })?;
         answered.await.map_err(|_| AppendError::Interrupted)?
     }
 }
 
-struct Worker {
+/// The work of a writer.
+pub struct Worker {
     log: Arc<dyn EventLog>,
     projector: Projector,
-    queue: Receiver<Request>,
-    /// Bounded by the queue: nobody asks again before the answer.
-    answers: mpsc::UnboundedSender<Vec<(oneshot::Sender<Answer>, Answer)>>,
+    queue: mpsc::Receiver<Request>,
     /// How many appends the last group had: as many may be on their way again.
     last_group: usize,
     /// How long to wait for them.
     pause: Duration,
     /// When the first group was committed after which the log has not done its own work yet.
     untidied_since: Option<Instant>,
+    mishaps: Mishaps,
+    _pulse: Arc<()>,
 }
 
 impl Worker {
-    fn run(mut self) {
-        while let Some(first) = self.next() {
-            let group = self.gather(first);
+    /// Writes until there is no [`Writer`] left. To be run on the arbiter of the aggregates, which it blocks during a sync.
+    pub async fn run(mut self) {
+        while let Some(first) = self.next().await {
+            let group = self.gather(first).await;
             self.last_group = group.len();
             self.commit(group);
             self.untidied_since.get_or_insert_with(Instant::now);
-            if self.untidied_since.is_some_and(|since| since.elapsed() >= UNTIDIED_MAX) {
-                self.tidy();
-            }
         }
         self.tidy();
     }
 
-    /// The first append of the next group; what the log has to do for itself is done while nobody waits.
-    fn next(&mut self) -> Option<Request> {
-        if let Ok(request) = self.queue.try_recv() {
-            return Some(request);
+    /// The first append of the next group; what the log has to do for itself is done meanwhile, if it is time.
+    async fn next(&mut self) -> Option<Request> {
+        while let Some(due) = self.untidied_since.map(|since| since + UNTIDIED_MAX) {
+            if Instant::now() >= due {
+                self.tidy();
+            } else if let Ok(request) = timeout_at(due.into(), self.queue.recv()).await {
+                return request;
+            }
         }
-        self.tidy();
-        self.queue.recv().ok()
+        self.queue.recv().await
     }
 
     fn tidy(&mut self) {
@@ -167,36 +148,54 @@ impl Worker {
         }
     }
 
-    fn gather(&self, first: Request) -> Vec<Request> {
+    /// The append and those that come with it: whatever the aggregates decide now, and, for a moment, those who were
+    /// answered last.
+    async fn gather(&mut self, first: Request) -> Vec<Request> {
         let mut group = Vec::with_capacity(self.last_group + 1);
         group.push(first);
         let deadline = Instant::now() + self.pause;
-        while group.len() < GROUP_MAX {
-            match self.queue.try_recv() {
-                Ok(request) => group.push(request),
-                Err(TryRecvError::Disconnected) => break,
-                Err(TryRecvError::Empty) if group.len() >= self.last_group || Instant::now() >= deadline => break,
-                Err(TryRecvError::Empty) => std::thread::yield_now(),
+        loop {
+            yield_now().await;
+            while group.len() < GROUP_MAX
+                && let Ok(request) = self.queue.try_recv()
+            {
+                group.push(request);
+            }
+            if group.len() >= self.last_group.min(GROUP_MAX) || Instant::now() >= deadline {
+                return group;
             }
         }
-        group
     }
 
     fn commit(&mut self, group: Vec<Request>) {
+        let mut rules = Across::new(self.projector.models());
+        let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+        for request in overtaken {
+            let _ = request.asked_by.send(Err(AppendError::Overtaken));
+        }
+        if group.is_empty() {
+            return;
+        }
         let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {
             Ok(outcomes) => {
                 self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
+                self.mishaps.done(Step::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
+            // Told by the log itself, once.
+            Err(failure @ LogFailure::Full { .. }) => asked_by.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
                 tracing::error!(%failure, "a group of {} appends failed", asked_by.len());
                 asked_by.iter().map(|_| Err(failure.clone().into())).collect()
             }
         };
-        // Without a courier the service is stopping, and those who asked see that.
-        let _ = self.answers.send(asked_by.into_iter().zip(answers).collect());
+        for (asked_by, answer) in asked_by.into_iter().zip(answers) {
+            // Nobody may be waiting any more: what was asked is done all the same.
+            let _ = asked_by.send(answer);
+        }
+        self.mishaps.done(Step::Answered);
     }
 }

@@ -9,9 +9,10 @@ use crate::clock::Surroundings;
 use crate::config::Secret;
 use crate::data_dir::{DataDir, read_private, write_private};
 use crate::domain::ids::UserId;
+use crate::domain::personal::PersonalField;
 use crate::domain::secret;
 use crate::domain::user::{UserCommand, UserOpening};
-use crate::domain::value::Name;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 
 /// The administrator that the bootstrap token speaks for.
@@ -51,19 +52,17 @@ pub(super) fn admin_token(
 pub(super) async fn create_bootstrap_admin(
     dispatch: &Dispatch,
     models: &ReadModels,
+    personal: &Keyring,
     surroundings: &Surroundings,
 ) -> Result<(), StartError> {
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
         return Ok(());
     }
-    let opening = UserOpening {
-        id: BOOTSTRAP_ADMIN,
-        email: None,
-        name: Some(Name::recorded("Administrator".to_owned())),
-        is_admin: true,
-        is_approved: true,
-    };
+    let failed = |error: &dyn std::fmt::Display| StartError::part("the first administrator", error);
+    let name = [(PersonalField::Name, "Administrator")];
+    let name = personal.seal(BOOTSTRAP_ADMIN, surroundings.secret(), name).map_err(|error| failed(&error))?.pop();
+    let opening = UserOpening { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
     let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
-    created.map(drop).map_err(|error| StartError::part("the first administrator", &error))
+    created.map(drop).map_err(|error| failed(&error))
 }

@@ -1,11 +1,14 @@
 //! The command line. `mediary` alone means `mediary serve`.
 //!
 //! Exit codes: 0 done, or stopped as asked; 1 could not run (port taken, data directory in use, damaged log); 2 wrong
-//! usage or configuration.
+//! usage or configuration. Commands that verify say 1 for damage and 2 for what could not be verified.
 
+mod audit;
+mod backup;
 mod config;
 mod demo;
 mod openapi;
+mod progress;
 mod projections;
 mod serve;
 
@@ -16,17 +19,18 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{CommandLine, Configuration, Flag, Problems};
+use crate::config::{CommandLine, Configuration, Flag, Problems, Settings};
 
 const AFTER_HELP: &str = "\
 Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
-ones, as a flag; later ones win. `mediary config` lists all of them with their values.
+ones, as a flag, before or after the command; later ones win. `mediary config` lists all of them with their values.
 
-Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration.";
+Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
+1 damage, 2 could not be verified.";
 
 /// A node registry and media generation gateway: one binary, its storage inside, every change an event.
 #[derive(Debug, Parser)]
-#[command(name = "mediary", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(name = "mediary", version, after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -47,9 +51,37 @@ enum Command {
     /// What is made from the log to be read
     #[command(subcommand)]
     Projections(projections::Command),
+    /// What the log tells, and the proof that it is whole
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Copy log and files to a backup directory, also while the service runs; or verify one
+    #[command(after_help = backup::BACKUP_HELP)]
+    Backup(backup::Backup),
+    /// Verify a backup, and put it back as a data directory
+    #[command(after_help = backup::RESTORE_HELP)]
+    Restore(backup::Restore),
 }
 
-#[derive(Debug, Args)]
+/// The flags of commands that work on a data directory and do not serve.
+#[derive(Debug, Default, Args)]
+struct DirectoryFlags {
+    /// The settings file, in place of mediary.toml in the working directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The data directory
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+}
+
+impl DirectoryFlags {
+    /// The settings; `outer` are the flags before the command.
+    fn settings(self, outer: SettingFlags) -> Result<Settings, Problems> {
+        let own = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
+        Ok(own.or(outer).load()?.settings)
+    }
+}
+
+#[derive(Debug, Default, Args)]
 struct SettingFlags {
     /// The settings file, in place of mediary.toml in the working directory
     #[arg(long, value_name = "FILE")]
@@ -75,6 +107,19 @@ struct SettingFlags {
 }
 
 impl SettingFlags {
+    /// These, and where one was not given, that of the flags before the command.
+    fn or(self, outer: Self) -> Self {
+        Self {
+            config: self.config.or(outer.config),
+            listen: self.listen.or(outer.listen),
+            data_dir: self.data_dir.or(outer.data_dir),
+            public_url: self.public_url.or(outer.public_url),
+            workers: self.workers.or(outer.workers),
+            log_level: self.log_level.or(outer.log_level),
+            log_format: self.log_format.or(outer.log_format),
+        }
+    }
+
     fn load(self) -> Result<Configuration, Problems> {
         Configuration::load(self.command_line())
     }
@@ -98,13 +143,17 @@ impl SettingFlags {
 enum Failure {
     Configuration(Problems),
     CouldNotRun(anyhow::Error),
+    /// What was to be verified is damaged; that was told.
+    Damage,
+    /// What was to be verified could not be.
+    Unable(anyhow::Error),
 }
 
 impl Failure {
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::CouldNotRun(_) => 1,
-            Self::Configuration(_) => 2,
+            Self::CouldNotRun(_) | Self::Damage => 1,
+            Self::Configuration(_) | Self::Unable(_) => 2,
         })
     }
 }
@@ -113,7 +162,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
-            Self::CouldNotRun(error) => write!(f, "{error:#}"),
+            Self::CouldNotRun(error) | Self::Unable(error) => write!(f, "{error:#}"),
+            Self::Damage => f.write_str("damage was found"),
         }
     }
 }
@@ -134,15 +184,20 @@ impl From<anyhow::Error> for Failure {
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = match arguments.command.unwrap_or(Command::Serve(arguments.settings)) {
-        Command::Serve(settings) => serve::run(settings),
-        Command::Config(settings) => config::run(settings),
+    let outer = arguments.settings;
+    let outcome = match arguments.command.unwrap_or(Command::Serve(SettingFlags::default())) {
+        Command::Serve(settings) => serve::run(settings.or(outer)),
+        Command::Config(settings) => config::run(settings.or(outer)),
         Command::Openapi => openapi::run(),
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Projections(command) => projections::run(command),
+        Command::Demo(arguments) => demo::run(arguments, outer),
+        Command::Projections(command) => projections::run(command, outer),
+        Command::Audit(command) => audit::run(command, outer),
+        Command::Backup(arguments) => backup::backup(arguments, outer),
+        Command::Restore(arguments) => backup::restore(arguments, outer),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Damage) => Failure::Damage.exit_code(),
         Err(failure) => {
             // Nobody may be listening any more; the exit code still tells.
             let _ = writeln!(io::stderr(), "mediary: {failure}");
@@ -180,6 +235,18 @@ mod tests {
         assert_eq!(bare.settings.listen.as_deref(), Some("127.0.0.1:0"));
         assert!(bare.command.is_none());
         assert!(matches!(named.command, Some(Command::Serve(flags)) if flags.listen == bare.settings.listen));
+    }
+
+    #[test]
+    fn flags_before_the_command_are_as_good_as_behind_it() {
+        let parsed = |words: &[&str]| Arguments::try_parse_from([&["mediary"], words].concat()).unwrap();
+        let before = parsed(&["--data-dir", "a", "--listen", "x", "projections", "rebuild"]);
+        let Some(Command::Projections(projections::Command::Rebuild(own))) = before.command else { panic!() };
+        let merged = own.or(before.settings);
+        assert_eq!((merged.data_dir.as_deref(), merged.listen.as_deref()), (Some("a"), Some("x")));
+        let both = parsed(&["--data-dir", "a", "serve", "--data-dir", "b"]);
+        let Some(Command::Serve(own)) = both.command else { panic!() };
+        assert_eq!(own.or(both.settings).data_dir.as_deref(), Some("b"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::{Failure, SettingFlags, print};
-use crate::app::{self, AdminToken, App};
+use crate::app::{self, AdminToken, App, StopSignals};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::telemetry;
@@ -20,8 +20,10 @@ pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
     let app = App::start(settings, Surroundings::real()).await?;
+    // Whoever reads the greeting may stop the service.
+    let signals = StopSignals::listen();
     print(&greeting(&app, &data_dir)).context("cannot write to stdout")?;
-    app.run_until_stopped().await?;
+    app.run_until_stopped(signals).await?;
     Ok(())
 }
 

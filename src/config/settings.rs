@@ -31,6 +31,7 @@ pub struct Settings {
     pub cors: CorsSettings,
     pub log: LogSettings,
     pub journal: JournalSettings,
+    pub storage: StorageSettings,
     pub actors: ActorSettings,
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
@@ -78,6 +79,13 @@ pub struct JournalSettings {
     pub segment_bytes: u64,
     /// Appends that may wait for the writer.
     pub queue: usize,
+}
+
+/// The room on the disk.
+#[derive(Debug, Clone)]
+pub struct StorageSettings {
+    /// Bytes that are to stay free; 0: nothing is refused before the disk does.
+    pub reserve: u64,
 }
 
 /// Live aggregates.
@@ -205,6 +213,9 @@ impl Reader {
             journal: JournalSettings {
                 segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
                 queue: self.read("journal.queue", &whole(1, 1_000_000)),
+            },
+            storage: StorageSettings {
+                reserve: self.read::<u64>("storage.reserve_mib", &whole(0, 1 << 40)).saturating_mul(1 << 20),
             },
             actors: ActorSettings {
                 mailbox: self.read("actors.mailbox", &whole(1, 65_536)),

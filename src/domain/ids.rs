@@ -1,6 +1,7 @@
 //! Identifiers. Each is its own type, checked when it is made, so that one can never stand where another belongs.
 
 use std::fmt;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -170,7 +171,7 @@ impl NodeKey {
 
 /// What a request is called in logs, answers and events: 1 to 128 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(String);
+pub struct RequestId(Arc<str>);
 
 impl RequestId {
     /// Checks the form.
@@ -179,7 +180,7 @@ impl RequestId {
     /// When the text is empty, too long or holds anything but visible ASCII.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         } else {
             Err(Invalid::new("must be 1 to 128 visible ASCII characters"))
         }
@@ -194,7 +195,7 @@ impl RequestId {
 
 impl From<Uuid> for RequestId {
     fn from(uuid: Uuid) -> Self {
-        Self(uuid.hyphenated().to_string())
+        Self((&*uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
     }
 }
 

@@ -61,17 +61,6 @@ impl Percent {
     }
 }
 
-/// Whether a picture enlarged `times` per side stays small enough.
-fn check_output(times: u32, width: u32, height: u32) -> Result<(), Invalid> {
-    let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
-    if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
-        return Ok(());
-    }
-    Err(Invalid::new(format!(
-        "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
-    )))
-}
-
 named_values! {
     /// The file formats that pictures come in and go out as, by file extension.
     ImageFormat {

@@ -1,6 +1,7 @@
 //! Nodes and their versions: one aggregate, because version numbers are unique within a node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
@@ -15,8 +16,10 @@ mod decide;
 mod evolve;
 mod in_turn;
 mod rating;
+mod reviews;
 
 pub use rating::{Rating, Stars};
+pub use reviews::Reviews;
 
 /// A node's description (contract 4).
 pub type NodeDescription = Text<1000>;
@@ -78,8 +81,10 @@ field_set! {
 pub enum NodeRejection {
     /// The id is taken, perhaps in another case, by another publisher, or by a node that was deleted.
     AlreadyExists { id: NodeId },
-    /// The node, or the version of that node and that publisher, does not exist.
+    /// There is no such node, or it is another publisher's.
     NotFound,
+    /// The node has no such version.
+    VersionNotFound,
     /// A version of this number is registered already, or was.
     VersionExists { number: SemVer },
     /// The node is banned: only administrators change it.
@@ -96,14 +101,14 @@ pub enum NodeRejection {
     IllegalTransition(Transition),
 }
 
-/// A node whose id is claimed.
+/// A node whose id is claimed. What can be large is shared between copies: readers hold one while the next change is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeProfile {
     pub id: NodeId,
     pub publisher: PublisherId,
-    pub fields: NodeFields,
+    pub fields: Arc<NodeFields>,
     /// In the order of registration; those that were deleted too.
-    pub versions: Vec<NodeVersion>,
+    pub versions: Vec<Arc<NodeVersion>>,
     pub status: NodeStatus,
     /// Why the node is banned, or what an administrator has to say of its status.
     pub status_detail: Option<Text<1000>>,
@@ -111,7 +116,7 @@ pub struct NodeProfile {
     pub github_stars: Option<u64>,
     pub search_ranking: Option<i64>,
     pub tags_admin: Option<Labels>,
-    pub reviews: BTreeMap<UserId, Stars>,
+    pub reviews: Reviews,
     /// What an administrator set; it counts as long as nobody has reviewed.
     pub rating_given: Option<Rating>,
     pub created_at: Timestamp,
@@ -274,13 +279,19 @@ impl NodeProfile {
     /// The version that `reference` names, deleted or not.
     #[must_use]
     pub fn version(&self, reference: &VersionRef) -> Option<&NodeVersion> {
-        self.versions.iter().find(|version| reference.names(version))
+        self.versions.iter().map(Arc::as_ref).find(|version| reference.names(version))
     }
 
     /// Stars with two decimals: the mean of the reviews, or what an administrator set as long as there are none.
     #[must_use]
     pub fn rating(&self) -> Option<f64> {
-        Rating::mean(self.reviews.values().copied()).or(self.rating_given).map(Rating::get)
+        self.mean().map(Rating::get)
+    }
+
+    /// The same, exactly.
+    #[must_use]
+    pub fn mean(&self) -> Option<Rating> {
+        self.reviews.mean().or(self.rating_given)
     }
 
     /// What administrators set of it, or what counts in its place.

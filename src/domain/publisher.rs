@@ -243,7 +243,9 @@ impl PublisherProfile {
         }
     }
 
-    fn is_last_owner(&self, user: UserId) -> bool {
+    /// Whether the user is an owner and nobody else is.
+    #[must_use]
+    pub fn is_last_owner(&self, user: UserId) -> bool {
         let mut owners = self.members.iter().filter(|(_, role)| *role == MemberRole::Owner);
         owners.next().is_some_and(|(owner, _)| *owner == user) && owners.next().is_none()
     }

@@ -4,7 +4,8 @@ use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
-use super::value::{Name, Reason, Text, Timestamp, Transition, named_values};
+use super::personal::Personal;
+use super::value::{Reason, Text, Timestamp, Transition, named_values};
 
 /// An e-mail address; kept as it was given, checked only for length.
 pub type Email = Text<320>;
@@ -16,7 +17,7 @@ named_values! {
 
 field_set! {
     /// What can be changed of a user; in a command and an event only what is present changes.
-    UserFields { email: Email, name: Name, is_admin: bool, is_approved: bool }
+    UserFields { email: Personal, name: Personal, is_admin: bool, is_approved: bool }
 }
 
 /// Why a command on a user was refused.
@@ -28,14 +29,16 @@ pub enum UserRejection {
     NotFound,
     /// The user is banned already, or is not banned.
     IllegalTransition(Transition),
+    /// The user was erased, which is final.
+    Erased,
 }
 
 /// An account as it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOpening {
     pub id: UserId,
-    pub email: Option<Email>,
-    pub name: Option<Name>,
+    pub email: Option<Personal>,
+    pub name: Option<Personal>,
     pub is_admin: bool,
     pub is_approved: bool,
 }
@@ -44,8 +47,8 @@ pub struct UserOpening {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserProfile {
     pub id: UserId,
-    pub email: Option<Email>,
-    pub name: Option<Name>,
+    pub email: Option<Personal>,
+    pub name: Option<Personal>,
     pub is_admin: bool,
     pub is_approved: bool,
     /// Why the user is banned, if it is.
@@ -61,6 +64,16 @@ pub enum User {
     Absent,
     /// The account is open, perhaps banned.
     Present(UserProfile),
+    /// The user was erased: what is left says only that somebody had this id.
+    Erased(Tombstone),
+}
+
+/// What is left of a user who was erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    pub id: UserId,
+    pub created_at: Timestamp,
+    pub erased_at: Timestamp,
 }
 
 /// What happened to a user.
@@ -74,9 +87,11 @@ pub enum UserEvent {
     UserBanned { reason: Reason },
     /// The user may write again.
     UserUnbanned { reason: Reason },
+    /// The user was erased: the key of the personal fields is destroyed after this, and nothing comes after it.
+    UserErased,
 }
 
-part_of_event!(UserEvent as User { UserCreated, UserRevised, UserBanned, UserUnbanned });
+part_of_event!(UserEvent as User { UserCreated, UserRevised, UserBanned, UserUnbanned, UserErased });
 
 /// What can be asked of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +104,8 @@ pub enum UserCommand {
     Ban { reason: Reason },
     /// Takes the ban back.
     Unban { reason: Reason },
+    /// Erases the user, for good. Fine when that was done before.
+    Erase,
 }
 
 impl Decider for User {
@@ -102,7 +119,10 @@ impl Decider for User {
         match (state, command) {
             (Self::Absent, UserCommand::Create(opening)) => Ok(vec![UserEvent::UserCreated(opening)]),
             (Self::Absent, _) => Err(UserRejection::NotFound),
-            (Self::Present(_), UserCommand::Create(_)) => Err(UserRejection::AlreadyExists),
+            (Self::Present(_) | Self::Erased(_), UserCommand::Create(_)) => Err(UserRejection::AlreadyExists),
+            (Self::Present(_), UserCommand::Erase) => Ok(vec![UserEvent::UserErased]),
+            (Self::Erased(_), UserCommand::Erase) => Ok(Vec::new()),
+            (Self::Erased(_), _) => Err(UserRejection::Erased),
             (Self::Present(user), UserCommand::Revise { change }) => {
                 let parts = change.changing(&user.fields());
                 Ok(parts.into_iter().map(|change| UserEvent::UserRevised { change }).collect())
@@ -123,13 +143,24 @@ impl Decider for User {
             (Self::Absent, UserEvent::UserCreated(opening)) => {
                 *state = Self::Present(UserProfile::new(opening.clone(), at));
             }
+            (Self::Present(user), UserEvent::UserErased) => {
+                *state = Self::Erased(Tombstone { id: user.id, created_at: user.created_at, erased_at: at });
+            }
             (Self::Present(user), event) => user.evolve(event),
-            (Self::Absent, _) => {}
+            (Self::Absent | Self::Erased(_), _) => {}
         }
     }
 
     fn narrow(event: &Event) -> Option<&UserEvent> {
         if let Event::User(event) = event { Some(event) } else { None }
+    }
+}
+
+impl User {
+    /// The account, if it is open.
+    #[must_use]
+    pub fn profile(&self) -> Option<&UserProfile> {
+        if let Self::Present(profile) = self { Some(profile) } else { None }
     }
 }
 
@@ -162,7 +193,7 @@ impl UserProfile {
 
     fn evolve(&mut self, event: &UserEvent) {
         match event {
-            UserEvent::UserCreated(_) => {}
+            UserEvent::UserCreated(_) | UserEvent::UserErased => {}
             UserEvent::UserRevised { change } => {
                 let mut revised = self.fields();
                 revised.apply(change);

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use super::field_set::field_set;
 use super::ids::VersionId;
@@ -200,8 +201,8 @@ impl VersionRef {
 
 /// The latest version: the highest Active one, not deprecated before deprecated, release before pre-release (contract 4).
 #[must_use]
-pub fn latest(versions: &[NodeVersion]) -> Option<&NodeVersion> {
-    versions.iter().filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
+pub fn latest(versions: &[Arc<NodeVersion>]) -> Option<&NodeVersion> {
+    versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
         let (in_use, release) = (|v: &NodeVersion| !v.is_deprecated(), |v: &NodeVersion| !v.number.is_prerelease());
         in_use(a).cmp(&in_use(b)).then_with(|| release(a).cmp(&release(b))).then_with(|| a.number.precedence(&b.number))
     })
@@ -212,13 +213,13 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn version(number: &str, status: VersionStatus, deprecated: bool) -> NodeVersion {
+    fn version(number: &str, status: VersionStatus, deprecated: bool) -> Arc<NodeVersion> {
         let fields = VersionFields { deprecated: Some(deprecated), ..VersionFields::default() };
         let draft = VersionDraft { id: VersionId(Uuid::nil()), number: SemVer::parse(number).unwrap(), fields };
-        NodeVersion::new(&draft, status, Timestamp::from_micros(0))
+        NodeVersion::new(&draft, status, Timestamp::from_micros(0)).into()
     }
 
-    fn latest_of(versions: &[NodeVersion]) -> Option<String> {
+    fn latest_of(versions: &[Arc<NodeVersion>]) -> Option<String> {
         latest(versions).map(|version| version.number.to_string())
     }
 

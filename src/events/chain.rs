@@ -6,21 +6,23 @@
 //! slot:  magic 8 │ log id 16 │ position 8 │ chain hash 32 │ sequence 8 │ ed25519 signature 64 │ crc32c 4
 //! ```
 //!
-//! It is written after the group that it tells of was synced, and is itself not synced: after kill -9 it is at most one
-//! group old, after a power cut it may be older, but it is never ahead of what the disk holds.
+//! It is written within 10 ms after the group that it tells of was synced, and is itself not synced: after kill -9 it is so
+//! much older at most, after a power cut it may be older, but it is never ahead of what the disk holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use ed25519_dalek::{Signature, Signer, SigningKey};
+use ed25519_dalek::{Signature, Signer, SigningKey, Verifier, VerifyingKey};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::checkpoint::{Checkpoint, SignedCheckpoint};
 use super::stream::Position;
 use crate::clock::Surroundings;
 use crate::data_dir::{write_private, write_whole};
+use crate::domain::value::Timestamp;
 
 const MAGIC: &[u8; 8] = b"MDYHEAD1";
 /// Each slot has a page of its own.
@@ -64,7 +66,7 @@ pub enum HeadError {
     #[error("both slots are damaged")]
     Damaged,
     /// A slot is whole, but not ours.
-    #[error("it was signed with another key or for another log")]
+    #[error("it was signed with another key than the one in signing.key, or for another log")]
     Foreign,
 }
 
@@ -109,9 +111,7 @@ impl HeadFile {
     /// When the file cannot be written.
     pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, Head)> {
         let head = Head { position: Position(0), chain: ChainHash::genesis(log) };
-        let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
-        bytes[..SLOT_BYTES].copy_from_slice(&slot(&key, log, &head, 0));
-        write_whole(path, 0o644, &bytes)?;
+        write_whole(path, 0o644, &head_bytes(&key, log, &head))?;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok((Self { file, key, log, sequence: 0 }, head))
     }
@@ -122,21 +122,20 @@ impl HeadFile {
     /// When no slot is whole, or one is whole but has a wrong signature.
     pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, Head), HeadError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut newest = None;
-        for nth in 0..2 {
-            let mut bytes = [0; SLOT_BYTES];
-            match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
-                read => read?,
-            }
-            if let Some((sequence, head)) = read_slot(&key, log, &bytes)?
-                && newest.is_none_or(|(newer, _)| sequence > newer)
-            {
-                newest = Some((sequence, head));
-            }
-        }
-        let (sequence, head) = newest.ok_or(HeadError::Damaged)?;
+        let (sequence, head) = newest_slot(&file, &key.verifying_key(), log)?;
         Ok((Self { file, key, log, sequence }, head))
+    }
+
+    /// The log that a HEAD file speaks of, by what is signed in it; `None` when nothing in it is.
+    #[must_use]
+    pub fn log_of(path: &Path, key: &SigningKey) -> Option<Uuid> {
+        let bytes = fs::read(path).ok()?;
+        let slots = [0, usize::try_from(SLOT_SPACING).ok()?];
+        slots.into_iter().find_map(|at| {
+            let slot = bytes.get(at..)?.first_chunk()?;
+            let log = Uuid::from_slice(&slot[8..24]).ok()?;
+            read_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
+        })
     }
 
     /// Signs a head into the older slot; not synced.
@@ -144,9 +143,18 @@ impl HeadFile {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&mut self, head: &Head) -> io::Result<()> {
-        self.sequence += 1;
-        let bytes = slot(&self.key, self.log, head, self.sequence);
-        self.file.write_all_at(&bytes, self.sequence % 2 * SLOT_SPACING)
+        let sequence = self.sequence + 1;
+        let bytes = slot(&self.key, self.log, head, sequence);
+        self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
+        // Only now: a slot that was written in part is written again before the other one is touched.
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    /// Signs what the journal is at `head`, for somebody to keep elsewhere.
+    #[must_use]
+    pub fn checkpoint(&self, head: Head, at: Timestamp) -> SignedCheckpoint {
+        Checkpoint { log: self.log, head, at }.sign(&self.key)
     }
 
     /// Makes the last write durable.
@@ -156,6 +164,39 @@ impl HeadFile {
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// Reads a HEAD file without holding it, changing nothing: the newer whole slot, also while another process writes it.
+///
+/// # Errors
+/// As [`HeadFile::open`].
+pub fn read_head(path: &Path, key: &VerifyingKey, log: Uuid) -> Result<Head, HeadError> {
+    newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
+}
+
+/// The bytes of a HEAD file that says that the journal of `log` ends at `head`.
+#[must_use]
+pub fn head_bytes(key: &SigningKey, log: Uuid, head: &Head) -> Vec<u8> {
+    let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
+    bytes[..SLOT_BYTES].copy_from_slice(&slot(key, log, head, 0));
+    bytes
+}
+
+fn newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, Head), HeadError> {
+    let mut newest = None;
+    for nth in 0..2 {
+        let mut bytes = [0; SLOT_BYTES];
+        match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
+            read => read?,
+        }
+        if let Some((sequence, head)) = read_slot(key, log, &bytes)?
+            && newest.is_none_or(|(newer, _)| sequence > newer)
+        {
+            newest = Some((sequence, head));
+        }
+    }
+    newest.ok_or(HeadError::Damaged)
 }
 
 fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BYTES] {
@@ -173,7 +214,7 @@ fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BY
 }
 
 /// The sequence and head in a slot; `None` when it was never written, or not to the end.
-fn read_slot(key: &SigningKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Option<(u64, Head)>, HeadError> {
+fn read_slot(key: &VerifyingKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Option<(u64, Head)>, HeadError> {
     let (covered, crc) = bytes.split_at(SLOT_BYTES - 4);
     if crc != crc32c::crc32c(covered).to_le_bytes() || !covered.starts_with(MAGIC) {
         return Ok(None);
@@ -191,7 +232,6 @@ fn read_slot(key: &SigningKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::value::Timestamp;
 
     fn surroundings() -> Surroundings {
         Surroundings::manual(Timestamp::from_micros(0), 1)

@@ -5,7 +5,7 @@ use bincode::config::{self, Config};
 
 use super::envelope::{Commit, RecordedEvent};
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
-use super::schema::{self, DecodeError, restore, store, v1};
+use super::schema::{self, DecodeError, restore, store, v1, v2};
 
 /// A commit, or one event of it, has more bytes than the log takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +63,14 @@ fn write(value: impl serde::Serialize, out: &mut Vec<u8>) {
 pub fn decode(payload: &[u8]) -> Result<Commit, DecodeError> {
     let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(DecodeError::Short)?;
     match u16::from_le_bytes(*version) {
+        schema::VERSION => restore::commit(read::<v2::Commit<'static>>(stored)?),
         // An older shape is decoded by its own file and upcast here.
-        schema::VERSION => restore::commit(read_v1(stored)?),
+        1 => restore::commit(read::<v1::Commit<'static>>(stored)?.into()),
         unknown => Err(DecodeError::UnknownVersion(unknown)),
     }
 }
 
-fn read_v1(stored: &[u8]) -> Result<v1::Commit<'static>, DecodeError> {
+fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, DecodeError> {
     let (commit, used) = bincode::serde::decode_from_slice(stored, configuration())
         .map_err(|error| DecodeError::Malformed(error.to_string()))?;
     match stored.len() - used {
@@ -138,8 +139,10 @@ mod tests {
 
     #[test]
     fn a_corrupt_length_is_an_error_and_no_allocation() {
-        let huge = [&[1, 0, 1, 253][..], &[0xff; 8]].concat();
-        assert!(matches!(decode(&huge), Err(DecodeError::Malformed(_))));
+        for version in 1..=2 {
+            let huge = [&[version, 0, 1, 253][..], &[0xff; 8]].concat();
+            assert!(matches!(decode(&huge), Err(DecodeError::Malformed(_))));
+        }
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
         let (request, causation) = (None, None);
         let actor = v1::Actor::System;
         write(
-            v1::Commit { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },
+            v2::Commit { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },
             &mut bytes,
         );
         assert_eq!(decode(&bytes), Err(DecodeError::Empty));

@@ -49,12 +49,23 @@ pub enum LogFailure {
     /// The disk or the file system refused.
     #[error("{doing}: {reason}")]
     Storage { doing: String, reason: String },
+    /// There is no room: nothing of the group was written, and it may be tried again once there is.
+    #[error("{reason}")]
+    Full { reason: String },
     /// An earlier failure left the log read-only until it is healed by a restart.
     #[error("the log is read-only since: {reason}")]
     ReadOnly { reason: String },
     /// What was read is not what was written.
     #[error("damage in {place} at position {position}: {reason}")]
     Damaged { place: String, position: Position, reason: String },
+}
+
+impl LogFailure {
+    /// The file system had no room.
+    #[must_use]
+    pub fn full(doing: &str, error: &std::io::Error) -> Self {
+        Self::Full { reason: format!("no room on the disk to {doing}: {error}") }
+    }
 }
 
 /// What became of each append of a group, in the order of the group.
@@ -70,8 +81,9 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
 /// - *Atomic*: the events of one append are all in the log, one after the other, or none is, also after a crash.
 /// - *Readable*: what [`EventLog::append`] returned is seen by every read that starts later.
 /// - *Closed on failure*: after a failed append the log refuses all further ones with [`LogFailure::ReadOnly`]; reads go on.
+///   [`LogFailure::Full`] is no such failure: nothing was written, and appends are taken again once there is room.
 ///
-/// The calls block: never make one on an arbiter thread.
+/// The calls block: never make one on an arbiter thread, but for the appends of the writer on its own (ADR 13).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///

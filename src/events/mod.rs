@@ -1,9 +1,11 @@
 //! What happened: the log, its stored shapes, and what it promises.
 
 pub mod chain;
+pub mod checkpoint;
 pub mod codec;
 pub mod envelope;
 mod follower;
+pub mod hex;
 pub mod journal;
 pub mod log;
 pub mod memory_log;
@@ -11,4 +13,5 @@ pub mod schema;
 pub mod sled_log;
 pub mod stream;
 mod tail;
+pub mod verify;
 mod versions;

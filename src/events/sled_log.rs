@@ -10,16 +10,21 @@
 //! `watch_prefix` are not used (one deadlocks, the other blocks writers), nor its batches: they hold up every reader, and
 //! nothing here needs more than one insert to be atomic, because sled is compared with the journal at each start.
 
+pub mod compare;
 mod log;
 mod open;
+mod repair;
+mod shared;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport, distrust_sled};
+pub use repair::{OpenProgress, OpenStep};
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};
@@ -39,6 +44,8 @@ struct Trees {
     db: sled::Db,
     events: sled::Tree,
     streams: sled::Tree,
+    /// What the file system said when it refused: from then on sled answers nothing any more.
+    stopped: OnceLock<String>,
 }
 
 /// A damaged sled may panic instead of answering.
@@ -68,22 +75,52 @@ impl Trees {
                     outcome => break outcome?,
                 }
             };
-            Ok(Self { events: db.open_tree("events")?, streams: db.open_tree("streams")?, db })
+            let (events, streams) = (db.open_tree("events")?, db.open_tree("streams")?);
+            Ok(Self { db, events, streams, stopped: OnceLock::new() })
         })
     }
 
-    fn flush(&self) -> Result<(), String> {
-        guarded(|| self.db.flush()).map(drop)
+    /// Lets go of sled, which may panic when it is in disorder.
+    fn close(self) {
+        let closed = guarded(|| {
+            drop(self);
+            Ok(())
+        });
+        if let Err(reason) = closed {
+            tracing::warn!(reason, "sled did not close in order");
+        }
     }
 
-    /// Inserts commits with their payloads. An event is never there without its entry in `streams`.
-    fn insert(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
+    fn flush(&self) -> Result<(), String> {
+        self.guarded(|| self.db.flush()).map(drop)
+    }
+
+    /// Work that sled may refuse, or panic at.
+    fn guarded<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+        guarded(|| work().inspect_err(|error| self.note(error)))
+    }
+
+    fn note(&self, error: &sled::Error) {
+        if let sled::Error::Io(reason) = error {
+            self.stopped.get_or_init(|| reason.to_string());
+        }
+    }
+
+    /// Whether the file system refused sled; then it must be opened again.
+    fn has_stopped(&self) -> bool {
+        self.stopped.get().is_some()
+    }
+
+    /// Inserts commits with their payloads. An event is never there without its entry in `streams`; `between` is called when
+    /// all entries are there and no event is.
+    fn insert(&self, records: &[(&Commit, &[u8])], between: impl FnOnce()) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
-        guarded(|| {
+        self.guarded(|| {
             for (key, value) in entries {
                 self.streams.insert(key, &value)?;
             }
+            between();
             for (commit, payload) in records {
                 self.events.insert(commit[0].position.0.to_be_bytes(), *payload)?;
             }
@@ -93,12 +130,18 @@ impl Trees {
 
     /// The last commit, as its bytes.
     fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+        Ok(self.guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+    }
+
+    /// The bytes of the commit that begins at a position.
+    fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
+        let found = self.guarded(|| self.events.get(position.0.to_be_bytes()));
+        found.ok().flatten().map(|payload| payload.to_vec())
     }
 
     /// Hands out the keys and values of both trees, up to the commit at `last`.
     fn each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
-        guarded(|| {
+        self.guarded(|| {
             for entry in self.events.range(..=last.0.to_be_bytes()) {
                 let (key, value) = entry?;
                 each(&key, &value);
@@ -113,8 +156,32 @@ impl Trees {
         })
     }
 
+    /// The key of the last commit.
+    fn last_key(&self) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.events.last())?.map(|(key, _)| key.to_vec()))
+    }
+
+    /// The payload at a key.
+    fn event_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.events.get(key))?.map(|value| value.to_vec()))
+    }
+
+    /// The entry of the index at a key.
+    fn stream_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(guarded(|| self.streams.get(key))?.map(|value| value.to_vec()))
+    }
+
+    /// The keys and values of a tree in their order.
+    fn entries(tree: &sled::Tree) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
+        let mut entries = tree.iter();
+        std::iter::from_fn(move || {
+            let entry = guarded(|| entries.next().transpose()).transpose()?;
+            Some(entry.map(|(key, value)| (key.to_vec(), value.to_vec())))
+        })
+    }
+
     fn stream_version(&self, stream: &StreamId) -> Result<Version, Flaw> {
-        let last = guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
+        let last = self.guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
         match last.map_err(Flaw::unreadable)? {
             None => Ok(Version(0)),
             Some((key, value)) => {
@@ -135,17 +202,17 @@ impl Trees {
     ) -> Result<(), Flaw> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
         let (lowest, wanted) = (key(0), key(after.0 + 1));
-        let begin = guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
+        let begin = self.guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
         let begin = begin.map_err(Flaw::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
         let end = key(below.map_or(u64::MAX, |version| version.0));
         let mut entries = self.streams.range(begin..end);
-        while let Some((key, value)) = guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
+        while let Some((key, value)) = self.guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
             let (version, position, _) = parse_entry(&key, &value)?;
             if position >= end_position {
                 break;
             }
             let at = position.0.to_be_bytes();
-            let payload = guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
+            let payload = self.guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
             let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;
             if commit[0].stream != *stream || commit[0].version != version {
                 return Err(Flaw { position, reason: format!("the record is not version {version} of {stream}") });
@@ -162,13 +229,13 @@ impl Trees {
     /// Adds the events after position `after` up to `last`: all of them, or none.
     fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), Flaw> {
         let wanted = (after.0 + 1).to_be_bytes();
-        let begin = guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
+        let begin = self.guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
         let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
         let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
         let mut next = after.0 + 1;
         while next <= last.0 {
             let missing = Flaw::missing(Position(next));
-            let record = guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
+            let record = self.guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
             let (key, payload) = record.ok_or(missing)?;
             let commit = read_commit(&key, &payload)?;
             for event in commit.iter().filter(|event| event.position > after && event.position <= last) {

@@ -6,14 +6,15 @@ use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
+use super::personal;
 use super::token::{IssuedTokenView, KeptTokenView, hand_out, take_back};
-use super::user::UserView;
+use super::user::{self, UserView};
 use crate::domain::ids::UserId;
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
-use crate::domain::user::{Email, UserCommand, UserFields, UserOpening, UserProfile};
+use crate::domain::user::{Email, User, UserCommand, UserFields, UserOpening};
 use crate::domain::value::{Invalid, Name, Reason};
 
 /// Users of a page, when the caller does not say.
@@ -22,26 +23,28 @@ const LIMIT_DEFAULT: u64 = 10;
 /// One page of users.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct UserPage<'m> {
-    users: Vec<UserView<'m>>,
+struct UserPage {
+    users: Vec<UserView>,
     total: u64,
     page: u64,
     limit: u64,
     total_pages: u64,
 }
 
-/// `GET /admin/users`: all users, oldest first.
+/// `GET /admin/users`: all users, oldest first; of those who were erased that they were there.
 pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     query.finish()?;
-    let page = call.services().models.read().users.page(request).map(UserProfile::clone);
+    let page = call.services().models.read().users.page(request).map(User::clone);
+    let keyring = &call.services().personal;
+    personal::ready(keyring, page.entries.iter().filter_map(User::profile)).await;
     Answer::ok(&UserPage {
         total: page.total,
         page: request.page,
         limit: request.limit,
         total_pages: page.total_pages(),
-        users: page.entries.iter().map(UserView::new).collect(),
+        users: page.entries.iter().filter_map(|user| UserView::new(user, keyring)).collect(),
     })
 }
 
@@ -50,27 +53,38 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     let body = call.json().await?;
     let services = call.services();
     let id = UserId(services.surroundings.uuid());
-    let UserFields { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
     let (is_admin, is_approved) = (is_admin.unwrap_or(false), is_approved.unwrap_or(false));
+    let (email, name) = personal::seal(&call, id, email, name).await?;
     let opening = UserOpening { id, email, name, is_admin, is_approved };
     services.dispatch.user(id, UserCommand::Create(opening), call.why()).await?;
-    with_view(&call, id, |view| Answer::created(view))
+    with_view(&call, id, Answer::created).await
 }
 
 /// `PUT /admin/users/{user_id}`: changes the fields that are present.
 pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
-    let change = fields::read(&body, |fields| Some(read_fields(fields)))?;
-    if change.is_admin == Some(false) {
+    let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    if is_admin == Some(false) {
         spare(&call, user, "cease to be an administrator")?;
     }
+    let (email, name) = personal::seal(&call, user, email, name).await?;
+    let change = UserFields { email, name, is_admin, is_approved };
     call.services().dispatch.user(user, UserCommand::Revise { change }, call.why()).await?;
-    with_view(&call, user, |view| Answer::ok(view))
+    with_view(&call, user, Answer::ok).await
 }
 
-fn read_fields(fields: &mut Fields<'_, '_>) -> UserFields {
-    UserFields {
+/// What a body says of a user.
+struct Given {
+    email: Option<Email>,
+    name: Option<Name>,
+    is_admin: Option<bool>,
+    is_approved: Option<bool>,
+}
+
+fn read_fields(fields: &mut Fields<'_, '_>) -> Given {
+    Given {
         email: fields.text("email", Email::parse),
         name: fields.text("name", Name::parse),
         is_admin: fields.flag("isAdmin"),
@@ -90,13 +104,13 @@ fn spare(call: &Admitted, user: UserId, fate: &str) -> Result<(), Problem> {
     Err(Problem::new(Code::Conflict, format!("{whom} cannot {fate}")))
 }
 
-fn with_view(
+async fn with_view(
     call: &Admitted,
     user: UserId,
-    answer: impl FnOnce(&UserView<'_>) -> Result<Answer, Problem>,
+    answer: impl FnOnce(&UserView) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     let profile = call.services().models.read().users.get(user).cloned();
-    answer(&UserView::new(&profile.ok_or_else(|| Problem::not_found("user"))?))
+    user::show(call, profile.ok_or_else(|| Problem::not_found("user"))?, answer).await
 }
 
 /// `POST /admin/users/{user_id}/tokens`: a token that speaks for a user.

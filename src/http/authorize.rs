@@ -11,7 +11,7 @@ use crate::domain::policy::{Action, Standing};
 use crate::domain::publisher::{MemberRole, PublisherProfile};
 use crate::domain::secret;
 use crate::domain::token::{TokenRecord, TokenSubject};
-use crate::domain::user::UserProfile;
+use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Reason;
 use crate::projections::read_models::Models;
 
@@ -139,8 +139,12 @@ pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem
         TokenSubject::Publisher { publisher, issued_by } => {
             // The tokens of a publisher that was deleted open nothing.
             let profile = models.publishers.get(publisher).ok_or_else(bad_credentials)?;
-            let issuer = models.users.get(*issued_by).and_then(|user| user.banned.as_ref());
-            let ban = profile.ban.as_ref().or(issuer).cloned();
+            let issuer = match models.users.find(*issued_by) {
+                // Nobody answers for it any more.
+                Some(User::Erased(_)) => return Err(bad_credentials()),
+                issuer => issuer.and_then(User::profile),
+            };
+            let ban = profile.ban.as_ref().or(issuer.and_then(|user| user.banned.as_ref())).cloned();
             Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), ban })
         }
     }

@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
-use actix_web::web::{self, Bytes, BytesMut, Payload};
+use actix_web::web::{self, Bytes, BytesMut};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

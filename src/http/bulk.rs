@@ -1,29 +1,33 @@
 //! Looking up many node versions at once.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use actix_web::HttpResponse;
+use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::body::Json;
 use super::error::Problem;
 use super::fields;
 use super::gate::Call;
 use super::payload::Payload;
-use crate::domain::ids::{NodeId, VersionId};
+use crate::domain::ids::NodeId;
 use crate::domain::policy::Action;
 use crate::domain::value::Invalid;
 use crate::domain::version::{SemVer, VersionRef, VersionStatus};
 use crate::projections::node::Nodes;
-use crate::projections::node::entry;
+use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 
 /// Most identifiers of one request (contract 4).
 pub const IDENTIFIERS_MAX: usize = 1000;
+/// Answers are written in pieces of about so many bytes; what is one piece is sent as a whole.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// What is asked for, as it was given.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -39,49 +43,91 @@ struct LookedUp<'m> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_message: Option<String>,
-    /// Written already, so that equal ones are written once.
-    #[serde(skip)]
-    node_version: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_version: Option<VersionView<'m>>,
 }
 
 /// What an identifier leads to: its node, if there is one, and the number of the version.
-type Found = Result<(Option<Arc<entry::Entry>>, VersionRef), Invalid>;
+type Found = Result<(Option<Arc<Entry>>, VersionRef), Invalid>;
 
 /// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each. The nodes are shared with the read
 /// models, which are let go before anything is looked up in them or written.
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
-    let identifiers = read_identifiers(&body)?;
     let (found, links): (Vec<Found>, Links) = {
+        let identifiers = read_identifiers(&body)?;
         let models = call.services().models.read();
         (identifiers.iter().map(|wanted| find(*wanted, &models.nodes)).collect(), models.nodes.links().clone())
     };
-    let mut written = HashMap::new();
-    let answers = identifiers.iter().zip(&found).map(|(wanted, found)| answer(*wanted, found, &links, &mut written));
-    Ok(Answer::untagged(join(answers).map_err(Problem::internal)?))
+    let mut writing = Writing { body, found, links, next: 0, first: None };
+    let first = writing.piece().map_err(Problem::internal)?.unwrap_or_default();
+    if writing.is_done() {
+        return Ok(Answer::untagged(Payload::of(vec![first])));
+    }
+    writing.first = Some(first);
+    Ok(Answer::ready(HttpResponse::Ok().content_type("application/json").body(writing)))
 }
 
-/// The answers as one JSON object. What they show of versions stays as it is: a thousand of the largest would be much to copy.
-fn join<'b>(answers: impl Iterator<Item = serde_json::Result<LookedUp<'b>>>) -> serde_json::Result<Payload> {
-    let (mut pieces, mut glue) = (Vec::new(), b"{\"node_versions\":[".to_vec());
-    for (at, answer) in answers.enumerate() {
-        let answer = answer?;
-        if at > 0 {
-            glue.push(b',');
-        }
-        serde_json::to_writer(&mut glue, &answer)?;
-        if let Some(version) = answer.node_version {
-            // Into the object that was just written.
-            glue.pop();
-            glue.extend_from_slice(b",\"node_version\":");
-            pieces.push(mem::take(&mut glue).into());
-            pieces.push(version);
-            glue.push(b'}');
-        }
+/// A large answer on its way out, written piece by piece as fast as the caller takes it: a thousand of the largest versions
+/// are never in memory together.
+struct Writing {
+    /// What was asked for: checked, and still holding its room.
+    body: Json,
+    found: Vec<Found>,
+    links: Links,
+    /// The identifier that is answered next; one more than there are when all is written.
+    next: usize,
+    /// Written already.
+    first: Option<Bytes>,
+}
+
+impl Writing {
+    fn is_done(&self) -> bool {
+        self.next > self.found.len()
     }
-    glue.extend_from_slice(b"]}");
-    pieces.push(glue.into());
-    Ok(Payload::of(pieces))
+
+    /// The next piece; `None` when all is written.
+    fn piece(&mut self) -> serde_json::Result<Option<Bytes>> {
+        if self.is_done() {
+            return Ok(None);
+        }
+        let mut piece = Vec::new();
+        if self.next == 0 {
+            piece.extend_from_slice(b"{\"node_versions\":[");
+        }
+        while let Some(found) = self.found.get(self.next).filter(|_| piece.len() < PIECE_BYTES) {
+            if self.next > 0 {
+                piece.push(b',');
+            }
+            serde_json::to_writer(&mut piece, &answer(identifier(&self.body, self.next), found, &self.links))?;
+            self.next += 1;
+        }
+        if self.next == self.found.len() {
+            piece.extend_from_slice(b"]}");
+            self.next += 1;
+        }
+        Ok(Some(piece.into()))
+    }
+}
+
+impl MessageBody for Writing {
+    type Error = serde_json::Error;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let writing = self.get_mut();
+        Poll::Ready(writing.first.take().map(Ok).or_else(|| writing.piece().transpose()))
+    }
+}
+
+/// An identifier of a body that was checked.
+fn identifier(body: &Value, at: usize) -> Identifier<'_> {
+    let entry = &body["node_versions"][at];
+    let text = |name| entry[name].as_str().unwrap_or_default();
+    Identifier { node_id: text("node_id"), version: text("version") }
 }
 
 fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
@@ -107,31 +153,21 @@ fn find(wanted: Identifier<'_>, nodes: &Nodes) -> Found {
 }
 
 /// A version that was deleted is not there.
-fn answer<'m>(
-    identifier: Identifier<'m>,
-    found: &Found,
-    links: &Links,
-    written: &mut HashMap<VersionId, Bytes>,
-) -> serde_json::Result<LookedUp<'m>> {
+fn answer<'m>(identifier: Identifier<'m>, found: &'m Found, links: &Links) -> LookedUp<'m> {
     let version = found.as_ref().map(|(entry, reference)| {
         let node = entry.as_ref()?.profile()?;
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
-        Some((node, version))
+        Some(VersionView::new(node, version, links))
     });
-    let (status, error_message, node_version) = match version {
-        Ok(Some((node, version))) => {
-            let json = match written.entry(version.id) {
-                Entry::Occupied(json) => json.get().clone(),
-                Entry::Vacant(room) => {
-                    room.insert(serde_json::to_vec(&VersionView::new(node, version, links))?.into()).clone()
-                }
-            };
-            ("success", None, Some(json))
-        }
-        Ok(None) => ("not_found", None, None),
-        Err(reason) => ("error", Some(format!("version {reason}")), None),
-    };
-    Ok(LookedUp { identifier, status, error_message, node_version })
+    match version {
+        Ok(Some(version)) => LookedUp { node_version: Some(version), ..bare(identifier, "success", None) },
+        Ok(None) => bare(identifier, "not_found", None),
+        Err(reason) => bare(identifier, "error", Some(format!("version {reason}"))),
+    }
+}
+
+fn bare<'m>(identifier: Identifier<'m>, status: &'static str, error_message: Option<String>) -> LookedUp<'m> {
+    LookedUp { identifier, status, error_message, node_version: None }
 }
 
 #[cfg(test)]
@@ -147,21 +183,6 @@ mod tests {
             "/node_versions/0/version is required; /node_versions/1/node_id must be a string; \
              /node_versions/2 must be an object"
         );
-    }
-
-    #[test]
-    fn equal_versions_are_sent_from_one_place() {
-        let version = Bytes::from(format!("\"{}\"", "x".repeat(700_000)));
-        let identifier = Identifier { node_id: "a", version: "1.0.0" };
-        let answer = |_| {
-            let node_version = Some(version.clone());
-            Ok(LookedUp { identifier, status: "success", error_message: None, node_version })
-        };
-        let Ok(Payload::Pieces { pieces, .. }) = join((0..2).map(answer)) else { panic!("in one piece") };
-        assert_eq!(pieces.iter().filter(|piece| piece.as_ptr() == version.as_ptr()).count(), 2);
-        let read: Value = serde_json::from_slice(&pieces.concat()).unwrap();
-        assert_eq!(read["node_versions"][1]["identifier"], json!({"node_id": "a", "version": "1.0.0"}));
-        assert_eq!(read["node_versions"][1]["node_version"].as_str().map(str::len), Some(700_000));
     }
 
     #[test]

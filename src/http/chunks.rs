@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Bytes;
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 

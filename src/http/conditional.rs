@@ -7,7 +7,7 @@
 use actix_web::http::header::{HeaderMap, IF_NONE_MATCH};
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::value::Digest;
+use crate::domain::value::hex;
 
 /// The codings that compression may use.
 const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
@@ -15,9 +15,13 @@ const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
 /// The strong tag of these bytes: the first half of their SHA-256.
 #[must_use]
 pub fn tag_of(bytes: &[u8]) -> String {
-    let mut digest = Digest(Sha256::digest(bytes).into()).to_string();
-    digest.truncate(32);
-    format!("\"{digest}\"")
+    tag_of_hash(&Sha256::digest(bytes)[..16])
+}
+
+/// The tag of bytes of which the first half of the SHA-256 is known.
+#[must_use]
+pub fn tag_of_hash(hash: &[u8]) -> String {
+    ["\"", &hex(hash), "\""].concat()
 }
 
 /// The tag of the same content in an encoding; `None` when the tag is weak or the encoding changes nothing.

@@ -13,6 +13,7 @@ use super::frame::shown_path;
 use crate::actors::error::CommandError;
 use crate::domain::value::Reason;
 use crate::projections::ReadFailure;
+use crate::space::Space;
 
 /// Declares the table of errors.
 macro_rules! codes {
@@ -74,7 +75,11 @@ codes! {
     Overloaded          = "overloaded",             503, "The service is busy";
     ReadOnly            = "read_only",              503, "The service takes no changes";
     NotReady            = "not_ready",              503, "The service is not ready";
+    InsufficientStorage = "insufficient_storage",   507, "There is no room to store it";
 }
+
+/// When to come back after the disk was full, in seconds: somebody must have made room.
+const NO_ROOM_FOR: u32 = 30;
 
 /// The media type of every error.
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -157,6 +162,22 @@ impl Problem {
     #[must_use]
     pub fn overloaded() -> Self {
         Self::new(Code::Overloaded, "the service is busy and did nothing; try again soon").retry_after(1)
+    }
+
+    /// There is no room on the disk: nothing was done. `reason` is written for operators, and names no file.
+    #[must_use]
+    pub fn no_room(reason: impl fmt::Display) -> Self {
+        let detail = format!(
+            "{reason}; nothing was changed, and reading goes on. The operator must make room; then changes are taken again \
+             without a restart"
+        );
+        Self::new(Code::InsufficientStorage, detail).retry_after(NO_ROOM_FOR)
+    }
+
+    /// The file system refused: for want of room, which then everybody knows, or for a reason that is not the caller's.
+    #[must_use]
+    pub fn of_disk(error: &std::io::Error, space: &Space) -> Self {
+        space.shortage(error).map_or_else(|| Self::internal(error), Self::no_room)
     }
 
     /// The method is not served at this path; `allow` lists those that are.
@@ -248,6 +269,7 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
                 Self::new(Code::PayloadTooLarge, "all fields together are larger than one change may be")
             }
             CommandError::Overloaded => Self::overloaded(),
+            CommandError::Full { reason } => Self::no_room(reason),
             CommandError::ReadOnly { .. } => {
                 Self::new(Code::ReadOnly, "the service takes no changes until its operator has healed it")
                     .retry_after(60)
@@ -303,8 +325,21 @@ mod tests {
             assert!(response.headers().contains_key(RETRY_AFTER));
             assert!(!problem.to_string().contains("disk"));
         }
+        let full = CommandError::Full { reason: "no room on the disk: 1 MiB are free".to_owned() };
+        let problem = Problem::from(CommandError::<NodeRejection>::clone(&full));
+        let response = problem.respond("/nodes");
+        assert_eq!((problem.code(), response.status().as_u16()), (Code::InsufficientStorage, 507));
+        assert!(response.headers().contains_key(RETRY_AFTER));
+        assert!(problem.to_string().starts_with("no room on the disk: 1 MiB are free; nothing was changed"));
         let interrupted = Problem::from(CommandError::<NodeRejection>::Interrupted);
         assert_eq!(interrupted.code(), Code::Internal);
+    }
+
+    #[test]
+    fn a_full_disk_is_no_fault_of_ours() {
+        let code = |kind: std::io::ErrorKind| Problem::of_disk(&kind.into(), &Space::default()).code();
+        let full = [std::io::ErrorKind::StorageFull, std::io::ErrorKind::Other].map(code);
+        assert_eq!(full, [Code::InsufficientStorage, Code::Internal]);
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The outermost layer: names every request, logs it, and sees to it that every response has the common headers and every
 //! failure the common shape, also those that the framework makes.
 
-use actix_web::body::{BoxBody, MessageBody};
+use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use tracing::Instrument;
@@ -25,17 +24,15 @@ const HEADERS_MAX: usize = 32 * 1024;
 /// The header that carries what a request is called.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The middleware.
+/// Puts the frame around what `answer` answers.
 ///
 /// # Errors
 /// Only what the framework itself raises, already in the common shape.
 pub async fn frame(
+    shared: Data<Shared>,
     request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
+    answer: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, Error>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let Some(shared) = request.app_data::<Data<Shared>>().cloned() else {
-        return Err(Problem::internal("the application has no services").into());
-    };
     let surroundings = &shared.services.surroundings;
     let (started, id) = (surroundings.now(), name(request.headers(), surroundings));
     request.extensions_mut().insert(id.clone());
@@ -44,12 +41,13 @@ pub async fn frame(
         request.into_response(refusal)
     } else {
         let span = tracing::info_span!("request", id = id.as_str());
-        let answered = next.call(request).instrument(span).await;
-        let answered = answered.map_err(|error| Problem::of_status(error.as_response_error().status_code()))?;
-        shape(answered.map_into_boxed_body())
+        let answered = answer(request).instrument(span).await;
+        shape(answered.map_err(|error| Problem::of_status(error.as_response_error().status_code()))?)
     };
     finish(response.headers_mut(), &id);
-    log(&response, &id, surroundings.now().since(started).as_micros());
+    if tracing::enabled!(tracing::Level::INFO) {
+        log(&response, &id, surroundings.now().since(started).as_micros());
+    }
     Ok(response)
 }
 
@@ -105,12 +103,12 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
     if !varies && headers.contains_key(ETAG) {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
     }
-    let encoding = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()).map(str::to_owned);
-    let Some(encoding) = encoding else { return };
+    let Some(encoding) = headers.get(CONTENT_ENCODING).cloned() else { return };
+    let Ok(encoding) = encoding.to_str() else { return };
     if encoding == "identity" {
         headers.remove(CONTENT_ENCODING);
     }
-    let tag = headers.get(ETAG).and_then(|tag| conditional::for_encoding(tag.to_str().ok()?, &encoding));
+    let tag = headers.get(ETAG).and_then(|tag| conditional::for_encoding(tag.to_str().ok()?, encoding));
     if let Some(tag) = tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
         headers.insert(ETAG, tag);
     }
@@ -146,6 +144,9 @@ pub fn shown_path(path: &str) -> &str {
 /// Whether percent-encoded text is well-formed and decodes to UTF-8 without control characters.
 #[must_use]
 pub fn decodes(text: &str) -> bool {
+    if text.bytes().all(|byte| byte != b'%' && !byte.is_ascii_control() && byte.is_ascii()) {
+        return true;
+    }
     let Some(bytes) = percent_decode(text) else { return false };
     String::from_utf8(bytes).is_ok_and(|text| !text.chars().any(char::is_control))
 }
@@ -153,6 +154,9 @@ pub fn decodes(text: &str) -> bool {
 /// Decodes a part of a path of which [`decodes`] is true.
 #[must_use]
 pub fn decode_segment(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
     percent_decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 

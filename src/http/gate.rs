@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
+use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::http::header::{AcceptEncoding, HeaderMap};
-use actix_web::web::{Bytes, Data, Payload};
+use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -18,34 +18,40 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
-use super::chunks::Chunks;
-use super::error::{Code, Problem};
-use super::frame::decode_segment;
+use super::error::Problem;
 use super::idempotency::{self, Asked, Begun, Keyed};
-use super::query::Query;
-use super::server::{Services, Shared};
+use super::paths::Segments;
+use super::server::Shared;
 use super::subject;
-use crate::actors::{Actor, Circumstances};
 use crate::clock::Place;
-use crate::domain::ids::{NodeId, NodeKey, RequestId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
-use crate::domain::user::UserProfile;
+
+mod admitted;
+mod incoming;
 
 /// A request that may do `ACTION` (a [`Action`] as a number): the proof of permission that stands in a handler's signature.
 pub struct Call<const ACTION: u8>(Admitted);
 
 /// A request that was let through, whatever it was let through for.
 pub struct Admitted {
-    request: HttpRequest,
+    pub(super) request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
+    segments: Segments,
     /// The publisher that the request is about; it exists.
-    publisher: Option<PublisherProfile>,
+    publisher: Option<Box<PublisherProfile>>,
     body: Incoming,
     limit: BodyLimit,
     /// Of a request with an idempotency key.
     keyed: Option<Box<Keyed>>,
+}
+
+/// A request that has come as far as its route.
+pub struct Asking {
+    pub request: HttpRequest,
+    pub shared: Data<Shared>,
+    pub segments: Segments,
 }
 
 enum Incoming {
@@ -85,9 +91,23 @@ impl Route {
     }
 
     /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
-    pub async fn answer(self: Rc<Self>, request: HttpRequest, payload: Payload) -> HttpResponse {
-        let worked = AssertUnwindSafe(Rc::clone(&self).pass(request.clone(), payload)).catch_unwind().await;
-        let answered = worked.unwrap_or_else(|_| Err(self.panicked()));
+    pub fn answer(self: Rc<Self>, asking: Asking, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
+        let request = asking.request.clone();
+        // What only reads waits for nothing before its handler: its future is kept small.
+        if self.limit == BodyLimit::None {
+            let worked = Rc::clone(&self).pass_bare(asking, payload);
+            return self.guarded(request, worked).boxed_local();
+        }
+        let worked = Rc::clone(&self).pass(asking, payload);
+        self.guarded(request, worked).boxed_local()
+    }
+
+    async fn guarded(
+        self: Rc<Self>,
+        request: HttpRequest,
+        work: impl Future<Output = Result<HttpResponse, Problem>>,
+    ) -> HttpResponse {
+        let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         answered.unwrap_or_else(|problem| problem.respond(request.path()))
     }
 
@@ -95,16 +115,19 @@ impl Route {
         Problem::internal(format!("the handler of {} panicked", self.path))
     }
 
-    async fn pass(self: Rc<Self>, request: HttpRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        let shared = request.app_data::<Data<Shared>>().cloned();
-        let shared = shared.ok_or_else(|| Problem::internal("the application has no services"))?;
-        let (identity, body) = self.identify(&request, payload, &shared).await?;
-        if let Some(actor) = identity.actor() {
-            request.extensions_mut().insert(actor);
-        }
-        let publisher = self.admit(&request, &identity, &shared.services)?;
-        let key = if self.takes_keys() { idempotency::key_in(request.headers())? } else { None };
-        let admitted = Admitted { request, shared, identity, publisher, body, limit: self.limit, keyed: None };
+    /// Of a route that takes no body.
+    async fn pass_bare(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
+        let identity = match authorize::bearer(asking.request.headers())? {
+            Some(secret) => authorize::identify(secret, &asking.shared.services)?,
+            None => Identity::Anonymous,
+        };
+        Ok(self.handle(self.admit(asking, identity, Incoming::Waiting(payload))?).await)
+    }
+
+    async fn pass(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
+        let (identity, body) = self.identify(&asking.request, payload, &asking.shared).await?;
+        let admitted = self.admit(asking, identity, body)?;
+        let key = if self.takes_keys() { idempotency::key_in(admitted.headers())? } else { None };
         match key {
             Some(key) => self.handle_once(admitted, &key).await,
             None => Ok(self.handle(admitted).await),
@@ -113,11 +136,21 @@ impl Route {
 
     async fn handle(&self, admitted: Admitted) -> HttpResponse {
         let request = admitted.request.clone();
+        if self.writes()
+            && let Err(shortage) = admitted.services().space.check()
+        {
+            return Problem::no_room(shortage).respond(request.path());
+        }
         admitted.services().surroundings.reach(Place::Handler, request.path());
         match (self.handler)(admitted).await {
             Ok(answer) => answer.respond(&request),
             Err(problem) => problem.respond(request.path()),
         }
+    }
+
+    /// Whether requests change something, for which there must be room.
+    fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.writes()
     }
 
     /// Whether requests may have an idempotency key; on others it has no meaning.
@@ -172,22 +205,29 @@ impl Route {
         Ok((identity, Incoming::Parsed(json, bytes)))
     }
 
-    /// Whether the caller may: 401 before 404 before 403, and what nobody of this standing may do before bans.
-    fn admit(
-        &self,
-        request: &HttpRequest,
-        identity: &Identity,
-        services: &Services,
-    ) -> Result<Option<PublisherProfile>, Problem> {
+    /// Lets a request through if the caller may: 401 before 404 before 403, and what nobody of this standing may do before
+    /// bans.
+    fn admit(&self, asking: Asking, identity: Identity, body: Incoming) -> Result<Admitted, Problem> {
+        if let Some(actor) = identity.actor() {
+            asking.request.extensions_mut().insert(actor);
+        }
+        let publisher = self.permitted(&asking, &identity)?;
+        let Asking { request, shared, segments } = asking;
+        Ok(Admitted { request, shared, segments, identity, publisher, body, limit: self.limit, keyed: None })
+    }
+
+    /// The publisher that the request is about, of a caller who may.
+    fn permitted(&self, asking: &Asking, identity: &Identity) -> Result<Option<Box<PublisherProfile>>, Problem> {
         if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
             return Err(authorize::no_credentials());
         }
-        let models = services.models.read();
-        let publisher = subject::publisher(self.action, |name| segment(request, name), &models)?;
+        let models = asking.shared.services.models.read();
+        let segment = |name: &str| asking.segments.get(name).map(str::to_owned);
+        let publisher = subject::publisher(self.action, segment, &models)?;
         // What only owners and administrators may read is still only read.
         let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
         permit(self.action, identity, publisher)?;
-        Ok(publisher.cloned())
+        Ok(publisher.cloned().map(Box::new))
     }
 }
 
@@ -197,192 +237,4 @@ impl<const ACTION: u8> Deref for Call<ACTION> {
     fn deref(&self) -> &Admitted {
         &self.0
     }
-}
-
-impl<const ACTION: u8> Call<ACTION> {
-    /// The body as it came, read now.
-    ///
-    /// # Errors
-    /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
-    pub async fn body(&mut self) -> Result<Body, Problem> {
-        let Admitted { request, shared, body, limit, .. } = &mut self.0;
-        match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
-            Incoming::Received(body) => Ok(body),
-            Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
-        }
-    }
-
-    /// The body as it comes.
-    ///
-    /// # Errors
-    /// When it is compressed or announces that it is too large; see [`Chunks`].
-    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
-        let Admitted { request, body, limit, .. } = &mut self.0;
-        match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
-            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
-                Err(Problem::internal("a handler read the body twice"))
-            }
-        }
-    }
-
-    /// The body as JSON, read now.
-    ///
-    /// # Errors
-    /// As [`Call::body`], and when it is no JSON.
-    pub async fn json(&mut self) -> Result<Json, Problem> {
-        match std::mem::replace(&mut self.0.body, Incoming::Taken) {
-            Incoming::Parsed(json, _) => Ok(json),
-            waiting => {
-                self.0.body = waiting;
-                self.body().await?.json().await
-            }
-        }
-    }
-}
-
-impl Admitted {
-    /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
-    async fn received(&mut self) -> Result<Bytes, Problem> {
-        self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Incoming::Received(
-                body::receive(self.request.headers(), payload, self.limit, &self.shared.bodies).await?,
-            ),
-            there => there,
-        };
-        match &self.body {
-            Incoming::Received(body) => Ok(body.bytes().clone()),
-            Incoming::Parsed(_, bytes) => Ok(bytes.clone()),
-            Incoming::Waiting(_) | Incoming::Taken => Err(Problem::internal("the body was taken before its time")),
-        }
-    }
-
-    /// What the service is made of. Chance is to be taken from here: in a request with an idempotency key it follows from
-    /// the key.
-    #[must_use]
-    pub fn services(&self) -> &Services {
-        self.keyed.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
-    }
-
-    /// What the requests share.
-    #[must_use]
-    pub fn shared(&self) -> &Data<Shared> {
-        &self.shared
-    }
-
-    /// Who is asking.
-    #[must_use]
-    pub fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// The user who is asking.
-    ///
-    /// # Errors
-    /// 403, when it is no user; the policy lets none but users through to where this is asked.
-    pub fn user(&self) -> Result<&UserProfile, Problem> {
-        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
-    }
-
-    /// Whether the caller might change something else of a publisher: the answer to a question, not a permission.
-    #[must_use]
-    pub fn could(&self, action: Action, publisher: &PublisherProfile) -> bool {
-        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
-    }
-
-    /// The publisher that the request is about.
-    ///
-    /// # Errors
-    /// A fault of ours, when the route's path names no publisher.
-    pub fn publisher(&self) -> Result<&PublisherProfile, Problem> {
-        self.publisher.as_ref().ok_or_else(|| Problem::internal("the path names no publisher"))
-    }
-
-    /// A part of the path, decoded; empty when the route's path does not have it.
-    #[must_use]
-    pub fn segment(&self, name: &str) -> String {
-        segment(&self.request, name).unwrap_or_default()
-    }
-
-    /// The user of the path.
-    ///
-    /// # Errors
-    /// 404, when nobody has this id.
-    pub fn known_user(&self) -> Result<UserId, Problem> {
-        let id = UserId::parse(&self.segment("user_id")).ok();
-        let known = id.filter(|id| self.services().models.read().users.get(*id).is_some());
-        known.ok_or_else(|| Problem::not_found("user"))
-    }
-
-    /// The node of the path, whatever its case there.
-    ///
-    /// # Errors
-    /// 404, when there is no such node.
-    pub fn known_node(&self) -> Result<NodeKey, Problem> {
-        let key = NodeId::parse(&self.segment("node_id")).ok().map(|id| id.key());
-        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
-        known.ok_or_else(|| Problem::not_found("node"))
-    }
-
-    /// The query parameters.
-    ///
-    /// # Errors
-    /// When they do not decode.
-    pub fn query(&self) -> Result<Query, Problem> {
-        Query::parse(self.request.query_string())
-    }
-
-    /// The query as it came.
-    #[must_use]
-    pub fn query_string(&self) -> &str {
-        self.request.query_string()
-    }
-
-    /// Notes for the log on whose behalf the request is carried out, where no header says it.
-    pub fn acts_for(&self, actor: Actor) {
-        self.request.extensions_mut().insert(actor);
-    }
-
-    /// The request headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.request.headers()
-    }
-
-    /// In which codings the caller takes content; `None` when it does not say.
-    #[must_use]
-    pub fn accepted_codings(&self) -> Option<AcceptEncoding> {
-        self.request.get_header()
-    }
-
-    /// The request method.
-    #[must_use]
-    pub fn method(&self) -> &Method {
-        self.request.method()
-    }
-
-    /// A URL that the service hands out, for a path that begins with a slash.
-    #[must_use]
-    pub fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.services().options.public_url)
-    }
-
-    /// The circumstances of the next command of this request; each command needs its own.
-    #[must_use]
-    pub fn why(&self) -> Circumstances {
-        Circumstances {
-            // The policy lets no anonymous caller through to a command.
-            actor: self.identity.actor().unwrap_or(Actor::System),
-            request: self.request.extensions().get::<RequestId>().cloned(),
-            causation: None,
-            at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), |keyed| keyed.at()),
-            claim: self.keyed.as_ref().map(|keyed| keyed.next_claim()),
-        }
-    }
-}
-
-/// A part of the path, decoded.
-fn segment(request: &HttpRequest, name: &str) -> Option<String> {
-    request.match_info().get(name).map(decode_segment)
 }

@@ -108,11 +108,11 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<ImageTaskView, Pr
     let body = call.body().await?;
     let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
     let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
-    let store = services.store.clone();
+    let (store, space) = (services.store.clone(), services.space.clone());
     let drawn = check::drawn_from(task);
     // The thread works on when the caller goes away; turn and place stay taken for just as long.
     let work = move || {
-        let kept = check::check(body, read)?.keep(&store, drawn);
+        let kept = check::check(body, read)?.keep(&store, &space, drawn);
         drop(turn);
         kept.map(|kept| (kept, place))
     };

@@ -1,6 +1,6 @@
 //! Lists written by joining JSON that is ready: nothing is serialised, and the entity tag costs a hash of hashes.
 
-use std::fmt::Write;
+use std::borrow::Borrow;
 
 use bytes::Bytes;
 
@@ -10,22 +10,22 @@ use crate::projections::node::view::Fragment;
 use crate::projections::page::Page;
 
 /// A body, before it is put together.
-pub struct Joined {
+pub struct Joined<F> {
     head: String,
-    parts: Vec<Fragment>,
+    parts: Vec<F>,
     tail: String,
 }
 
-impl Joined {
+impl<F: Borrow<Fragment>> Joined<F> {
     /// A bare array.
     #[must_use]
-    pub fn array(parts: Vec<Fragment>) -> Self {
+    pub fn array(parts: Vec<F>) -> Self {
         Self { head: "[".to_owned(), parts, tail: "]".to_owned() }
     }
 
     /// The seed's `NodePage`.
     #[must_use]
-    pub fn node_page(page: Page<Fragment>) -> Self {
+    pub fn node_page(page: Page<F>) -> Self {
         let pages = page.total_pages();
         let Page { entries, total, request } = page;
         let head = format!("{{\"limit\":{},\"nodes\":[", request.limit);
@@ -38,29 +38,36 @@ impl Joined {
     pub fn tag(&self) -> String {
         let mut seed = Vec::with_capacity(self.parts.len() * 16 + self.head.len() + self.tail.len());
         seed.extend_from_slice(self.head.as_bytes());
-        self.parts.iter().for_each(|part| seed.extend_from_slice(&part.hash));
+        self.parts.iter().for_each(|part| seed.extend_from_slice(&part.borrow().hash));
         seed.extend_from_slice(self.tail.as_bytes());
         conditional::tag_of(&seed)
+    }
+
+    /// How many bytes the body has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let parts: usize = self.parts.iter().map(|part| part.borrow().json.len()).sum();
+        self.head.len() + parts + self.parts.len().saturating_sub(1) + self.tail.len()
     }
 
     /// The body. A large one shares the JSON of its parts.
     #[must_use]
     pub fn body(&self) -> Payload {
-        let parts: usize = self.parts.iter().map(|part| part.json.len() + 1).sum();
-        let bytes = self.head.len() + parts + self.tail.len();
-        if !Payload::is_small(bytes) {
-            return self.shared();
-        }
+        let bytes = self.size();
+        if Payload::is_small(bytes) { self.copied(bytes).into() } else { self.shared() }
+    }
+
+    fn copied(&self, bytes: usize) -> Bytes {
         let mut body = Vec::with_capacity(bytes);
         body.extend_from_slice(self.head.as_bytes());
         for (at, part) in self.parts.iter().enumerate() {
             if at > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(&part.json);
+            body.extend_from_slice(&part.borrow().json);
         }
         body.extend_from_slice(self.tail.as_bytes());
-        Bytes::from(body).into()
+        body.into()
     }
 
     fn shared(&self) -> Payload {
@@ -70,7 +77,7 @@ impl Joined {
             if at > 0 {
                 pieces.push(Bytes::from_static(b","));
             }
-            pieces.push(part.json.clone());
+            pieces.push(part.borrow().json.clone());
         }
         pieces.push(Bytes::copy_from_slice(self.tail.as_bytes()));
         Payload::of(pieces)
@@ -80,14 +87,7 @@ impl Joined {
 /// The tag of a body that is one fragment: the same as that of its bytes.
 #[must_use]
 pub fn tag_of_fragment(fragment: &Fragment) -> String {
-    let mut tag = String::with_capacity(34);
-    tag.push('"');
-    for byte in fragment.hash {
-        // Writing to a string cannot fail.
-        let _ = write!(tag, "{byte:02x}");
-    }
-    tag.push('"');
-    tag
+    conditional::tag_of_hash(&fragment.hash)
 }
 
 #[cfg(test)]
@@ -100,14 +100,14 @@ mod tests {
         Fragment { json: format!("{{\"n\":{n}}}").into(), hash: [n; 16] }
     }
 
-    fn page(entries: &[u8], total: u64) -> Joined {
+    fn page(entries: &[u8], total: u64) -> Joined<Fragment> {
         let request = PageRequest { page: 2, limit: 3 };
         Joined::node_page(Page { entries: entries.iter().map(|n| fragment(*n)).collect(), total, request })
     }
 
     #[test]
     fn what_is_joined_is_json() {
-        let read = |joined: &Joined| match joined.body() {
+        let read = |joined: &Joined<Fragment>| match joined.body() {
             Payload::Whole(body) => serde_json::from_slice::<Value>(&body).unwrap(),
             Payload::Pieces { .. } => panic!("a small body in pieces"),
         };

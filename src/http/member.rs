@@ -20,7 +20,7 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answ
     let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
     let command = PublisherCommand::SetMember { user, role };
     call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
-    current(&call)
+    current(&call).await
 }
 
 /// `DELETE /publishers/{publisher_id}/members/{user_id}`: by whoever manages members, and by the member itself.
@@ -29,7 +29,10 @@ pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<Answer
     if leaving != Some(call.user()?.id) {
         authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
     }
-    let command = PublisherCommand::RemoveMember { user: call.known_user()? };
+    // Whoever was erased has left before, unless it was taken in at the same moment.
+    call.named_user()?;
+    let user = leaving.ok_or_else(|| Problem::not_found("user"))?;
+    let command = PublisherCommand::RemoveMember { user };
     call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
     Ok(Answer::no_content())
 }

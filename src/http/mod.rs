@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection ─▶ frame (request id, log, last resort for errors) ─▶ compression ─▶ CORS ─▶ routes ─▶ gate ─▶ handler
-//!                                                                                (who, may they, does it exist)
+//!                      └──▶ (for who asks for neither) ──▶───┘     (who, may they, does it exist)
 //! ```
 //!
 //! A handler is given a `gate::Call`, which exists only after the gate let the request through for the action that the
@@ -13,12 +13,15 @@ mod answer;
 mod authorize;
 mod body;
 mod bulk;
+mod checkpoint;
 mod chunks;
 mod conditional;
+mod erase;
 mod error;
 mod fields;
 mod file;
 mod frame;
+mod front;
 mod gate;
 mod health;
 mod idempotency;
@@ -33,7 +36,9 @@ mod node_body;
 mod node_change;
 mod node_query;
 pub mod openapi;
+mod paths;
 mod payload;
+mod personal;
 mod publisher;
 mod query;
 mod range;

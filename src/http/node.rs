@@ -3,6 +3,7 @@
 //! A list is answered by joining the JSON of its nodes, which each node keeps once it was written. Whole pages are kept as
 //! well, each for one generation of the nodes: a page that was made before anything changed is never handed out after.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use actix_web::http::header::{HeaderName, LINK};
@@ -13,68 +14,104 @@ use super::error::Problem;
 use super::gate::{Admitted, Call};
 use super::joined::{Joined, tag_of_fragment};
 use super::node_query::{self, Asked};
-use super::query::LIMIT_MAX;
+use super::query::{LIMIT_MAX, Query};
 use super::ready::ReadyPage;
 use crate::domain::ids::NodeId;
 use crate::domain::policy::{Action, Standing};
 use crate::projections::node::cache::Cache;
 use crate::projections::node::entry::Entry;
-use crate::projections::node::list::NodeQuery;
 use crate::projections::node::view::{Fragment, Links};
 use crate::projections::page::{Page, PageRequest};
 
 /// How many nodes there are on all pages together.
 pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
-/// Bytes of all pages that are kept ready.
-const READY_MAX: usize = 32 << 20;
+/// Bytes of all pages of one kind that are kept ready.
+const READY_MAX: usize = 16 << 20;
+/// Larger pages are put together after the read models were let go.
+const JOINED_AT_ONCE_MAX: usize = 128 << 10;
 
-/// Pages of lists that are ready to be sent.
-pub type ReadyPages = Cache<NodeQuery, ReadyPage>;
+/// Pages of lists that are ready to be sent, by the queries as they came: reading a query costs more than finding its page.
+pub struct ReadyPages {
+    lists: Cache<Box<str>, ReadyPage>,
+    searches: Cache<Box<str>, ReadyPage>,
+}
 
-/// Room for ready pages.
-#[must_use]
-pub fn ready_pages() -> ReadyPages {
-    Cache::new(READY_MAX)
+impl Default for ReadyPages {
+    fn default() -> Self {
+        Self { lists: Cache::new(READY_MAX), searches: Cache::new(READY_MAX) }
+    }
 }
 
 /// `GET /nodes`: a page of all nodes.
 pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    let mut query = call.query()?;
-    let asked = node_query::read(&mut query, call.identity().is_admin());
-    query.finish()?;
-    page(&call, &asked)
+    answer(&call, &call.shared().ready_pages.lists, node_query::read)
 }
 
 /// `GET /nodes/search`: a page of the nodes in which every word of `search` occurs, the best first.
 pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    let mut query = call.query()?;
-    let asked = node_query::read_search(&mut query, call.identity().is_admin());
-    query.finish()?;
-    page(&call, &asked)
+    answer(&call, &call.shared().ready_pages.searches, node_query::read_search)
 }
 
-fn page(call: &Admitted, Asked { query, latest }: &Asked) -> Result<Answer, Problem> {
-    let ready_pages = &call.shared().ready_pages;
+/// A page out of those that are ready, or a new one. A page is only ever ready for one generation of the nodes, and for
+/// queries that mean the same whoever asks.
+fn answer(
+    call: &Admitted,
+    ready_pages: &Cache<Box<str>, ReadyPage>,
+    read: impl Fn(&mut Query, bool) -> Asked,
+) -> Result<Answer, Problem> {
+    let (text, is_admin) = (call.query_string(), call.identity().is_admin());
+    if !is_admin {
+        let generation = call.services().models.read().nodes.generation();
+        if let Some(ready) = ready_pages.get(text, generation) {
+            return ready.answer(call.headers(), call.accepted_codings().as_ref());
+        }
+    }
+    let mut query = call.query()?;
+    let asked = read(&mut query, is_admin);
+    query.finish()?;
+    let (joined, generation) = made(call, &asked);
+    let page = match joined {
+        Made::Known(tag) => return Ok(Answer::unchanged(&tag)),
+        Made::Page(page) => page,
+    };
     let accepted = call.accepted_codings();
+    // What is compressed is worth keeping at once.
+    let keep = !asked.latest && !is_admin && (accepted.is_some() || ready_pages.asked_again(text));
+    if keep {
+        ready_pages.put(&text.into(), generation, page.clone(), page.weight() + text.len());
+    }
+    page.answer(call.headers(), accepted.as_ref())
+}
+
+/// A page that was made.
+enum Made {
+    /// The caller has it; its tag.
+    Known(String),
+    Page(ReadyPage),
+}
+
+/// Makes a page, and tells for which generation of the nodes.
+fn made(call: &Admitted, Asked { query, latest }: &Asked) -> (Made, u64) {
     let models = call.services().models.read();
     let generation = models.nodes.generation();
-    if let Some(ready) = ready_pages.get(query, generation).filter(|_| !latest) {
-        drop(models);
-        return ready.answer(call.headers(), accepted.as_ref());
+    let page = models.nodes.list(query, *latest);
+    if let Some(joined) = models.nodes.fragments(&page).map(Joined::node_page)
+        && joined.size() <= JOINED_AT_ONCE_MAX
+    {
+        return (page_of(call, &joined), generation);
     }
-    let (page, links) = (models.nodes.list(query, *latest), models.nodes.links().clone());
+    let (page, links) = (models.nodes.entries(page), models.nodes.links().clone());
     drop(models);
-    let joined = Joined::node_page(written(page, &links));
+    (page_of(call, &Joined::node_page(written(page, &links))), generation)
+}
+
+fn page_of<F: Borrow<Fragment>>(call: &Admitted, joined: &Joined<F>) -> Made {
     let tag = joined.tag();
     if conditional::is_current(call.headers(), &tag) {
-        return Ok(Answer::unchanged(&tag));
+        return Made::Known(tag);
     }
-    let ready = ReadyPage::new(joined.body(), tag);
-    if !latest {
-        ready_pages.put(query, generation, ready.clone(), ready.weight() + query.selection.weight());
-    }
-    ready.answer(call.headers(), accepted.as_ref())
+    Made::Page(ReadyPage::new(joined.body(), tag))
 }
 
 /// The JSON of every entry. Not while the read models are held: some of it may have to be written first.

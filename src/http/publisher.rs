@@ -7,14 +7,16 @@ use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
 use super::gate::{Admitted, Call};
+use super::personal::{self, Contact};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
     MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
     PublisherStatus,
 };
-use crate::domain::user::{Email, UserProfile};
+use crate::domain::user::{User, UserProfile};
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
+use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 
 /// Publishers of a page, when the caller does not say.
@@ -33,7 +35,7 @@ pub struct PublisherView<'m> {
     id: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
     logo: Option<&'m str>,
-    members: Vec<MemberView<'m>>,
+    members: Vec<MemberView>,
     name: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_code_repo: Option<&'m str>,
@@ -49,52 +51,59 @@ pub struct PublisherView<'m> {
 
 /// The seed's `PublisherMember`; its id is the user's.
 #[derive(Debug, Serialize)]
-struct MemberView<'m> {
+struct MemberView {
     id: String,
     role: &'static str,
-    user: MemberUserView<'m>,
+    user: MemberUserView,
 }
 
 #[derive(Debug, Serialize)]
-struct MemberUserView<'m> {
+struct MemberUserView {
     #[serde(skip_serializing_if = "Option::is_none")]
-    email: Option<&'m str>,
+    email: Option<String>,
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'m str>,
+    name: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    erased: bool,
 }
 
 /// A publisher and what it shows of its members, so that it can be written after the read models were let go.
 pub struct Shown {
     profile: PublisherProfile,
-    /// In the order of the members.
-    contacts: Vec<Contact>,
+    /// The members, in their order.
+    users: Vec<User>,
 }
-
-/// What is shown of a member besides its id.
-type Contact = (Option<Email>, Option<Name>);
 
 impl Shown {
     /// Of a publisher.
     #[must_use]
     pub fn of(profile: &PublisherProfile, models: &Models) -> Self {
-        let contact = |user: &UserProfile| (user.email.clone(), user.name.clone());
-        let contacts = profile.members.iter().map(|(id, _)| models.users.get(*id).map(contact).unwrap_or_default());
-        Self { profile: profile.clone(), contacts: contacts.collect() }
+        let users = profile.members.iter().map(|(id, _)| models.users.find(*id).cloned().unwrap_or_default());
+        Self { profile: profile.clone(), users: users.collect() }
+    }
+
+    fn members(&self) -> impl Iterator<Item = &UserProfile> {
+        self.users.iter().filter_map(User::profile)
     }
 }
 
 impl<'m> PublisherView<'m> {
     /// The publisher as the caller may see it: e-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(Shown { profile, contacts }: &'m Shown, call: &Admitted) -> Self {
+    pub fn new(shown: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
-        let insider = caller.is_admin() || caller.user().is_some_and(|user| profile.role_of(user.id).is_some());
-        let member = |((id, role), (email, name)): (&(UserId, MemberRole), &'m Contact)| {
-            let id = id.to_string();
-            let email = email.as_ref().filter(|_| insider).map(Text::as_str);
-            let name = name.as_ref().map(Text::as_str);
-            MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name } }
+        let is_member = |user: &UserProfile| shown.profile.role_of(user.id).is_some();
+        let insider = caller.is_admin() || caller.user().is_some_and(is_member);
+        Self::shown_to(shown, insider, &call.services().personal)
+    }
+
+    /// The publisher with what is for members and administrators, or without.
+    #[must_use]
+    pub fn shown_to(Shown { profile, users }: &'m Shown, insider: bool, keyring: &Keyring) -> Self {
+        let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
+            let (id, Contact { email, name, erased }) = (id.to_string(), Contact::new(user, insider, keyring));
+            MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }
         };
         let fields = &profile.fields;
         Self {
@@ -102,7 +111,7 @@ impl<'m> PublisherView<'m> {
             description: fields.description.as_ref().map(Text::as_str),
             id: profile.id.as_str(),
             logo: shown(fields.logo.as_ref()),
-            members: profile.members.iter().zip(contacts).map(member).collect(),
+            members: profile.members.iter().zip(users).map(member).collect(),
             name: display_name(profile),
             source_code_repo: shown(fields.source_code_repo.as_ref()),
             status: profile.status.as_str(),
@@ -148,6 +157,7 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
         let page = models.publishers.page(request, include_banned && call.identity().is_admin());
         page.map(|profile| Shown::of(profile, &models))
     };
+    personal::ready(&call.services().personal, page.entries.iter().flat_map(Shown::members)).await;
     Answer::ok(&PublisherPage {
         limit: request.limit,
         page: request.page,
@@ -164,6 +174,7 @@ pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<An
         let models = call.services().models.read();
         models.publishers.of_member(user).map(|profile| Shown::of(profile, &models)).collect()
     };
+    personal::ready(&call.services().personal, own.iter().flat_map(Shown::members)).await;
     Answer::ok(&own.iter().map(|shown| PublisherView::new(shown, &call)).collect::<Vec<_>>())
 }
 
@@ -215,12 +226,12 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
     })?;
     let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
-    with_view(&call, &id, |view| Answer::created(view))?.with(LOCATION, call.url(&format!("/publishers/{id}")))
+    with_view(&call, &id, |view| Answer::created(view)).await?.with(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 
 /// `GET /publishers/{publisher_id}`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    current(&call)
+    current(&call).await
 }
 
 /// `PUT /publishers/{publisher_id}`: changes the fields that are present.
@@ -233,7 +244,7 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
         Some((read_fields(fields), facts))
     })?;
     call.services().dispatch.publisher(id, PublisherCommand::Revise { change, facts }, call.why()).await?;
-    current(&call)
+    current(&call).await
 }
 
 /// `DELETE /publishers/{publisher_id}`: for ever, and only without nodes.
@@ -286,12 +297,12 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
 }
 
 /// Answers with the publisher of the path as it is now.
-pub fn current(call: &Admitted) -> Result<Answer, Problem> {
-    with_view(call, &call.publisher()?.id, |view| Answer::ok(view))
+pub async fn current(call: &Admitted) -> Result<Answer, Problem> {
+    with_view(call, &call.publisher()?.id, |view| Answer::ok(view)).await
 }
 
 /// Answers with a publisher as it is now.
-fn with_view(
+async fn with_view(
     call: &Admitted,
     id: &PublisherId,
     answer: impl FnOnce(&PublisherView<'_>) -> Result<Answer, Problem>,
@@ -300,5 +311,7 @@ fn with_view(
         let models = call.services().models.read();
         models.publishers.get(id).map(|profile| Shown::of(profile, &models))
     };
-    answer(&PublisherView::new(&shown.ok_or_else(|| Problem::not_found("publisher"))?, call))
+    let shown = shown.ok_or_else(|| Problem::not_found("publisher"))?;
+    personal::ready(&call.services().personal, shown.members()).await;
+    answer(&PublisherView::new(&shown, call))
 }

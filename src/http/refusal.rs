@@ -15,6 +15,7 @@ impl From<UserRejection> for Problem {
             UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
             UserRejection::NotFound => Self::not_found("user"),
             UserRejection::IllegalTransition(transition) => transition.into(),
+            UserRejection::Erased => Self::erased(),
         }
     }
 }
@@ -56,7 +57,8 @@ impl From<NodeRejection> for Problem {
             NodeRejection::AlreadyExists { id } => {
                 Self::new(Code::AlreadyExists, format!("the node id {id} is taken, whatever its case"))
             }
-            NodeRejection::NotFound => Self::not_found("node version"),
+            NodeRejection::NotFound => Self::not_found("node"),
+            NodeRejection::VersionNotFound => Self::not_found("node version"),
             NodeRejection::VersionExists { number } => {
                 Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
             }
@@ -111,7 +113,10 @@ mod tests {
             (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
             (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),
             (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
+            (NodeRejection::NotFound.into(), Code::NotFound, "no such node"),
+            (NodeRejection::VersionNotFound.into(), Code::NotFound, "no such node version"),
             (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (UserRejection::Erased.into(), Code::NotFound, "erased"),
             (TokenRejection::NotFound.into(), Code::NotFound, "token"),
         ] {
             assert_eq!(problem.code(), code, "{problem}");

@@ -3,19 +3,24 @@
 //! One row a route. The action of a row is read off the signature of its handler, so that the two cannot differ; a test
 //! walks [`rows`] and fails for a route whose permissions it does not know.
 
+use std::future::ready;
 use std::rc::Rc;
 
-use actix_web::guard;
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse, fn_service};
 use actix_web::http::Method;
-use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpRequest, Resource};
+use actix_web::web::{Data, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 
 use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
 use super::error::Problem;
-use super::gate::Route;
+use super::gate::{Asking, Route};
+use super::paths::Paths;
+use super::server::Shared;
 use super::{
-    admin, bulk, health, image, install, media, member, moderation, node, node_change, openapi, publisher, review,
-    token, translation, upload, user, version, version_list,
+    admin, bulk, checkpoint, erase, health, image, install, media, member, moderation, node, node_change, openapi,
+    publisher, review, token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -32,10 +37,12 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/media/{file}", NoBody, media::file),
 
         Route::new(get(), "/users", NoBody, user::own),
+        Route::new(delete(), "/users", NoBody, erase::erase_own),
         Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
         Route::new(get(), "/admin/users", NoBody, admin::list_users),
         Route::new(post(), "/admin/users", Json, admin::create_user),
         Route::new(put(), "/admin/users/{user_id}", Json, admin::update_user),
+        Route::new(delete(), "/admin/users/{user_id}", NoBody, erase::erase_user),
         Route::new(get(), "/admin/users/{user_id}/tokens", NoBody, admin::list_tokens),
         Route::new(post(), "/admin/users/{user_id}/tokens", Json, admin::issue_token),
         Route::new(delete(), "/admin/users/{user_id}/tokens/{token_id}", NoBody, admin::revoke_token),
@@ -45,6 +52,7 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
         Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
         Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
+        Route::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
 
         Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),
@@ -112,29 +120,53 @@ pub fn rows() -> Vec<Row> {
     table().into_iter().map(|Route { method, path, action, .. }| Row { method, path, action }).collect()
 }
 
-/// Registers every route; a method that a path does not have answers 405 with `Allow`.
-pub fn register(config: &mut ServiceConfig) {
-    let mut rest: Vec<Rc<Route>> = table().into_iter().map(Rc::new).collect();
-    while let Some(path) = rest.first().map(|route| route.path) {
-        let (here, elsewhere) = rest.into_iter().partition(|route| route.path == path);
-        config.service(resource(path, here));
-        rest = elsewhere;
-    }
+/// Registers every route; a method that a path does not have answers 405 with `Allow`, a path that there is not 404.
+///
+/// The framework's own router is passed by: it tries one pattern after the other.
+pub fn register(config: &mut ServiceConfig, shared: Data<Shared>) {
+    let paths = Rc::new(places());
+    config.default_service(fn_service(move |request: ServiceRequest| {
+        let (request, payload) = request.into_parts();
+        let answer = answer(&paths, &shared, request.clone(), payload);
+        async move { Ok(ServiceResponse::new(request, answer.await)) }
+    }));
 }
 
-fn resource(path: &str, routes: Vec<Rc<Route>>) -> Resource {
-    let allow: Vec<&str> = routes.iter().flat_map(|route| methods_of(route)).map(Method::as_str).collect();
-    let allow: Rc<str> = allow.join(", ").into();
-    let resource = routes.into_iter().fold(web::resource(path), |resource, route| {
-        let methods = methods_of(&route);
-        let guard = guard::fn_guard(move |context| methods.contains(&context.head().method));
-        let answer = move |request: HttpRequest, payload: web::Payload| Rc::clone(&route).answer(request, payload);
-        resource.route(web::route().guard(guard).to(answer))
-    });
-    resource.default_service(web::to(move |request: HttpRequest| {
-        let response = Problem::method_not_allowed(&allow).respond(request.path());
-        async move { response }
-    }))
+/// What one path answers.
+struct Served {
+    routes: Vec<Rc<Route>>,
+    /// The methods, as `Allow` names them.
+    allow: String,
+}
+
+fn places() -> Paths<Served> {
+    let mut paths = Paths::new();
+    for route in table() {
+        let served = paths.entry(route.path, || Served { routes: Vec::new(), allow: String::new() });
+        for method in methods_of(&route) {
+            let comma = if served.allow.is_empty() { "" } else { ", " };
+            served.allow.extend([comma, method.as_str()]);
+        }
+        served.routes.push(Rc::new(route));
+    }
+    paths
+}
+
+fn answer(
+    paths: &Paths<Served>,
+    shared: &Data<Shared>,
+    request: HttpRequest,
+    payload: Payload,
+) -> LocalBoxFuture<'static, HttpResponse> {
+    let at_once = |problem: Problem| ready(problem.respond(request.path())).boxed_local();
+    let Some((served, segments)) = paths.find(request.match_info().unprocessed()) else {
+        return at_once(Problem::not_found("path"));
+    };
+    let fits = |route: &&Rc<Route>| methods_of(route).contains(request.method());
+    match served.routes.iter().find(fits) {
+        Some(route) => Rc::clone(route).answer(Asking { request, shared: shared.clone(), segments }, payload),
+        None => at_once(Problem::method_not_allowed(&served.allow)),
+    }
 }
 
 /// What a route answers: HEAD wherever GET.

@@ -4,22 +4,15 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_cors::Cors;
 use actix_web::dev::Server;
-use actix_web::http::Method;
-use actix_web::http::header::{
-    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
-};
-use actix_web::middleware::{Compress, from_fn};
-use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{App, HttpRequest, HttpServer};
+use actix_web::web::Data;
+use actix_web::{App, HttpServer};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::body::BodyRoom;
-use super::error::Problem;
-use super::frame::{X_REQUEST_ID, frame};
-use super::idempotency::IDEMPOTENT_REPLAYED;
-use super::node::{ReadyPages, X_TOTAL_COUNT, ready_pages};
+use super::front::Front;
+use super::node::ReadyPages;
 use super::routes;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
@@ -27,11 +20,13 @@ use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
-use crate::domain::value::Digest;
+use crate::domain::value::{Digest, Timestamp};
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
+use crate::space::{Space, StorageState};
 
 pub use super::idempotency::Keys;
 
@@ -52,10 +47,18 @@ pub struct Services {
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
+    /// What opens the personal fields of users.
+    pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
+    /// Asked before every change: whether there is room for it.
+    pub space: Space,
+    /// Whether changes are taken, and how much room there is, for administrators.
+    pub storage: StorageProbe,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
+    /// Signs what the log is now.
+    pub checkpoint: Checkpointer,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
     pub options: HttpOptions,
@@ -63,6 +66,12 @@ pub struct Services {
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
+pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;
+
+/// Tells whether changes are taken, and how much room there is.
+pub type StorageProbe = Arc<dyn Fn() -> StorageState + Send + Sync>;
 
 /// The bootstrap token, by its hash, and the administrator for whom it speaks.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +128,7 @@ impl Shared {
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
-        Self { services, submissions, bodies, decoders, ready_pages: ready_pages(), uploads }
+        Self { services, submissions, bodies, decoders, ready_pages: ReadyPages::default(), uploads }
     }
 }
 
@@ -132,14 +141,10 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     let workers = options.workers.max(1);
     services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
-    let origins = options.cors_origins;
+    let origins = Arc::new(options.cors_origins);
     let server = HttpServer::new(move || {
-        let shared = shared.clone();
-        App::new()
-            .wrap(cors(&origins))
-            .wrap(Compress::default())
-            .wrap(from_fn(frame))
-            .configure(|config| configure(config, shared))
+        let front = Front { shared: shared.clone(), origins: Arc::clone(&origins) };
+        App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))
     });
     let server = server
         .workers(workers)
@@ -150,35 +155,4 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
         .disable_signals()
         .listen(listener)?;
     Ok(server.run())
-}
-
-/// Every route, and a 404 for everything else.
-fn configure(config: &mut ServiceConfig, shared: Data<Shared>) {
-    config.app_data(shared);
-    routes::register(config);
-    config.default_service(web::to(async |request: HttpRequest| Problem::not_found("path").respond(request.path())));
-}
-
-fn cors(origins: &CorsOrigins) -> Cors {
-    let exposed = [
-        ETAG,
-        LINK,
-        LOCATION,
-        RETRY_AFTER,
-        WWW_AUTHENTICATE,
-        ACCEPT_RANGES,
-        CONTENT_RANGE,
-        CONTENT_DISPOSITION,
-        X_REQUEST_ID,
-        X_TOTAL_COUNT,
-        IDEMPOTENT_REPLAYED,
-    ];
-    let cors = Cors::default().allow_any_header().expose_headers(exposed).max_age(3600);
-    match origins {
-        CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods([Method::GET, Method::HEAD]),
-        CorsOrigins::Only(origins) => {
-            let cors = origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin));
-            cors.allowed_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
-        }
-    }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::authorize;
 use super::error::Problem;
 use super::fields;
 use super::gate::{Admitted, Call};
@@ -93,7 +94,12 @@ pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> R
 /// `GET /publishers/{publisher_id}/tokens`: the valid ones, oldest first.
 pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
     let publisher = &call.publisher()?.id;
-    let tokens: Vec<_> = call.services().models.read().tokens.of_publisher(publisher).cloned().collect();
+    let tokens: Vec<_> = {
+        let models = call.services().models.read();
+        // A token of somebody who was erased opens nothing.
+        let opens = |token: &&TokenRecord| authorize::speaker(token, &models).is_ok();
+        models.tokens.of_publisher(publisher).filter(opens).cloned().collect()
+    };
     Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
 }
 

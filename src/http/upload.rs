@@ -1,6 +1,6 @@
 //! Archives of versions as they come in: the link is the credential, the file is streamed to disk, checked and kept.
 
-use std::io::{BufReader, ErrorKind};
+use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use super::chunks::Chunks;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
 use super::idempotency::{self, IDEMPOTENT_REPLAYED};
+use super::server::Services;
 use super::uploads::{Recording, Uploads};
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
@@ -27,6 +28,7 @@ use crate::media::archive::check::{self, Refusal};
 use crate::media::archive::store::{Archives, Upload};
 use crate::media::archive::ticket::{Grant, Holder, TicketRefusal, VALID_FOR};
 use crate::projections::read_models::Models;
+use crate::space::Space;
 
 /// How long an upload may take, however fast it is (contract 10).
 const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
@@ -81,7 +83,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     let flight = call.shared().uploads.begin(&grant)?;
     let archives = call.services().archives.clone();
     let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
-    let upload = stream(chunks, archives).await?;
+    let upload = stream(chunks, archives, &call.services().space).await?;
     if let Some(stored) = stored(&call, &grant) {
         return repeated(&call, &node, &grant, stored.digest == upload.digest());
     }
@@ -96,7 +98,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
 /// Checks and keeps what has come, and gives it to the version.
 async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -> Result<Answer, Problem> {
     let (services, uploads) = (call.services(), &call.shared().uploads);
-    let (archive, recording) = keep(upload, services.archives.clone(), uploads).await?;
+    let (archive, recording) = keep(upload, services, uploads).await?;
     let recorded = record(call, node, grant, archive).await;
     let refused = recorded.as_ref().err().map(Problem::code);
     // Otherwise the event may be there after the next start, which removes the file if it is not.
@@ -218,14 +220,16 @@ fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
 }
 
 /// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.
-async fn stream(mut chunks: Chunks, archives: Archives) -> Result<Upload, Problem> {
-    let mut upload = on_disk(move || archives.receive()).await?;
+async fn stream(mut chunks: Chunks, archives: Archives, space: &Space) -> Result<Upload, Problem> {
+    let mut upload = on_disk(space, move || archives.receive()).await?;
     let mut gathered = BytesMut::with_capacity(GATHERED);
     loop {
         let chunk = chunks.next().await?;
         gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
         if gathered.len() >= GATHERED || (chunk.is_none() && !gathered.is_empty()) {
-            upload = write(upload, gathered.split().freeze()).await?;
+            // Whoever sends much must see a disk that is filling up.
+            space.check().map_err(Problem::no_room)?;
+            upload = write(space, upload, gathered.split().freeze()).await?;
         }
         if chunk.is_none() {
             return Ok(upload);
@@ -233,28 +237,24 @@ async fn stream(mut chunks: Chunks, archives: Archives) -> Result<Upload, Proble
     }
 }
 
-async fn write(mut upload: Upload, bytes: Bytes) -> Result<Upload, Problem> {
-    on_disk(move || upload.write(&bytes).map(|()| upload)).await
+async fn write(space: &Space, mut upload: Upload, bytes: Bytes) -> Result<Upload, Problem> {
+    on_disk(space, move || upload.write(&bytes).map(|()| upload)).await
 }
 
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Problem> {
-    web::block(work).await.map_err(Problem::internal)?.map_err(|error| disk_problem(&error))
-}
-
-fn disk_problem(error: &std::io::Error) -> Problem {
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            tracing::error!(%error, "an archive could not be stored");
-            Problem::new(Code::ReadOnly, "there is no room for the archive until the operator has made some")
-                .retry_after(60)
-        }
-        _ => Problem::internal(error),
-    }
+async fn on_disk<T: Send + 'static>(
+    space: &Space,
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    web::block(work).await.map_err(Problem::internal)?.map_err(|error| Problem::of_disk(&error, space))
 }
 
 /// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
-async fn keep(mut upload: Upload, archives: Archives, uploads: &Arc<Uploads>) -> Result<(Archive, Recording), Problem> {
-    let uploads = Arc::clone(uploads);
+async fn keep(
+    mut upload: Upload,
+    services: &Services,
+    uploads: &Arc<Uploads>,
+) -> Result<(Archive, Recording), Problem> {
+    let (uploads, archives) = (Arc::clone(uploads), services.archives.clone());
     let turn = uploads.turn().await?;
     let kept = web::block(move || {
         let _turn = turn;
@@ -264,22 +264,11 @@ async fn keep(mut upload: Upload, archives: Archives, uploads: &Arc<Uploads>) ->
         Ok((archives.keep(&upload).map_err(Refusal::Io)?, recording))
     });
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
-        Refusal::Io(error) => disk_problem(&error),
+        Refusal::Io(error) => Problem::of_disk(&error, &services.space),
         Refusal::Bad(flaws) => {
             let told = flaws.told().to_vec();
             let more = flaws.count() - told.len();
             Problem::listing(Code::InvalidArchive, told, more)
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_no_fault_of_ours() {
-        let problem = |kind: ErrorKind| disk_problem(&kind.into()).code();
-        assert_eq!([problem(ErrorKind::StorageFull), problem(ErrorKind::Other)], [Code::ReadOnly, Code::Internal]);
-    }
 }

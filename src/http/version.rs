@@ -10,7 +10,7 @@ use super::node_body::read_publication;
 use super::upload::signed_url;
 use super::version_body::{read_ruling, read_version_revision};
 use super::version_list::view;
-use crate::domain::ids::NodeKey;
+use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::version::{VersionRef, VersionStatus};
@@ -70,10 +70,11 @@ pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<Answe
 
 /// The node of the path and its version, which is there and has not been deleted.
 fn of_path(call: &Admitted) -> Result<(NodeKey, VersionRef), Problem> {
-    let node = call.known_node()?;
+    let node = NodeId::parse(&call.segment("node_id")).map_err(|_| Problem::not_found("node"))?.key();
     let models = call.services().models.read();
+    let profile = models.nodes.get(&node).ok_or_else(|| Problem::not_found("node"))?;
     let reference = VersionRef::parse(&call.segment("version_id"));
-    let version = reference.as_ref().and_then(|reference| models.nodes.get(&node)?.version(reference));
+    let version = reference.as_ref().and_then(|reference| profile.version(reference));
     let there = version.is_some_and(|version| version.status != VersionStatus::Deleted);
     reference.filter(|_| there).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }

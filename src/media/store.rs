@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::clock::{Mishaps, Step};
+use crate::data_dir::create_durably;
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::value::Digest;
 
@@ -43,6 +45,7 @@ const UNFINISHED: &str = ".part";
 pub struct Store {
     root: Arc<Path>,
     unfinished: Arc<AtomicU64>,
+    mishaps: Mishaps,
 }
 
 impl Store {
@@ -53,6 +56,7 @@ impl Store {
     pub fn open(root: &Path) -> io::Result<Self> {
         for area in Area::ALL {
             let area_root = root.join(area.directory());
+            create_durably(&area_root)?;
             for prefix in 0..=u8::MAX {
                 let directory = area_root.join(format!("{prefix:02x}"));
                 fs::create_dir_all(&directory)?;
@@ -61,7 +65,13 @@ impl Store {
             sync_directory(&area_root)?;
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), unfinished: Arc::default() })
+        Ok(Self { root: root.into(), unfinished: Arc::default(), mishaps: Mishaps::default() })
+    }
+
+    /// The same store, to which mishaps happen.
+    #[must_use]
+    pub fn with_mishaps(self, mishaps: Mishaps) -> Self {
+        Self { mishaps, ..self }
     }
 
     /// Stores `bytes` durably and names them. A file that is there already is kept as it is.
@@ -75,12 +85,14 @@ impl Store {
         if !is_complete(&path, picture.bytes)? {
             let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
             let unfinished = directory.join(format!("{}.{number}{UNFINISHED}", picture.digest));
-            if let Err(error) = write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
+            if let Err(error) = self.write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
+            self.mishaps.done(Step::PictureRenamed);
         }
         sync_directory(directory)?;
+        self.mishaps.done(Step::PictureNamed);
         Ok(picture)
     }
 
@@ -95,6 +107,15 @@ impl Store {
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Ok(bytes)
+    }
+
+    fn write_synced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        self.mishaps.done(Step::PictureWritten);
+        file.sync_all()?;
+        self.mishaps.done(Step::PictureSynced);
+        Ok(())
     }
 
     /// Where a file of this name lies, whether it is there or not. None unless the name is 64 lowercase hexadecimal
@@ -124,12 +145,6 @@ pub(super) fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {

@@ -29,7 +29,7 @@ pub mod facets;
 pub mod host;
 mod index;
 pub mod list;
-mod order;
+pub(super) mod order;
 mod owners;
 pub mod search;
 mod slots;
@@ -50,6 +50,9 @@ pub struct Nodes {
     entries: Vec<Arc<Entry>>,
     /// By slot: the id without its case.
     keys: Vec<Arc<str>>,
+    /// By slot: the JSON of those that somebody has asked for since they changed. It is with the entries too, but these lie
+    /// wherever there was room: a page of them would be looked for all over the memory.
+    fragments: Vec<OnceLock<Fragment>>,
     by_key: HashMap<Arc<str>, Slot>,
     by_version: HashMap<VersionId, Slot>,
     owners: Owners,
@@ -67,6 +70,7 @@ impl Nodes {
             links,
             entries: Vec::new(),
             keys: Vec::new(),
+            fragments: Vec::new(),
             by_key: HashMap::new(),
             by_version: HashMap::new(),
             owners: Owners::default(),
@@ -89,6 +93,7 @@ impl Nodes {
         let before = told.map(|told| Described::of(&self.entries[index], told));
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
+        self.fragments[index].take();
         if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event {
             self.by_version.insert(version.id, slot);
         }
@@ -98,7 +103,11 @@ impl Nodes {
             owner.remove(slot);
         }
         if let Some(indexes) = self.indexes.get_mut() {
-            indexes.place(slot, entry, &self.keys[index], &self.owners);
+            if shows(event) {
+                indexes.place(slot, entry, &self.keys[index], &self.owners);
+            } else {
+                indexes.renumber(slot, entry);
+            }
             if let Some(before) = before {
                 indexes.describe(slot, &before, entry);
             }
@@ -116,6 +125,7 @@ impl Nodes {
             owner.add(slot, |other| keys[other as usize] < key);
         }
         self.entries.push(Arc::new(entry));
+        self.fragments.push(OnceLock::new());
         self.keys.push(key.clone());
         self.by_key.insert(key, slot);
         slot
@@ -144,6 +154,7 @@ impl Nodes {
         owner.hidden = hidden;
         for slot in owner.slots() {
             Arc::make_mut(&mut self.entries[*slot as usize]).show_owner(&owner.name, hidden);
+            self.fragments[*slot as usize].take();
         }
         if let Some(indexes) = self.indexes.get_mut() {
             indexes.search.rename_owner(number, id, Some(&before), name);
@@ -189,12 +200,21 @@ impl Nodes {
     #[must_use]
     pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
         let node = self.at(*self.by_version.get(&id)?).profile()?;
-        Some((node, node.versions.iter().find(|version| version.id == id)?))
+        Some((node, node.versions.iter().find(|version| version.id == id)?.as_ref()))
     }
 
     /// Every archive that a version names, whatever became of the version. Goes through all nodes.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         self.entries.iter().flat_map(|entry| entry.archives())
+    }
+
+    /// The JSON of the node in a slot, if it was written since the node changed.
+    fn known_fragment(&self, slot: Slot) -> Option<&Fragment> {
+        let kept = &self.fragments[slot as usize];
+        kept.get().or_else(|| {
+            let known = self.at(slot).known_fragment()?;
+            Some(kept.get_or_init(|| known.clone()))
+        })
     }
 
     fn at(&self, slot: Slot) -> &Entry {
@@ -237,6 +257,18 @@ impl Nodes {
     pub fn count_of_publisher(&self, publisher: &PublisherId) -> usize {
         self.owners.get(publisher.as_str()).map_or(0, |owner| owner.slots().len())
     }
+}
+
+/// Whether the event can change more of how lists show and sort a node than numbers.
+fn shows(event: &NodeEvent) -> bool {
+    matches!(
+        event,
+        NodeEvent::NodeCreated { .. }
+            | NodeEvent::NodeRevised { .. }
+            | NodeEvent::NodeDeleted
+            | NodeEvent::NodeBanned { .. }
+            | NodeEvent::NodeUnbanned { .. }
+    )
 }
 
 /// How much the event can change of what a node is looked up by, besides its id; `None` when nothing.

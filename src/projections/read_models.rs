@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
 use super::claim::Claims;
@@ -25,6 +25,9 @@ use crate::domain::task::{Task, TaskEvent, TaskRecord};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
+
+/// How many commits are folded before readers who wait are let in.
+const COMMITS_PER_LOCK: usize = 16;
 
 /// A read model could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -124,10 +127,16 @@ impl ReadModels {
     pub fn apply<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         let (mut tasks, mut deliveries) = (false, false);
         let mut models = self.models.write();
-        for recorded in commits.into_iter().flat_map(|commit| commit.iter()) {
-            models.apply(recorded);
-            tasks |= matches!(recorded.event, Event::Task(_));
-            deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+        for (nth, commit) in (1_usize..).zip(commits) {
+            for recorded in commit.iter() {
+                models.apply(recorded);
+                tasks |= matches!(recorded.event, Event::Task(_));
+                deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+            }
+            if nth.is_multiple_of(COMMITS_PER_LOCK) {
+                // Readers do not wait for a whole group.
+                RwLockWriteGuard::bump(&mut models);
+            }
         }
         let position = models.position;
         drop(models);

@@ -20,20 +20,29 @@ impl Users {
         User::evolve(self.by_id.entry(id).or_default(), event, at);
     }
 
-    /// The user with this id.
+    /// The user with this id, unless it was erased.
     #[must_use]
     pub fn get(&self, id: UserId) -> Option<&UserProfile> {
-        self.by_id.get(&id).and_then(present)
+        self.find(id)?.profile()
     }
 
-    /// A page of all users, oldest first.
+    /// Whoever has or had this id: never [`User::Absent`].
     #[must_use]
-    pub fn page(&self, request: PageRequest) -> Page<&UserProfile> {
-        let users: Vec<_> = self.by_id.values().filter_map(present).collect();
+    pub fn find(&self, id: UserId) -> Option<&User> {
+        self.by_id.get(&id).filter(|user| **user != User::Absent)
+    }
+
+    /// A page of all users, oldest first, and what is left of those who were erased.
+    #[must_use]
+    pub fn page(&self, request: PageRequest) -> Page<&User> {
+        let users: Vec<_> = self.by_id.values().filter(|user| **user != User::Absent).collect();
         request.cut(users.into_iter())
     }
-}
 
-fn present(user: &User) -> Option<&UserProfile> {
-    if let User::Present(profile) = user { Some(profile) } else { None }
+    /// Those who were erased.
+    pub fn erased(&self) -> impl Iterator<Item = UserId> {
+        self.by_id
+            .values()
+            .filter_map(|user| if let User::Erased(tombstone) = user { Some(tombstone.id) } else { None })
+    }
 }

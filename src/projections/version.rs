@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::node::Nodes;
 use super::node::entry::Entry;
+use super::node::order::Order;
 use super::page::{Page, PageRequest};
 use crate::domain::ids::{NodeId, NodeKey, VersionId};
 use crate::domain::node::{NodeEvent, NodeProfile};
@@ -41,33 +42,10 @@ pub struct VersionQuery {
     pub nodes: Option<Vec<NodeKey>>,
 }
 
-/// Ranks in ascending order. A version that is made now goes to the end, so that adding is cheap.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Order(Vec<Rank>);
-
-/// The versions of all nodes that are not deleted, in order: all of them, and those of each status.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The versions of all nodes that are not deleted, oldest first, by status.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Versions {
-    all: Order,
-    by_status: BTreeMap<VersionStatus, Order>,
-}
-
-impl Order {
-    fn insert(&mut self, rank: Rank) {
-        if let Err(at) = self.0.binary_search(&rank) {
-            self.0.insert(at, rank);
-        }
-    }
-
-    fn remove(&mut self, rank: &Rank) {
-        if let Ok(at) = self.0.binary_search(rank) {
-            self.0.remove(at);
-        }
-    }
-
-    fn newest_first(&self) -> impl ExactSizeIterator<Item = Rank> {
-        self.0.iter().rev().copied()
-    }
+    by_status: BTreeMap<VersionStatus, Order<Rank>>,
 }
 
 impl Versions {
@@ -80,10 +58,8 @@ impl Versions {
             NodeEvent::VersionStatusChanged { id, status, .. } => {
                 let may_become = |(before, _): &(VersionStatus, _)| before.may_become(*status);
                 let Some((before, made)) = known(*id).filter(may_become) else { return };
-                if let Some(order) = self.by_status.get_mut(&before) {
-                    order.remove(&(made, Reverse(*id)));
-                }
-                self.by_status.entry(*status).or_default().insert((made, Reverse(*id)));
+                self.remove(*id, before, made);
+                self.insert(*id, *status, made);
             }
             NodeEvent::VersionAdministered { id, facts } => {
                 let (Some((status, before)), Some(made)) = (known(*id), facts.created_at) else { return };
@@ -92,31 +68,22 @@ impl Versions {
             }
             NodeEvent::NodeDeleted => {
                 let key = NodeId::parse(key).map(|id| id.key()).ok();
-                let versions = key.and_then(|key| nodes.get(&key)).map(|node| node.versions.as_slice());
-                let ranks =
-                    versions.unwrap_or_default().iter().map(|version| (version.created_at, Reverse(version.id)));
-                self.remove_all(&ranks.collect());
+                let node = key.and_then(|key| nodes.get(&key));
+                for version in node.into_iter().flat_map(|node| &node.versions) {
+                    self.remove(version.id, version.status, version.created_at);
+                }
             }
             _ => {}
         }
     }
 
     fn insert(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
-        self.all.insert((made, Reverse(id)));
-        self.by_status.entry(status).or_default().insert((made, Reverse(id)));
+        self.by_status.entry(status).or_default().insert_own((made, Reverse(id)));
     }
 
     fn remove(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
-        self.all.remove(&(made, Reverse(id)));
         if let Some(order) = self.by_status.get_mut(&status) {
-            order.remove(&(made, Reverse(id)));
-        }
-    }
-
-    /// In one pass, however many there are.
-    fn remove_all(&mut self, gone: &BTreeSet<Rank>) {
-        for order in self.by_status.values_mut().chain([&mut self.all]) {
-            order.0.retain(|rank| !gone.contains(rank));
+            order.remove_own((made, Reverse(id)));
         }
     }
 
@@ -126,13 +93,9 @@ impl Versions {
         if let Some(keys) = &query.nodes {
             return of_nodes(nodes, keys, query);
         }
-        let statuses: BTreeSet<VersionStatus> = query.statuses.iter().copied().collect();
-        let orders: Vec<&Order> = statuses.iter().filter_map(|status| self.by_status.get(status)).collect();
-        let page = match (statuses.len(), orders.as_slice()) {
-            (0, _) => query.page.cut(self.all.newest_first()),
-            (_, [order]) => query.page.cut(order.newest_first()),
-            (_, orders) => merged(orders, query.page),
-        };
+        let wanted = |status: &VersionStatus| query.statuses.is_empty() || query.statuses.contains(status);
+        let orders = self.by_status.iter().filter(|(status, _)| wanted(status)).map(|(_, order)| order);
+        let page = merged(&orders.collect::<Vec<_>>(), query.page);
         let hold = |Reverse(id)| {
             let (node, _) = nodes.by_version(id)?;
             Some(Held { node: nodes.entry(&node.id.key())?, id })
@@ -142,25 +105,56 @@ impl Versions {
     }
 }
 
-/// A page of several orders as one. Costs a step for every version up to the end of the page.
-fn merged(orders: &[&Order], request: PageRequest) -> Page<Rank> {
-    let mut rest: Vec<&[Rank]> = orders.iter().map(|order| order.0.as_slice()).collect();
-    let total: usize = rest.iter().map(|ranks| ranks.len()).sum();
+/// A page of several orders as one, newest first. Costs about the same wherever it is.
+fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
+    let total: usize = orders.iter().map(|order| order.len()).sum();
+    let mut rest: Vec<_> = orders
+        .iter()
+        .zip(before_page(orders, request.offset().min(total)))
+        .map(|(order, taken)| order.back_from(taken).peekable())
+        .collect();
     let newest_first = std::iter::from_fn(|| {
-        let ranks = rest.iter_mut().max_by_key(|ranks| ranks.last().copied())?;
-        let (newest, before) = ranks.split_last()?;
-        *ranks = before;
-        Some(*newest)
+        let newest = |ranks: &mut std::iter::Peekable<_>| ranks.peek().copied();
+        let (at, _) = rest.iter_mut().map(newest).enumerate().max_by_key(|(_, rank)| *rank)?;
+        rest[at].next()
     });
-    Page { entries: request.part(newest_first), total: total as u64, request }
+    let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
+    Page { entries: newest_first.take(limit).collect(), total: total as u64, request }
+}
+
+/// How many entries of each order, from its end, are among the `offset` newest of all.
+///
+/// Each round takes the middle of what is still open of one order, and sees where it stands in all of them.
+fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
+    let mut open: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
+    while let Some(at) =
+        (0..open.len()).max_by_key(|at| open[*at].1 - open[*at].0).filter(|at| open[*at].0 < open[*at].1)
+    {
+        let (low, high) = open[at];
+        let Some(middle) = orders[at].back_from(low.midpoint(high)).next() else { break };
+        let newer: Vec<usize> = orders.iter().map(|order| order.count_after(middle)).collect();
+        let is_before = newer.iter().sum::<usize>() < offset;
+        for ((low, high), newer) in open.iter_mut().zip(newer) {
+            if is_before {
+                *low = newer.clamp(*low, *high);
+            } else {
+                *high = newer.clamp(*low, *high);
+            }
+        }
+        if is_before {
+            open[at].0 += 1;
+        }
+    }
+    open.into_iter().map(|(taken, _)| taken).collect()
 }
 
 fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held> {
     let keys: BTreeSet<&NodeKey> = keys.iter().collect();
     let mut found = Vec::new();
     for entry in keys.into_iter().filter_map(|key| nodes.entry(key)) {
-        let versions = entry.profile().map_or(&[][..], |node| &node.versions);
-        let wanted = |version: &&NodeVersion| query.statuses.is_empty() || query.statuses.contains(&version.status);
+        let versions = entry.profile().map_or(&[][..], |node| node.versions.as_slice());
+        let wanted =
+            |version: &&Arc<NodeVersion>| query.statuses.is_empty() || query.statuses.contains(&version.status);
         let ranks = versions.iter().filter(wanted).map(|version| (version.created_at, Reverse(version.id)));
         found.extend(ranks.map(|rank| (rank, entry.clone())));
     }
@@ -227,6 +221,27 @@ mod tests {
 
     fn ids(entries: &[Held]) -> Vec<VersionId> {
         entries.iter().map(|held| held.look().unwrap().1.id).collect()
+    }
+
+    #[test]
+    fn pages_of_long_lists_are_found_wherever_they_are() {
+        let rank =
+            |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
+        let mut all: Vec<Rank> = (0..4000).map(rank).collect();
+        all.sort_unstable();
+        // The newest and the oldest of one status, the rest in turns of two others.
+        let of = |status: usize| {
+            let own = |at: usize| if (500..3500).contains(&at) { 1 + at % 2 } else { 0 };
+            let ranks = all.iter().enumerate().filter(|(at, _)| own(*at) == status).map(|(_, rank)| *rank);
+            Order::from_sorted(&ranks.collect::<Vec<_>>())
+        };
+        let (orders, limit) = ([of(0), of(1), of(2), Order::default()], 7);
+        for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
+            let request = PageRequest { page, limit };
+            let expected: Vec<Rank> = request.part(all.iter().rev().copied());
+            let found = merged(&orders.each_ref(), request);
+            assert_eq!((found.entries, found.total), (expected, 4000), "{page}");
+        }
     }
 
     proptest! {

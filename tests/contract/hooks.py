@@ -18,7 +18,12 @@ with open(os.environ["CONTRACT_THERE"], encoding="utf-8") as file:
     THERE = json.load(file)
 
 COUNTER = itertools.count()
-EXAMPLES = {"publisher_id": "acme", "node_id": "face-tools", "ticket": THERE["examples"]["ticket"]}
+EXAMPLES = {
+    "publisher_id": "acme",
+    "node_id": "face-tools",
+    "ticket": THERE["examples"]["ticket"],
+    "user_id": THERE["examples"]["user_id"],
+}
 CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 PATTERNS = {}
 UUID = re.compile("[0-9a-f-]{36}")
@@ -63,6 +68,8 @@ def freshen_path(operation, named):
     if operation in ("deletePublisher", "banPublisher", "unbanPublisher"):
         take_spare(named, "publisher_id")
         return
+    if operation == "eraseUser":
+        take_spare(named, "user_id")
     take_spare(named, "node_id")
     take_spare(named, "ticket")
     if "node_id" in named and named.get("publisher_id") in THERE["spares"]["publisher_id"]:

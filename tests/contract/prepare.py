@@ -67,6 +67,7 @@ for publisher in spares["publisher_id"]:
     send("POST", "/publishers", {"id": publisher, "name": publisher}, owner_token)
 for node in spares["node_id"]:
     create_node(node)
+spares["user_id"] = [user(f"spare-{n}")[0] for n in range(20)]
 spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spares["node_id"][:20]]
 
 examples = {

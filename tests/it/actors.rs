@@ -1,10 +1,10 @@
 //! The actors on a log in memory: atomic commands, one live actor a stream, bounded queues, life after a panic.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join_all, poll_immediate};
+use futures_util::future::{join, join_all};
 use mediary::actors::Circumstances;
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
@@ -13,13 +13,15 @@ use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
 use mediary::clock::{Place, Surroundings};
 use mediary::domain::claim::{Claim, KEPT};
-use mediary::domain::ids::{PublisherId, UserId};
+use mediary::domain::ids::{NodeId, PublisherId, UserId};
+use mediary::domain::node::{NodeCommand, NodeFacts, NodeFields};
 use mediary::domain::publisher::{PublisherCommand, PublisherFacts, PublisherFields, PublisherRejection};
 use mediary::domain::value::{Digest, Name, Timestamp};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::support::slow_log::SlowLog;
@@ -38,7 +40,7 @@ const OPTIONS: ActorOptions = ActorOptions {
 async fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
-    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await.unwrap();
+    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await;
     Given { log, models, actors }
 }
 
@@ -78,57 +80,30 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// Surroundings that count how many commands were about to be decided.
-fn counts_decisions() -> (Surroundings, Arc<AtomicUsize>) {
-    let decided = Arc::new(AtomicUsize::new(0));
-    let counter = decided.clone();
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
-        if place == Place::Decide {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    }));
-    (surroundings, decided)
-}
-
-/// Waits until so many commands were about to be decided.
-async fn until_decided(decided: &AtomicUsize, commands: usize) {
-    while decided.load(Ordering::SeqCst) < commands {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
 #[actix_web::test]
 async fn nothing_comes_between_decide_and_append() {
-    // Given an append that takes long
-    let (surroundings, decided) = counts_decisions();
+    // Given the order in which commands of one publisher are decided and appended
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let noted = order.clone();
+    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
+        if matches!(place, Place::Decide | Place::Append) {
+            noted.lock().push(place);
+        }
+    }));
     let Given { log, actors, .. } = given(surroundings, OPTIONS).await;
-    log.hold();
-    let dispatch = actors.dispatch.clone();
-    let first = actix_web::rt::spawn(async move { ask(&dispatch, "acme", create("acme")).await });
-    let waiting = log.clone();
-    off_thread(move || waiting.await_append()).await;
-
-    // When a second command is in the mailbox of the same aggregate
-    let mut second = Box::pin(ask(&actors.dispatch, "acme", create("acme")));
-    assert!(poll_immediate(&mut second).await.is_none());
-    for _ in 0..3 {
-        // The router answers in the order of its mailbox, on the arbiter of the aggregate.
-        assert_eq!(actors.dispatch.live_publishers().await, 1);
-    }
-
-    // Then it is not decided before the first one is appended
-    assert_eq!(decided.load(Ordering::SeqCst), 1);
-    log.release();
-    // And it sees what the first one did: it is refused by the rule, not by a conflict of versions
-    assert_eq!(first.await.unwrap(), Ok(Done { changed: true }));
-    assert_eq!(second.await, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
-    assert_eq!((decided.load(Ordering::SeqCst), log.head()), (2, Position(1)));
+    // When three of them are in the mailbox before the first one is appended
+    let asked = join_all((0..3).map(|_| ask(&actors.dispatch, "acme", create("acme")))).await;
+    // Then none is decided between a decision and its append
+    assert_eq!(*order.lock(), [Place::Decide, Place::Append, Place::Decide, Place::Decide]);
+    // And each sees what the first one did: it is refused by the rule, not by a conflict of versions
+    let refused = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
+    assert_eq!(asked, [Ok(Done { changed: true }), refused.clone(), refused]);
+    assert_eq!(log.head(), Position(1));
 }
 
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
-    let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, models } = given(surroundings, OPTIONS).await;
+    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     // Given one append under way
     log.hold();
     let dispatch = actors.dispatch.clone();
@@ -139,8 +114,7 @@ async fn commands_that_come_together_share_a_sync() {
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
     let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (others, ()) = futures_util::future::join(others, async {
-        // What is decided is in the writer's queue: nothing is waited for in between.
-        until_decided(&decided, 41).await;
+        // The others have been sent: this is polled after them.
         log.release();
     })
     .await;
@@ -176,18 +150,17 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 #[actix_web::test]
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
-    let (surroundings, decided) = counts_decisions();
-    let Given { log, actors, .. } = given(surroundings, options).await;
+    let Given { log, actors, .. } = given(Surroundings::real(), options).await;
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (answers, ()) = futures_util::future::join(asked, async {
         let waiting = log.clone();
         off_thread(move || waiting.await_append()).await;
-        until_decided(&decided, 50).await;
         log.release();
     })
     .await;
+    assert!(answers.contains(&Err(CommandError::Overloaded)) && answers.iter().any(Result::is_ok));
     for (name, answer) in names.iter().zip(answers) {
         // Whoever was told "overloaded" can try again, and whoever was answered cannot.
         match answer {
@@ -306,4 +279,40 @@ async fn a_claimed_command_is_not_carried_out_again() {
     assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
     assert_eq!(log.head(), Position(6));
     assert_eq!(send(1, start.after(KEPT), rename("Acme")).await, Ok(Done { changed: true }));
+}
+
+#[actix_web::test]
+async fn no_publisher_goes_while_a_node_of_it_comes() {
+    // Given a publisher without nodes, of which both are asked at once: checks made before say that either may happen
+    for deletion_first in [true, false] {
+        let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+        ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+        let node = NodeId::parse("tools").unwrap();
+        let creation = NodeCommand::Create {
+            id: node.clone(),
+            publisher: id("acme"),
+            fields: NodeFields::default(),
+            facts: NodeFacts::default(),
+            first_version: None,
+        };
+        let key = node.key();
+        let delete = ask(&actors.dispatch, "acme", PublisherCommand::Delete);
+        let make = actors.dispatch.node(&key, creation.clone(), why());
+        let (deleted, made) = if deletion_first { join(delete, make).await } else { swapped(join(make, delete).await) };
+        // Then one is done and the other is to look again
+        let overtaken = [deleted == Err(CommandError::Overloaded), made == Err(CommandError::Overloaded)];
+        assert!(overtaken == [true, false] && made.is_ok() || overtaken == [false, true] && deleted.is_ok());
+        assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), made.is_ok()));
+        // And it stays so when it is asked again later
+        if made.is_ok() {
+            assert_eq!(ask(&actors.dispatch, "acme", PublisherCommand::Delete).await, Err(CommandError::Overloaded));
+        } else {
+            assert_eq!(actors.dispatch.node(&key, creation, why()).await, Err(CommandError::Overloaded));
+        }
+        assert_eq!(log.head(), Position(2));
+    }
+}
+
+fn swapped<A, B>((a, b): (A, B)) -> (B, A) {
+    (b, a)
 }

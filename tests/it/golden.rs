@@ -4,30 +4,77 @@
 use std::fs;
 use std::path::PathBuf;
 
+use mediary::audit::record::RecordJson;
+use mediary::domain::event::Event;
+use mediary::domain::personal::Personal;
+use mediary::domain::user::UserEvent;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, Commit, NewEvent};
-use mediary::events::schema::DecodeError;
+use mediary::events::schema::{DecodeError, VERSION};
 use mediary::events::stream::{Position, Version};
 
 use crate::samples;
 
-fn commit_of_each_kind() -> Vec<Commit> {
-    let commit = |(nth, event)| {
-        let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
-        Append {
-            stream: samples::task_stream(0x7A),
-            expected: Version(4),
-            circumstances: samples::circumstances(),
-            events,
-        }
-        .record(Position(300))
+fn commit_of(nth: u128, event: Event) -> Commit {
+    let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
+    let append = Append {
+        stream: samples::task_stream(0x7A),
+        expected: Version(4),
+        circumstances: samples::circumstances(),
+        events,
     };
-    (1..).zip(samples::every_kind()).map(commit).collect()
+    append.record(Position(300))
 }
 
-fn golden_file(commit: &Commit) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/events/v1");
-    directory.join(format!("{}.hex", commit[0].event.name()))
+/// The commit of one event, and the name of its files: that of the kind, and for submissions of further jobs theirs too.
+struct Sample {
+    name: String,
+    commit: Commit,
+}
+
+fn samples() -> Vec<Sample> {
+    let kinds = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event));
+    let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let numbered = (1..).zip(kinds.chain(jobs));
+    numbered.map(|(nth, (name, event))| Sample { name, commit: commit_of(nth, event) }).collect()
+}
+
+fn golden_file(sample: &Sample) -> PathBuf {
+    golden_of(VERSION).join(format!("{}.hex", sample.name))
+}
+
+fn golden_of(version: u16) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/events/v{version}"))
+}
+
+/// What a schema version wrote: the name of each event, and its bytes.
+fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
+    let files = fs::read_dir(golden_of(version)).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, from_hex(&fs::read_to_string(&path).unwrap()))
+    };
+    files.map(read).collect()
+}
+
+/// The commit of an event as version 1 had it: with personal fields that anybody can read.
+fn as_of_v1(commit: &Commit) -> Commit {
+    let plain = |value: &Option<Personal>, text: &str| value.as_ref().map(|_| Personal::Plain(text.into()));
+    let mut recorded = commit.to_vec();
+    match &mut recorded[0].event {
+        Event::User(UserEvent::UserCreated(opening)) => {
+            opening.email = plain(&opening.email, "ada@example.com");
+            opening.name = plain(&opening.name, "Ada 日本");
+        }
+        Event::User(UserEvent::UserRevised { change }) => change.name = plain(&change.name, "Ada"),
+        _ => {}
+    }
+    recorded.into()
+}
+
+fn json_file(sample: &Sample) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/json");
+    directory.join(format!("{}.json", sample.name))
 }
 
 fn encoded(commit: &Commit) -> Vec<u8> {
@@ -54,45 +101,103 @@ fn from_hex(text: &str) -> Vec<u8> {
 
 #[test]
 fn every_kind_of_event_is_stored_as_ever() {
-    for commit in commit_of_each_kind() {
-        let (file, bytes) = (golden_file(&commit), encoded(&commit));
+    for sample in samples() {
+        let Sample { name, commit } = &sample;
+        let (file, bytes) = (golden_file(&sample), encoded(commit));
         if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
             fs::write(&file, to_hex(&bytes)).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(to_hex(&bytes), golden, "{} is no longer written as it was", commit[0].event.name());
-        assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(&commit), "{}", file.display());
+        assert_eq!(to_hex(&bytes), golden, "{name} is no longer written as it was");
+        assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(commit), "{}", file.display());
+    }
+}
+
+#[test]
+fn every_kind_of_event_is_told_as_ever() {
+    for sample in samples() {
+        let Sample { name, commit } = &sample;
+        let file = json_file(&sample);
+        let record = RecordJson::from(&commit[0]);
+        let told = format!("{:#}\n", serde_json::to_value(&record).unwrap());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
+            fs::write(&file, &told).unwrap();
+        }
+        let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(told, golden, "{name} is no longer told as it was");
+        // The bytes that exports are checked by: the same members, sorted, without blanks, none of them absent.
+        let canonical = record.canonical();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&canonical).unwrap(),
+            serde_json::to_value(&record).unwrap()
+        );
+        assert!(!canonical.contains("null") && !canonical.contains('\n'), "{canonical}");
+        assert_eq!(record.kind, commit[0].event.name());
     }
 }
 
 #[test]
 fn no_golden_file_is_without_its_kind() {
-    let known: Vec<_> = commit_of_each_kind().iter().map(golden_file).collect();
-    let directory = known[0].parent().unwrap();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+    for place in [golden_file, json_file] {
+        let known: Vec<_> = samples().iter().map(place).collect();
+        let directory = known[0].parent().unwrap();
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+        }
     }
 }
 
 #[test]
 fn a_name_that_was_never_recorded_is_an_error() {
-    let submitted = commit_of_each_kind().into_iter().find(|commit| commit[0].event.name() == "TaskSubmitted").unwrap();
-    let mut bytes = encoded(&submitted);
+    let submitted = samples().into_iter().find(|sample| sample.name == "TaskSubmitted").unwrap();
+    let mut bytes = encoded(&submitted.commit);
     let at = bytes.windows(4).position(|window| window == b"webp").unwrap();
     bytes[at] = b'x';
     assert!(matches!(codec::decode(&bytes), Err(DecodeError::Value { field: "picture format", .. })));
 }
 
 #[test]
-fn damaged_bytes_never_panic() {
-    for commit in commit_of_each_kind() {
-        let bytes = encoded(&commit);
-        for at in 0..bytes.len() {
-            for value in [0, 1, 0x7f, 0xfb, 0xfd, 0xff] {
+fn what_version_1_wrote_is_read_as_it_was_meant() {
+    let samples = samples();
+    let written = written_in(1);
+    assert_eq!(written.len(), 43, "none is lost");
+    for (name, bytes) in written {
+        assert_eq!(bytes[..2], [1, 0], "{name}");
+        let commit = samples.iter().find(|sample| sample.name == name).map(|sample| as_of_v1(&sample.commit));
+        assert_eq!(codec::decode(&bytes).ok(), commit, "{name}");
+    }
+}
+
+#[test]
+fn what_version_1_wrote_is_written_in_the_newest_version_without_loss() {
+    for (name, bytes) in written_in(1) {
+        let commit = codec::decode(&bytes).unwrap();
+        let again = encoded(&commit);
+        assert_eq!(again[..2], VERSION.to_le_bytes(), "{name}");
+        assert_eq!(codec::decode(&again), Ok(commit), "{name}");
+    }
+}
+
+/// The chain and the CRC of the journal find all damage before a record is decoded; the decoder must stand it all the same.
+#[test]
+fn damaged_bytes_of_every_version_are_an_error_or_something_else_but_never_pass_for_the_event() {
+    for (name, bytes) in (1..=VERSION).flat_map(written_in) {
+        let intact = codec::decode(&bytes).unwrap();
+        for length in 0..bytes.len() {
+            assert!(codec::decode(&bytes[..length]).is_err(), "{name} cut to {length} bytes");
+        }
+        for bit in 0..8 * bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(codec::decode(&damaged).as_ref(), Ok(&intact), "{name} with bit {bit} flipped");
+        }
+        // Most events mean the same in every version, so the version is left alone here.
+        for at in size_of_val(&VERSION)..bytes.len() {
+            for value in [0, 1, 0x7f, 0xfb, 0xfd, 0xff].into_iter().filter(|value| *value != bytes[at]) {
                 let mut damaged = bytes.clone();
                 damaged[at] = value;
-                let _ = codec::decode(&damaged);
+                assert_ne!(codec::decode(&damaged).as_ref(), Ok(&intact), "{name} with byte {at} replaced");
             }
         }
     }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::TestApp;
+use crate::support::{Answer, TestApp};
 
 #[actix_web::test]
 async fn the_service_says_that_it_lives() {
@@ -73,6 +73,26 @@ async fn pages_of_other_origins_may_read() {
     assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-total-count")));
     let preflight = app.request(Method::OPTIONS, "/nodes").header("origin", "https://a.example");
     app.send(preflight.header("access-control-request-method", "GET")).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_short_way_through_adds_the_same_headers() {
+    let app = TestApp::start().await;
+    let sorted = |answer: &Answer, name: &str| {
+        let values = answer.headers.get_all(name).iter().flat_map(|value| value.to_str().unwrap().split(','));
+        let mut values: Vec<String> = values.map(|value| value.trim().to_ascii_lowercase()).collect();
+        values.sort();
+        values
+    };
+    for path in ["/nodes", "/health", "/nodes/none", "/nowhere"] {
+        let plain = app.get(path).await;
+        let long = app.send(app.request(Method::GET, path).header("accept-encoding", "identity")).await;
+        assert_eq!((plain.status, &plain.body), (long.status, &long.body));
+        for name in ["access-control-expose-headers", "vary", "etag", "content-type", "content-encoding"] {
+            assert_eq!(sorted(&plain, name), sorted(&long, name), "{path} {name}");
+        }
+    }
     app.stop().await;
 }
 

@@ -106,6 +106,9 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
     if case.of_the_owner && !matches!(caller, Caller::Owner | Caller::OwnerOfBanned | Caller::Admin) {
         return Outcome(404, Some("not_found"));
     }
+    if case.ends_caller() && caller == Caller::Admin {
+        return Outcome(409, Some("conflict"));
+    }
     Outcome(case.success, None)
 }
 

@@ -8,7 +8,6 @@ mod sample;
 mod task;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,9 +16,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use self::load::Loader;
 use self::progress::{Count, Counts, Progress};
 use self::sample::{Sample, samples};
-use super::{Failure, print};
+use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
-use crate::config::{CommandLine, Configuration, Flag, Settings};
+use crate::config::Settings;
 use crate::data_dir::read_private;
 use crate::outbound::api::Api;
 use crate::outbound::client::CallFailure;
@@ -40,18 +39,13 @@ pub(super) struct Arguments {
     /// Load this publisher of the sample only (may be given several times)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
-    /// The settings file, in place of mediary.toml in the working directory
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The data directory of the service, where its administrator's token is kept
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<String>,
+    #[command(flatten)]
+    directory: DirectoryFlags,
 }
 
-pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { url, token, only, config: file, data_dir } = arguments;
-    let data_dir = data_dir.map(|text| Flag { key: "data_dir", name: "--data-dir", text });
-    let settings = Configuration::load(CommandLine { file, flags: data_dir.into_iter().collect() })?.settings;
+pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
+    let Arguments { url, token, only, directory } = arguments;
+    let settings = directory.settings(outer)?;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| address(settings.listen), Ok)?;
     let token = token.map_or_else(|| kept_token(&settings), Ok)?;

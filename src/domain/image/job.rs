@@ -1,6 +1,6 @@
 //! An image job whole: what is asked for, and the pictures that it is made from.
 
-use super::{Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision, check_output};
+use super::{OUTPUT_PIXELS_MAX, Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision};
 use crate::domain::value::{CallbackUrl, Invalid};
 
 /// Where an input picture is.
@@ -77,10 +77,14 @@ impl ImageJob {
     /// # Errors
     /// When the output would be larger than 25.3 million pixels; the reason gives both sizes.
     pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        match self.times() {
-            1 => Ok(()),
-            times => check_output(times, width, height),
+        let times = self.times();
+        let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
+        if times == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
+            return Ok(());
         }
+        Err(Invalid::new(format!(
+            "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
+        )))
     }
 }
 
@@ -148,9 +152,18 @@ mod tests {
     }
 
     #[test]
-    fn only_upscalers_are_limited_in_their_output() {
-        let job = UpscalePrecision { scale_factor: Factor::new(16).unwrap(), ..UpscalePrecision::default() };
-        assert!(ImageJob::UpscalePrecision(job).check_output(400, 400).is_err());
+    fn output_of_upscalers_may_have_exactly_25_3_million_pixels() {
+        let twice = ImageJob::Upscale(Upscale::default());
+        let sixteen_times = UpscalePrecision { scale_factor: Factor::new(16).unwrap(), ..UpscalePrecision::default() };
+        let sixteen_times = ImageJob::UpscalePrecision(sixteen_times);
+        assert_eq!(twice.check_output(2530, 2500), Ok(()));
+        assert!(twice.check_output(2531, 2500).is_err());
+        assert!(sixteen_times.check_output(400, 400).is_err());
+        assert!(sixteen_times.check_output(u32::MAX, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn jobs_that_leave_the_size_as_it_is_are_not_limited() {
         assert_eq!(ImageJob::Relight(Relight::default()).check_output(10_000, 10_000), Ok(()));
     }
 }

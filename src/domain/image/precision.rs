@@ -1,6 +1,6 @@
 //! `image-upscaler-precision-v2`: every parameter of the seed but the picture and the webhook.
 
-use super::{Percent, check_output};
+use super::Percent;
 use crate::domain::value::{Invalid, named_values};
 
 named_values! {
@@ -70,16 +70,6 @@ impl Default for UpscalePrecision {
             smart_grain: Percent::of(7),
             ultra_detail: Percent::of(30),
         }
-    }
-}
-
-impl UpscalePrecision {
-    /// Whether the output would be small enough (contract 6: the limit of the upscaler holds here too).
-    ///
-    /// # Errors
-    /// When the output would be larger; the reason gives both sizes.
-    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        check_output(self.scale_factor.times(), width, height)
     }
 }
 

@@ -59,7 +59,7 @@ impl NodeProfile {
             NodeCommand::StoreArchive { version, archive, hold } => self.store_archive(version, archive, hold),
             NodeCommand::Administer { change, facts, status } => self.administration(change, facts, status),
             NodeCommand::AdministerVersion { version, change, facts, status, reason } => {
-                let version = self.version(&version).ok_or(NodeRejection::NotFound)?;
+                let version = self.version(&version).ok_or(NodeRejection::VersionNotFound)?;
                 let moved = transition_of(version, status.unwrap_or(version.status), reason)?;
                 let revised = revision_of(version, change, facts);
                 if version.status == VersionStatus::Deleted && !revised.is_empty() {
@@ -105,7 +105,7 @@ impl NodeProfile {
     /// The version that is named, unless it was deleted.
     fn existing(&self, reference: &VersionRef) -> Result<&NodeVersion, NodeRejection> {
         let version = self.version(reference).filter(|version| version.status != VersionStatus::Deleted);
-        version.ok_or(NodeRejection::NotFound)
+        version.ok_or(NodeRejection::VersionNotFound)
     }
 
     fn translations(&self) -> &Translations {
@@ -140,7 +140,7 @@ impl NodeProfile {
         self.check_owner(publisher)?;
         let version = match publisher {
             Some(_) => self.existing(version)?,
-            None => self.version(version).ok_or(NodeRejection::NotFound)?,
+            None => self.version(version).ok_or(NodeRejection::VersionNotFound)?,
         };
         Ok(transition_of(version, status, reason)?.into_iter().collect())
     }
@@ -193,7 +193,7 @@ impl NodeProfile {
 
     fn review(&self, user: UserId, stars: Stars) -> Events {
         self.check_not_banned()?;
-        let repeated = self.reviews.get(&user) == Some(&stars);
+        let repeated = self.reviews.of(user) == Some(stars);
         Ok((!repeated).then_some(NodeEvent::NodeReviewed { user, stars }).into_iter().collect())
     }
 }

@@ -1,8 +1,8 @@
 //! What each event makes of a node.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeStatus, Texts};
+use super::{NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeStatus, Reviews, Texts};
 use crate::domain::ids::{NodeId, PublisherId, VersionId};
 use crate::domain::value::{Label, Text, Timestamp};
 use crate::domain::version::{NodeVersion, VersionStatus};
@@ -17,7 +17,7 @@ impl NodeProfile {
         Self {
             id: id.clone(),
             publisher: publisher.clone(),
-            fields: fields.clone(),
+            fields: Arc::new(fields.clone()),
             versions: Vec::new(),
             status: NodeStatus::Active,
             status_detail: None,
@@ -25,7 +25,7 @@ impl NodeProfile {
             github_stars: None,
             search_ranking: None,
             tags_admin: None,
-            reviews: BTreeMap::new(),
+            reviews: Reviews::default(),
             rating_given: None,
             created_at: at,
             updated_at: at,
@@ -43,7 +43,7 @@ impl NodeProfile {
     fn fold(&mut self, event: &NodeEvent, at: Timestamp) -> bool {
         match event {
             NodeEvent::NodeCreated { .. } => return false,
-            NodeEvent::NodeRevised { change } => self.fields.apply(change),
+            NodeEvent::NodeRevised { change } => Arc::make_mut(&mut self.fields).apply(change),
             NodeEvent::NodeAdministered { facts } => return self.administer(facts),
             NodeEvent::NodeTranslated { language, texts } => self.translate(language, texts),
             NodeEvent::NodeBanned { reason } => {
@@ -52,7 +52,7 @@ impl NodeProfile {
             NodeEvent::NodeUnbanned { .. } => (self.status, self.status_detail) = (NodeStatus::Active, None),
             NodeEvent::NodeDeleted => self.status = NodeStatus::Deleted,
             NodeEvent::NodeReviewed { user, stars } => {
-                self.reviews.insert(*user, *stars);
+                self.reviews.give(*user, *stars);
                 return false;
             }
             NodeEvent::DownloadsCounted { count } => {
@@ -60,10 +60,10 @@ impl NodeProfile {
                 return false;
             }
             NodeEvent::VersionReleased { version } => {
-                self.versions.push(NodeVersion::new(version, VersionStatus::Active, at));
+                self.versions.push(Arc::new(NodeVersion::new(version, VersionStatus::Active, at)));
             }
             NodeEvent::VersionPublished { version } => {
-                self.versions.push(NodeVersion::new(version, VersionStatus::Pending, at));
+                self.versions.push(Arc::new(NodeVersion::new(version, VersionStatus::Pending, at)));
             }
             NodeEvent::VersionRevised { id, .. }
             | NodeEvent::VersionStatusChanged { id, .. }
@@ -75,6 +75,7 @@ impl NodeProfile {
 
     fn fold_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
         let Some(version) = self.versions.iter_mut().find(|version| version.id == id) else { return false };
+        let version = Arc::make_mut(version);
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
             NodeEvent::VersionAdministered { facts, .. } => version.administer(facts),
@@ -102,13 +103,14 @@ impl NodeProfile {
     }
 
     fn translate(&mut self, language: &Label, texts: &Texts) {
-        let mut translations = self.fields.translations.take().unwrap_or_default();
+        let fields = Arc::make_mut(&mut self.fields);
+        let mut translations = fields.translations.take().unwrap_or_default();
         if texts.is_empty() {
             translations.remove(language);
         } else {
             translations.insert(language.clone(), texts.clone());
         }
-        self.fields.translations = Some(translations).filter(|translations| !translations.is_empty());
+        fields.translations = Some(translations).filter(|translations| !translations.is_empty());
     }
 }
 

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn when_one_is_refused_nothing_happens() {
         let refused = given_when::<Node>(&[], NodeCommand::in_turn(create(), [flag(), publish()]));
-        assert_eq!(refused, Err(NodeRejection::NotFound));
+        assert_eq!(refused, Err(NodeRejection::VersionNotFound));
         let history = given_when::<Node>(&[], create()).unwrap();
         let refused = given_when::<Node>(&history, NodeCommand::in_turn(publish(), [create()]));
         assert!(matches!(refused, Err(NodeRejection::AlreadyExists { .. })), "{refused:?}");

@@ -65,6 +65,12 @@ impl Rating {
     /// The mean of some stars, if there are any.
     pub fn mean(stars: impl IntoIterator<Item = Stars>) -> Option<Self> {
         let (sum, count) = stars.into_iter().fold((0, 0), |(sum, count), Stars(n)| (sum + u64::from(n), count + 1));
+        Self::of_sum(sum, count)
+    }
+
+    /// The mean of `count` stars that are `sum` together, if there are any.
+    #[must_use]
+    pub fn of_sum(sum: u64, count: u64) -> Option<Self> {
         let hundredths = (sum * 100 + count / 2).checked_div(count)?;
         Some(Self::from_hundredths(u16::try_from(hundredths).unwrap_or(Self::MAX)))
     }

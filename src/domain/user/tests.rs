@@ -4,10 +4,14 @@ use super::*;
 use crate::domain::decider::testing::{THEN, given_when, state_after};
 use uuid::Uuid;
 
+fn sealed(text: &str) -> Personal {
+    Personal::Sealed(text.as_bytes().into())
+}
+
 fn opening(email: &str) -> UserOpening {
     UserOpening {
         id: UserId(Uuid::from_u128(1)),
-        email: Some(Email::recorded(email.to_owned())),
+        email: Some(sealed(email)),
         name: None,
         is_admin: false,
         is_approved: true,
@@ -32,8 +36,8 @@ fn unbanned() -> UserEvent {
 
 fn full() -> UserFields {
     UserFields {
-        email: Some(Email::parse("b@example.org").unwrap()),
-        name: Some(Name::parse("Ann").unwrap()),
+        email: Some(sealed("b@example.org")),
+        name: Some(sealed("Ann")),
         is_admin: Some(true),
         is_approved: Some(false),
     }
@@ -42,7 +46,7 @@ fn full() -> UserFields {
 fn profile(history: &[UserEvent]) -> UserProfile {
     match state_after::<User>(history) {
         User::Present(profile) => profile,
-        User::Absent => panic!("nobody has the id"),
+        User::Absent | User::Erased(_) => panic!("nobody has the id"),
     }
 }
 
@@ -71,10 +75,43 @@ fn only_those_who_exist_are_changed() {
         UserCommand::Revise { change: full() },
         UserCommand::Ban { reason: reason() },
         UserCommand::Unban { reason: reason() },
+        UserCommand::Erase,
     ];
     for command in commands {
         assert_eq!(given_when::<User>(&[], command), Err(UserRejection::NotFound));
     }
+}
+
+#[test]
+fn whoever_is_erased_is_gone_for_good() {
+    for history in [vec![created()], vec![created(), banned()]] {
+        assert_eq!(given_when::<User>(&history, UserCommand::Erase), Ok(vec![UserEvent::UserErased]));
+        let erased = [&history[..], &[UserEvent::UserErased]].concat();
+        let tombstone = User::Erased(Tombstone { id: opening("").id, created_at: THEN, erased_at: THEN });
+        assert_eq!(state_after::<User>(&erased), tombstone);
+        assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "again is fine");
+        let create = UserCommand::Create(opening("b@example.org"));
+        assert_eq!(given_when::<User>(&erased, create), Err(UserRejection::AlreadyExists));
+        let others = [
+            UserCommand::Revise { change: full() },
+            UserCommand::Ban { reason: reason() },
+            UserCommand::Unban { reason: reason() },
+        ];
+        for command in others {
+            assert_eq!(given_when::<User>(&erased, command), Err(UserRejection::Erased));
+        }
+        let later = [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
+        assert_eq!(state_after::<User>(&later), tombstone, "nothing brings anything back");
+    }
+}
+
+#[test]
+fn a_plain_field_of_an_old_log_is_sealed_by_its_next_revision() {
+    let old = UserOpening { email: Some(Personal::Plain("a@example.org".into())), ..opening("") };
+    let change = UserFields { email: Some(sealed("a@example.org")), ..UserFields::default() };
+    let answer = given_when::<User>(&[UserEvent::UserCreated(old)], UserCommand::Revise { change: change.clone() });
+    assert_eq!(answer, Ok(vec![UserEvent::UserRevised { change: change.clone() }]));
+    assert_eq!(given_when::<User>(&[created()], UserCommand::Revise { change }), Ok(vec![]));
 }
 
 #[test]

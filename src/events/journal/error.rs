@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crate::events::stream::Position;
 
-const REMEDY: &str = "stop the service, keep a copy of the data directory, and run `mediary restore` with a backup";
+const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
+                      verify`, then put a backup into a fresh data directory with `mediary restore`";
 
 /// Why a log cannot be opened, or its journal not be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,11 +21,26 @@ pub enum OpenError {
     #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
     Unvouched { file: PathBuf, reason: String },
     /// sled could not be filled from the journal.
-    #[error("cannot build {} from the journal: {reason}", directory.display())]
+    #[error(
+        "cannot build {} from the journal: {reason}; the journal is whole and nothing is lost: make room or mend the disk, then \
+         start again",
+        directory.display()
+    )]
     Sled { directory: PathBuf, reason: String },
 }
 
 impl OpenError {
+    /// Says of damage that no copy heals it.
+    pub(crate) fn unhealed(self) -> Self {
+        match self {
+            Self::Damaged { file, offset, position, reason } => {
+                let reason = format!("{reason}, and no copy in sled is proven by the chain");
+                Self::Damaged { file, offset, position, reason }
+            }
+            other => other,
+        }
+    }
+
     /// Wraps a refusal of the file system.
     pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let file = file.into();

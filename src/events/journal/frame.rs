@@ -120,6 +120,12 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
     })
 }
 
+/// The chain hash in the frame that a record begins with, whether the record is whole or not.
+#[must_use]
+pub fn chain_in(record: &[u8]) -> Option<ChainHash> {
+    record.first_chunk::<FRAME_BYTES>().map(|frame| chain_at(frame, 24))
+}
+
 /// A whole record after `offset` that was synced after position `position` was: a sign that what is bad at `offset` was
 /// acknowledged.
 #[must_use]

@@ -12,32 +12,42 @@
 //! sync fails, nobody knows what the disk holds: nothing of the group is acknowledged, nothing more is written by this
 //! process, and the next start decides. It may then find the group whole and keep it: as after any command that was not
 //! answered, the client cannot know.
+//!
+//! A full disk is another matter: what a refused write left is wiped, so that nothing of the group is there, and the next
+//! group is tried as if nothing had happened.
 
 mod error;
 mod frame;
+mod heal;
 mod open;
+mod place;
 mod reader;
 mod segment;
+pub mod walk;
 
 use std::fs::File;
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::OpenError;
+pub use heal::{Mended, MendedPart};
+pub use place::Place;
 pub use reader::{JournalReader, Record};
 
-use super::chain::{ChainHash, Head, HeadFile};
+use super::chain::{Head, HeadFile};
+use super::checkpoint::SignedCheckpoint;
 use super::codec::{self, TooLarge};
 use super::envelope::RecordedEvent;
 use super::log::LogFailure;
 use super::stream::Position;
-use crate::clock::Surroundings;
+use crate::clock::{Mishaps, Step, Surroundings};
+use crate::domain::value::Timestamp;
+use crate::space::{Space, is_full};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
-use segment::{Preparation, Segment};
+use segment::Preparation;
 
 /// Makes the data of a file durable. Tests count the calls, or refuse.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
@@ -51,13 +61,16 @@ pub struct JournalOptions {
     pub segment_bytes: u64,
     /// How a group becomes durable.
     pub sync: SyncFile,
+    /// The room on the disk.
+    pub space: Space,
 }
 
 impl JournalOptions {
-    /// Segments of 64 MiB, synced by fdatasync.
+    /// Segments of 64 MiB, synced by fdatasync; no reserve of room.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), segment_bytes: 64 * 1024 * 1024, sync: Arc::new(File::sync_data) }
+        let sync = Arc::new(File::sync_data);
+        Self { directory: directory.into(), segment_bytes: 64 * 1024 * 1024, sync, space: Space::default() }
     }
 
     fn journal_directory(&self) -> PathBuf {
@@ -78,6 +91,13 @@ pub struct TornTail {
     pub reason: String,
 }
 
+/// A journal that was opened, and what was wrong with it.
+pub struct Found {
+    pub journal: Journal,
+    pub torn: Option<TornTail>,
+    pub mended: Vec<Mended>,
+}
+
 /// A journal open for appending, by one thread.
 pub struct Journal {
     options: JournalOptions,
@@ -92,7 +112,11 @@ pub struct Journal {
     next: Option<Preparation>,
     group: Group,
     syncs: u64,
+    mishaps: Mishaps,
 }
+
+/// What there must be room for, as operators are told.
+const SEGMENT: &str = "a new journal segment";
 
 /// The records that the next write will make durable together.
 struct Group {
@@ -113,11 +137,29 @@ impl Journal {
         followed: Position,
         each: impl FnMut(Record<'_>),
     ) -> Result<(Self, Option<TornTail>), OpenError> {
-        let open::Opened { header, head_file, head, file, offset, torn } =
-            open::open(&options, surroundings, followed, each)?;
+        Self::open_healing(options, surroundings, followed, &mut |_| None, each)
+            .map(|found| (found.journal, found.torn))
+    }
+
+    /// As [`Journal::open`]; a damaged record is healed from `copies`, which gives the payload of the commit that begins at a
+    /// position, where the chain proves that copy right.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_healing(
+        options: JournalOptions,
+        surroundings: &Surroundings,
+        followed: Position,
+        copies: &mut dyn FnMut(Position) -> Option<Vec<u8>>,
+        each: impl FnMut(Record<'_>),
+    ) -> Result<Found, OpenError> {
+        let open::Opened { header, head_file, head, file, offset, torn, mended } =
+            open::open(&options, surroundings, followed, copies, each)?;
         let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
-        let journal = Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0 };
-        Ok((journal, torn))
+        let mishaps = surroundings.mishaps();
+        let journal =
+            Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0, mishaps };
+        Ok(Found { journal, torn, mended })
     }
 
     /// The last durable event.
@@ -155,41 +197,99 @@ impl Journal {
         let chain = end.chain.next(&bytes[payload.clone()]);
         frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
         *end = Head { position: Position(end.position.0 + commit.len() as u64), chain };
+        self.mishaps.done(Step::Staged);
         Ok(payload)
     }
 
     /// Makes the group durable, with one write and one sync, and gives its bytes.
     ///
     /// # Errors
-    /// When the file system refuses. What the disk then holds is unknown: the journal must not be written again.
+    /// [`LogFailure::Full`] when there is no room: the group is gone, the journal as it was before. Any other failure: what
+    /// the disk then holds is unknown, the journal must not be written again.
     pub fn write_group(&mut self) -> Result<Vec<u8>, LogFailure> {
-        let room = self.options.segment_bytes.saturating_sub(self.offset);
-        let length = self.group.bytes.len() as u64;
-        if length > room && self.offset > RECORDS_START as u64 {
-            self.roll().map_err(storage("begin a journal segment"))?;
-        }
-        self.file.write_all_at(&self.group.bytes, self.offset).map_err(storage("write to the journal"))?;
-        self.syncs += 1;
-        (self.options.sync)(&self.file).map_err(storage("sync the journal"))?;
-        self.offset += length;
+        self.make_durable().inspect_err(|_| self.forget_group())?;
+        self.offset += self.group.bytes.len() as u64;
         self.head = self.group.end;
         let next_group = Vec::with_capacity(self.group.bytes.len());
         let written = mem::replace(&mut self.group.bytes, next_group);
-        if self.next.is_none() && self.offset >= self.options.segment_bytes / 2 {
-            self.next = Some(Preparation::start(&self.options.journal_directory(), self.options.segment_bytes));
-        }
+        self.prepare_next();
         Ok(written)
     }
 
-    fn roll(&mut self) -> io::Result<()> {
+    /// Drops what was staged and not written.
+    pub fn forget_group(&mut self) {
+        self.group = Group { bytes: Vec::new(), end: self.head };
+    }
+
+    fn make_durable(&mut self) -> Result<(), LogFailure> {
+        let room = self.options.segment_bytes.saturating_sub(self.offset);
+        if self.group.bytes.len() as u64 > room && self.offset > RECORDS_START as u64 {
+            self.roll()?;
+        }
+        self.write()?;
+        self.mishaps.done(Step::Written);
+        self.syncs += 1;
+        (self.options.sync)(&self.file).map_err(storage("sync the journal"))?;
+        self.mishaps.done(Step::Synced);
+        Ok(())
+    }
+
+    /// Writes the group; of one that does not find room nothing is left.
+    fn write(&self) -> Result<(), LogFailure> {
+        let length = self.file.metadata().map_err(storage("look at the journal"))?.len();
+        let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
+        let Some(error) = error else { return Ok(()) };
+        if !is_full(&error) {
+            return Err(storage("write to the journal")(error));
+        }
+        segment::wipe(&self.file, self.offset, self.offset + written, length)
+            .and_then(|()| (self.options.sync)(&self.file))
+            .map_err(storage("take back what did not fit into the journal"))?;
+        Err(LogFailure::full("write to the journal", &error))
+    }
+
+    /// Begins to make the next segment ready when the present one is half full, and there is room for one.
+    fn prepare_next(&mut self) {
+        let bytes = self.options.segment_bytes;
+        if self.next.is_none() && self.offset >= bytes / 2 && self.options.space.check_for(SEGMENT, bytes).is_ok() {
+            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.mishaps));
+        }
+    }
+
+    fn roll(&mut self) -> Result<(), LogFailure> {
         let directory = self.options.journal_directory();
-        let prepared = self.next.take().unwrap_or_else(|| Preparation::start(&directory, self.options.segment_bytes));
-        let file = prepared.finish()?;
+        let file = self.prepared(&directory)?;
         let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
-        segment::put_to_use(&directory, &file, &header)?;
+        segment::put_to_use(&directory, &file, &header, &self.mishaps).map_err(|error| {
+            // A name that may be there or not would be read at the next start.
+            if segment::path_of(&directory, header.first).exists() {
+                return storage("begin a journal segment")(error);
+            }
+            let _ = segment::remove_unfinished(&directory);
+            refused("begin a journal segment")(error)
+        })?;
         (self.file, self.offset) = (file, RECORDS_START as u64);
-        self.sign_head()?;
-        self.head_file.sync()
+        match self.sign_head().and_then(|()| self.head_file.sync()) {
+            // An older HEAD vouches for less, and for nothing wrong.
+            Err(error) if is_full(&error) => tracing::warn!(%error, "HEAD could not be written; it is tried again"),
+            signed => signed.map_err(storage("sign the end of a journal segment"))?,
+        }
+        Ok(())
+    }
+
+    /// The segment that was made ready; or one that is made ready now, also when there was no room for it before.
+    fn prepared(&mut self, directory: &Path) -> Result<File, LogFailure> {
+        let ready = self.next.take().map(Preparation::finish);
+        if let Some(ready) = ready {
+            match ready {
+                Ok(file) => return Ok(file),
+                Err(error) => tracing::warn!(%error, "a journal segment could not be prepared; it is tried again"),
+            }
+        }
+        let bytes = self.options.segment_bytes;
+        let shortage = self.options.space.check_for(SEGMENT, bytes);
+        shortage.map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
+        Preparation::start(directory, bytes, &self.mishaps).finish().map_err(refused("prepare a journal segment"))
     }
 
     /// Writes down how far the journal was acknowledged; not synced.
@@ -200,8 +300,15 @@ impl Journal {
         if self.signed != self.head.position {
             self.head_file.write(&self.head)?;
             self.signed = self.head.position;
+            self.mishaps.done(Step::HeadSigned);
         }
         Ok(())
+    }
+
+    /// Signs what the journal is now, up to its last durable record.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at)
     }
 
     /// Makes HEAD durable and lets the threads end.
@@ -211,7 +318,16 @@ impl Journal {
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
-        self.next.take().map_or(Ok(()), |next| next.finish().map(drop))
+        self.mishaps.done(Step::HeadSynced);
+        self.let_go();
+        Ok(())
+    }
+
+    /// Waits for the segment that is being prepared: a journal opened next in the same directory must not meet its thread.
+    fn let_go(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
+            tracing::warn!(%error, "a journal segment could not be prepared");
+        }
     }
 
     /// Reads the durable records that hold events after `after`; the first record may begin before it.
@@ -219,45 +335,28 @@ impl Journal {
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
-        let directory = self.options.journal_directory();
-        read_segments(&directory, after, self.head.position, self.header.log)
+        self.place().read(after, self.head.position)
+    }
+
+    /// Where its records can be read, also by others than its writer.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place::new(self.options.journal_directory(), self.header.log)
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A journal opened next in the same directory must not meet the thread of this one.
-        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
-            tracing::warn!(%error, "a journal segment could not be prepared");
-        }
+        self.let_go();
     }
 }
 
-fn read_segments(
-    directory: &Path,
-    after: Position,
-    until: Position,
-    log: uuid::Uuid,
-) -> Result<JournalReader, OpenError> {
-    let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;
-    let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
-    let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
-    segments.drain(..skipped);
-    let (next, chain) = match segments.first() {
-        Some(path) if skipped > 0 => {
-            let header = Segment::load(path.clone(), after.0 + 1)?.header;
-            (header.first, header.chain)
-        }
-        _ => (1, ChainHash::genesis(log)),
-    };
-    Ok(JournalReader::new(segments, next, chain).between(after, until))
-}
-
-/// The position in the name of a segment.
-fn first_position(path: &Path) -> Option<u64> {
-    path.file_stem()?.to_str()?.parse().ok()
-}
-
+/// A failure after which nobody knows what the disk holds.
 fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
     move |error| LogFailure::Storage { doing: doing.to_owned(), reason: error.to_string() }
+}
+
+/// A failure before anything of the group was written.
+fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
+    move |error| if is_full(&error) { LogFailure::full(doing, &error) } else { storage(doing)(error) }
 }

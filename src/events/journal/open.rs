@@ -1,4 +1,5 @@
-//! Opening a journal: every record is checked, a torn tail is cut, and anything else that is wrong stops the start.
+//! Opening a journal: every record is checked, a torn tail is cut, damage is healed where there is a copy that the chain
+//! proves ([`super::heal`]), and anything else that is wrong stops the start.
 //!
 //! What may be wrong, and what it means:
 //! - bad bytes after HEAD, with nothing after them but zeros or records of the same group: a group that was never
@@ -11,7 +12,8 @@
 //! recognisable: the signing key, the first segment, HEAD (synced), and only then the first record. So a missing HEAD is
 //! innocent exactly when no record was ever written.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -19,11 +21,12 @@ use ed25519_dalek::SigningKey;
 
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
+use super::heal::{self, Copies, Healer, Mended};
 use super::reader::{JournalReader, Record};
 use super::segment::{self, Preparation, Segment};
 use super::{JournalOptions, TornTail};
-use crate::clock::Surroundings;
-use crate::data_dir::sync_parent;
+use crate::clock::{Step, Surroundings};
+use crate::data_dir::{create_durably, sync_parent};
 use crate::events::chain::{self, ChainHash, Head, HeadError, HeadFile};
 use crate::events::stream::Position;
 
@@ -37,6 +40,7 @@ pub struct Opened {
     pub file: File,
     pub offset: u64,
     pub torn: Option<TornTail>,
+    pub mended: Vec<Mended>,
 }
 
 /// What must be in the journal.
@@ -58,14 +62,16 @@ impl Known {
 }
 
 /// Creates or checks the journal, and hands every record to `each`.
-pub fn open(
-    options: &JournalOptions,
+pub fn open<'c>(
+    options: &'c JournalOptions,
     surroundings: &Surroundings,
     followed: Position,
+    copies: &'c mut Copies<'c>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal_directory();
-    fs::create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
+    create_durably(&directory).map_err(OpenError::io("create", &directory))?;
+    // A start that was killed may have made it without that.
     sync_parent(&directory).map_err(OpenError::io("sync", &directory))?;
     segment::remove_unfinished(&directory).map_err(OpenError::io("clean", &directory))?;
     let found = segment::list(&directory).map_err(OpenError::io("list", &directory))?;
@@ -73,18 +79,35 @@ pub fn open(
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
     sync_last(&segments)?;
-    let first = Segment::load(segments[0].clone(), 1)?;
+    let (first, mended) = match Segment::load(segments[0].clone(), 1) {
+        Ok(first) => (first, None),
+        Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
+    };
+    let is_new = !head_path.exists();
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
+    if is_new {
+        surroundings.mishaps().done(Step::HeadMade);
+    }
     let known = Known { head, followed };
-    walk(options, segments, first.header, head_file, &known, each)
+    let mended = mended.into_iter().collect();
+    let repairs = Healer { options, log: first.header.log, head, copies, mended };
+    walk(segments, first.header, head_file, &known, repairs, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
     let path = options.directory.join("signing.key");
-    match chain::load_key(&path).map_err(OpenError::io("read", &path))? {
-        Some(key) => Ok(key),
-        None if new => chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path)),
-        None => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
+    match chain::load_key(&path) {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) if new => {
+            let key = chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path))?;
+            surroundings.mishaps().done(Step::KeyMade);
+            Ok(key)
+        }
+        Ok(None) => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(OpenError::Unvouched { file: path, reason: error.to_string() })
+        }
+        Err(error) => Err(OpenError::io("read", &path)(error)),
     }
 }
 
@@ -95,9 +118,10 @@ fn first_segment(options: &JournalOptions, surroundings: &Surroundings, head: &P
     let directory = options.journal_directory();
     let log = surroundings.uuid();
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
-    Preparation::start(&directory, options.segment_bytes)
+    let mishaps = surroundings.mishaps();
+    Preparation::start(&directory, options.segment_bytes, &mishaps)
         .finish()
-        .and_then(|file| segment::put_to_use(&directory, &file, &header))
+        .and_then(|file| segment::put_to_use(&directory, &file, &header, &mishaps))
         .map_err(OpenError::io("create a segment in", &directory))
 }
 
@@ -124,40 +148,56 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
 }
 
 fn walk(
-    options: &JournalOptions,
     segments: Vec<PathBuf>,
     header: Header,
     mut head_file: HeadFile,
     known: &Known,
+    mut repairs: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let genesis = ChainHash::genesis(header.log);
     let mut reader = JournalReader::new(segments, 1, genesis);
-    let mut vouched = known.head == Head { position: Position(0), chain: genesis };
-    while let Some(record) = reader.next_record()? {
-        each(record);
-        let reached = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
-        vouched |= reached == known.head;
+    // Where what HEAD vouches for ends, once that was read.
+    let mut vouched = (known.head == Head { position: Position(0), chain: genesis }).then_some((1, RECORDS_START));
+    loop {
+        let stopped = match reader.next_record() {
+            Ok(Some(record)) => {
+                each(record);
+                if reader.reached() == known.head {
+                    vouched = Some((reader.begun_at(), reader.offset));
+                }
+                continue;
+            }
+            Ok(None) => None,
+            Err(damage) => Some(damage),
+        };
+        if !repairs.mend(&mut reader)? {
+            stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
+            break;
+        }
     }
-    let end = Head { position: Position(reader.next_position().0 - 1), chain: reader.chain() };
+    let (end, last) = (reader.reached(), reader.begun_at());
+    let (options, mended) = (repairs.options, repairs.mended);
     let directory = options.journal_directory();
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
-    let torn = judge_tail(&segment, offset, &flaw, &end, known)?;
-    if !vouched {
+    let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
+    let Some((signed_in, signed_to)) = vouched else {
         let position = known.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damaged(offset, position.0, reason));
-    }
+    };
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
         let length = options.segment_bytes.max(segment.bytes.len() as u64);
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
+    let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
+    heal::write_again(&file, &segment, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
-    Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn })
+    Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
 
 /// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
@@ -195,7 +235,7 @@ fn judge_tail(
 }
 
 /// Overwrites with zeros from the end to the front, so that a kill half-way leaves a tail that is judged as before.
-fn blank(file: &File, from: u64, to: u64) -> std::io::Result<()> {
+fn blank(file: &File, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; 64 * 1024];
     let mut end = to;
     while end > from {

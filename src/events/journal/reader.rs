@@ -1,11 +1,11 @@
 //! Reading the journal from front to back, every record checked: checksum, position, chain and shape.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
 use super::segment::Segment;
-use crate::events::chain::ChainHash;
+use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::stream::Position;
@@ -19,12 +19,13 @@ pub struct Record<'r> {
 
 /// A pass over the journal.
 pub struct JournalReader {
+    /// The segments that come after the present one.
     paths: std::vec::IntoIter<PathBuf>,
-    segment: Option<Segment>,
-    offset: usize,
+    pub(super) segment: Option<Segment>,
+    pub(super) offset: usize,
     /// The position that comes next.
-    next: u64,
-    chain: ChainHash,
+    pub(super) next: u64,
+    pub(super) chain: ChainHash,
     /// Records that end here or before are checked, but not handed out.
     after: Position,
     /// The last position to read; none to read on to where nothing whole is left.
@@ -61,9 +62,10 @@ impl JournalReader {
     fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
         loop {
             let Some(segment) = &self.segment else {
-                let Some(path) = self.paths.next() else { return Ok(None) };
-                let segment = Segment::load(path, self.next)?;
+                let Some(path) = self.upcoming() else { return Ok(None) };
+                let segment = Segment::load(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
+                self.paths.next();
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
                 continue;
@@ -98,6 +100,17 @@ impl JournalReader {
         Ok((frame, commit))
     }
 
+    /// The segment that comes after the present one, or the one that could not be begun with.
+    pub(super) fn upcoming(&self) -> Option<&Path> {
+        self.paths.as_slice().first().map(PathBuf::as_path)
+    }
+
+    /// Puts a segment before those that come.
+    pub(super) fn insert(&mut self, segment: PathBuf) {
+        let segments: Vec<_> = std::iter::once(segment).chain(self.paths.by_ref()).collect();
+        self.paths = segments.into_iter();
+    }
+
     /// The hash of the last record that was read.
     #[must_use]
     pub fn chain(&self) -> ChainHash {
@@ -108,6 +121,16 @@ impl JournalReader {
     #[must_use]
     pub fn next_position(&self) -> Position {
         Position(self.next)
+    }
+
+    /// The last record that was read.
+    pub(super) fn reached(&self) -> Head {
+        Head { position: Position(self.next - 1), chain: self.chain }
+    }
+
+    /// The position with which the present segment begins.
+    pub(super) fn begun_at(&self) -> u64 {
+        self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
     /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what

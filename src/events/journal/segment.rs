@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
+use crate::clock::{Mishaps, Step};
 use crate::data_dir::sync_parent;
 use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
@@ -42,15 +44,23 @@ pub struct Preparation(JoinHandle<io::Result<File>>);
 
 impl Preparation {
     /// Begins to write zeros.
-    pub fn start(directory: &Path, bytes: u64) -> Self {
-        let path = directory.join(PREPARED);
-        Self(thread::spawn(move || write_zeros(&path, bytes)))
+    pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
+        let (path, mishaps) = (directory.join(PREPARED), mishaps.clone());
+        Self(thread::spawn(move || prepare(&path, bytes).inspect(|_| mishaps.done(Step::SegmentZeroed))))
     }
 
     /// Waits for the zeros to be on disk.
     pub fn finish(self) -> io::Result<File> {
         self.0.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares segments panicked")))
     }
+}
+
+/// A segment that does not find room leaves none taken.
+fn prepare(path: &Path, bytes: u64) -> io::Result<File> {
+    write_zeros(path, bytes).inspect_err(|_| {
+        // The next one begins it anew, and a start removes it.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Zeros are really written: a segment that is only reserved costs at each sync. Synced in chunks, so that the appends
@@ -68,14 +78,42 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Where the segment lies that begins with this position.
+pub fn path_of(directory: &Path, first: u64) -> PathBuf {
+    directory.join(format!("{first:020}.{EXTENSION}"))
+}
+
+/// Takes back what was written from `from` to `to` into a file that had `length` bytes.
+pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
+    let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
+    file.write_all_at(&vec![0; inside], from)?;
+    if to > length { file.set_len(length) } else { Ok(()) }
+}
+
+/// How much was written, and what kept the rest from being written.
+pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io::Error>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], offset + written as u64) {
+            Ok(0) => return (written as u64, Some(io::ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written as u64, Some(error)),
+        }
+    }
+    (written as u64, None)
+}
+
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
-pub fn put_to_use(directory: &Path, file: &File, header: &Header) -> io::Result<PathBuf> {
-    use std::os::unix::fs::FileExt;
+pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
-    let path = directory.join(format!("{:020}.{EXTENSION}", header.first));
+    mishaps.done(Step::SegmentBegun);
+    let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
+    mishaps.done(Step::SegmentRenamed);
     sync_parent(&path)?;
+    mishaps.done(Step::SegmentNamed);
     Ok(path)
 }
 

@@ -1,15 +1,18 @@
 //! Stored shapes: what events look like on disk, apart from what they mean.
 //!
 //! One file per released version holds its frozen structs; only they are ever encoded. [`store`] turns domain values into
-//! the newest shapes, [`restore`] turns the newest shapes into domain values. When a shape must change: copy the newest
-//! file to the next number, raise [`VERSION`], upcast the old shape in `codec::decode`, and keep the golden bytes of both.
+//! the newest shapes, [`restore`] turns the newest shapes into domain values. When a shape must change: declare it, and every
+//! shape that holds it, in a file of the next number (what stays is used from the older file, frozen as it is), raise
+//! [`VERSION`], upcast the old shape in `codec::decode`, and keep the golden bytes of both.
 
+pub mod bytes;
 pub mod restore;
 pub mod store;
 pub mod v1;
+pub mod v2;
 
 /// The version in which commits are written now.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Why stored bytes are not a commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

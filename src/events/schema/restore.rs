@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::{DecodeError, v1};
+use super::{DecodeError, v1, v2};
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
@@ -22,7 +22,7 @@ mod registry;
 ///
 /// # Errors
 /// When it has no events or holds a name that is unknown.
-pub fn commit(stored: v1::Commit<'_>) -> Result<Commit, DecodeError> {
+pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
     let stream = StreamId::parse(&stored.stream).ok_or_else(|| DecodeError::Value {
         field: "stream",
         reason: format!("{} has no known kind", stored.stream),
@@ -47,29 +47,29 @@ pub fn commit(stored: v1::Commit<'_>) -> Result<Commit, DecodeError> {
     if events.is_empty() { Err(DecodeError::Empty) } else { Ok(events.into()) }
 }
 
-fn event(stored: v1::Event<'_>) -> Result<Event, DecodeError> {
+fn event(stored: v2::Event<'_>) -> Result<Event, DecodeError> {
     Ok(match stored {
-        v1::Event::User(event) => registry::user(event).into(),
-        v1::Event::Publisher(event) => registry::publisher(event)?.into(),
-        v1::Event::Token(event) => registry::token(event)?.into(),
-        v1::Event::Node(event) => node::node(event)?.into(),
-        v1::Event::Task(event) => media::task(event)?.into(),
-        v1::Event::Delivery(event) => media::delivery(event).into(),
-        v1::Event::Claim(event) => claim(&event).into(),
+        v2::Event::User(event) => registry::user(event).into(),
+        v2::Event::Publisher(event) => registry::publisher(event)?.into(),
+        v2::Event::Token(event) => registry::token(event)?.into(),
+        v2::Event::Node(event) => node::node(event)?.into(),
+        v2::Event::Task(event) => media::task(event)?.into(),
+        v2::Event::Delivery(event) => media::delivery(event).into(),
+        v2::Event::Claim(event) => claim(&event).into(),
     })
 }
 
 fn claim(stored: &v1::ClaimEvent) -> ClaimEvent {
     let v1::ClaimEvent::KeyClaimed { key, fingerprint, nth } = *stored;
-    ClaimEvent::KeyClaimed(Claim { key: Digest(key), fingerprint: Digest(fingerprint), nth })
+    ClaimEvent::KeyClaimed(Claim { key: Digest(key.0), fingerprint: Digest(fingerprint.0), nth })
 }
 
 fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, DecodeError> {
     value.map_err(|reason| DecodeError::Value { field, reason: reason.to_string() })
 }
 
-fn uuid(bytes: v1::Id) -> Uuid {
-    Uuid::from_bytes(bytes)
+fn uuid(id: v1::Id) -> Uuid {
+    Uuid::from_bytes(id.0)
 }
 
 fn actor(stored: &v1::Actor) -> Actor {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::v1;
+use super::{v1, v2};
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::value::{Labels, Link, Text};
@@ -15,45 +15,45 @@ mod registry;
 
 /// The stored shape of a commit; `None` when it has no events.
 #[must_use]
-pub fn commit(events: &[RecordedEvent]) -> Option<v1::Commit<'_>> {
+pub fn commit(events: &[RecordedEvent]) -> Option<v2::Commit<'_>> {
     let first = events.first()?;
-    Some(v1::Commit {
+    Some(v2::Commit {
         position: first.position.0,
         stream: Cow::Borrowed(first.stream.as_str()),
         version: first.version.0,
         at_micros: first.at.micros(),
         actor: actor(first.actor),
         request: first.request.as_ref().map(|id| Cow::Borrowed(id.as_str())),
-        causation: first.causation.map(|id| id.0.into_bytes()),
+        causation: first.causation.map(|id| id.0.into()),
         events: events.iter().map(entry).collect(),
     })
 }
 
 /// The stored shape of one event.
 #[must_use]
-pub fn entry(recorded: &RecordedEvent) -> v1::Entry<'_> {
+pub fn entry(recorded: &RecordedEvent) -> v2::Entry<'_> {
     let event = match &recorded.event {
-        Event::User(event) => v1::Event::User(registry::user(event)),
-        Event::Publisher(event) => v1::Event::Publisher(registry::publisher(event)),
-        Event::Token(event) => v1::Event::Token(registry::token(event)),
-        Event::Node(event) => v1::Event::Node(node::node(event)),
-        Event::Task(event) => v1::Event::Task(media::task(event)),
-        Event::Delivery(event) => v1::Event::Delivery(media::delivery(event)),
-        Event::Claim(event) => v1::Event::Claim(claim(event)),
+        Event::User(event) => v2::Event::User(registry::user(event)),
+        Event::Publisher(event) => v2::Event::Publisher(registry::publisher(event)),
+        Event::Token(event) => v2::Event::Token(registry::token(event)),
+        Event::Node(event) => v2::Event::Node(node::node(event)),
+        Event::Task(event) => v2::Event::Task(media::task(event)),
+        Event::Delivery(event) => v2::Event::Delivery(media::delivery(event)),
+        Event::Claim(event) => v2::Event::Claim(claim(event)),
     };
-    v1::Entry { id: recorded.id.0.into_bytes(), event }
+    v2::Entry { id: recorded.id.0.into(), event }
 }
 
 fn claim(event: &ClaimEvent) -> v1::ClaimEvent {
     let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = event;
-    v1::ClaimEvent::KeyClaimed { key: key.0, fingerprint: fingerprint.0, nth: *nth }
+    v1::ClaimEvent::KeyClaimed { key: v1::Sha(key.0), fingerprint: v1::Sha(fingerprint.0), nth: *nth }
 }
 
 fn actor(actor: Actor) -> v1::Actor {
     match actor {
         Actor::System => v1::Actor::System,
-        Actor::User(id) => v1::Actor::User(id.0.into_bytes()),
-        Actor::Token(id) => v1::Actor::Token(id.0.into_bytes()),
+        Actor::User(id) => v1::Actor::User(id.0.into()),
+        Actor::Token(id) => v1::Actor::Token(id.0.into()),
     }
 }
 

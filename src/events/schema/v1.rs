@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::bytes::{Id, Sha};
+
 /// Text that is borrowed when written and owned when read.
 pub type Str<'a> = Cow<'a, str>;
 /// A list of short texts.
 pub type Strs<'a> = Vec<Str<'a>>;
 /// Language → field → text.
 pub type Translations<'a> = BTreeMap<Str<'a>, BTreeMap<Str<'a>, Str<'a>>>;
-/// A UUID.
-pub type Id = [u8; 16];
-/// A SHA-256.
-pub type Sha = [u8; 32];
 
 /// All events of one append: the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -116,9 +114,6 @@ pub enum TaskEvent<'a> {
     VendorForgot,
     TaskCompleted { results: Vec<Picture<'a>> },
     TaskFailed { failure: Failure<'a> },
-    InputsFetched { inputs: Vec<Picture<'a>> },
-    SubmissionUndelivered { reason: Str<'a> },
-    TaskCancelled,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -216,87 +211,6 @@ pub struct VersionFacts<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Work<'a> {
     ImageUpscale { input: Picture<'a>, parameters: Upscale<'a> },
-    Image { job: ImageJob<'a>, image: Source<'a>, reference: Option<Source<'a>>, seed: Option<u32> },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Source<'a> {
-    Kept(Picture<'a>),
-    Remote(Str<'a>),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub enum ImageJob<'a> {
-    Upscale(Upscale<'a>),
-    UpscalePrecision(UpscalePrecision<'a>),
-    StyleTransfer(StyleTransfer<'a>),
-    SkinEnhance(SkinEnhance<'a>),
-    Relight(Relight<'a>),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct UpscalePrecision<'a> {
-    pub scale_factor: u8,
-    pub flavor: Str<'a>,
-    pub sharpen: u8,
-    pub smart_grain: u8,
-    pub ultra_detail: u8,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct StyleTransfer<'a> {
-    pub engine: Str<'a>,
-    pub flavor: Str<'a>,
-    pub portrait: Option<Portrait<'a>>,
-    pub prompt: Option<Str<'a>>,
-    pub structure_strength: u8,
-    pub style_strength: u8,
-    pub fixed_generation: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Portrait<'a> {
-    pub beautifier: Option<Str<'a>>,
-    pub style: Str<'a>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct SkinEnhance<'a> {
-    pub mode: SkinMode<'a>,
-    pub sharpen: u8,
-    pub smart_grain: u8,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub enum SkinMode<'a> {
-    Creative,
-    Faithful { detail: u8 },
-    Flexible { focus: Str<'a> },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Relight<'a> {
-    pub prompt: Option<Str<'a>>,
-    pub source: Str<'a>,
-    pub light_transfer_strength: u8,
-    pub interpolate_from_original: bool,
-    pub change_background: bool,
-    pub preserve_details: bool,
-    pub style: Str<'a>,
-    pub advanced: LightSettings<'a>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct LightSettings<'a> {
-    pub whites: u8,
-    pub blacks: u8,
-    pub brightness: u8,
-    pub contrast: u8,
-    pub saturation: u8,
-    pub engine: Str<'a>,
-    pub transfer_light_a: Str<'a>,
-    pub transfer_light_b: Str<'a>,
-    pub fixed_generation: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

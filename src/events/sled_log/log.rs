@@ -6,9 +6,13 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::Flaw;
 use super::open::{self, OpenReport};
-use super::{Flaw, Trees};
-use crate::clock::Surroundings;
+use super::repair::OpenProgress;
+use super::shared::Shared;
+use crate::clock::{Step, Surroundings};
+use crate::domain::value::Timestamp;
+use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
@@ -16,6 +20,7 @@ use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::tail::Tail;
 use crate::events::versions::VersionCache;
+use crate::space::{Space, StorageKind, StorageState};
 
 /// Events that are inserted before the tail is shortened.
 pub(super) const BATCH_EVENTS: usize = 4096;
@@ -33,13 +38,16 @@ pub struct SledLogOptions {
     pub lag_bytes_max: usize,
     /// How many streams are remembered with their versions (up to twice as many).
     pub versions_max: usize,
+    /// Is told how far the opening is while sled is being filled.
+    pub progress: Option<OpenProgress>,
 }
 
 impl SledLogOptions {
     /// The options of production for a data directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { journal: JournalOptions::new(directory), lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000 }
+        let journal = JournalOptions::new(directory);
+        Self { journal, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
     }
 }
 
@@ -59,14 +67,6 @@ struct Writer {
     refusal: Option<String>,
 }
 
-struct Shared {
-    trees: Trees,
-    tail: RwLock<Tail>,
-    queue: Queue,
-    /// Exists when damage was found in sled: then the next start rebuilds it.
-    damage_mark: PathBuf,
-}
-
 impl SledLog {
     /// Opens or creates the log: checks the whole journal, brings sled up to it or rebuilds it. `on_commit` is given every
     /// commit in order.
@@ -80,10 +80,14 @@ impl SledLog {
     ) -> Result<(Self, OpenReport), OpenError> {
         let open::Opened { journal, trees, versions, report } = open::open(options, surroundings, on_commit)?;
         let shared = Arc::new(Shared {
-            trees,
+            trees: RwLock::new(Some(Arc::new(trees))),
             tail: RwLock::new(Tail::after(journal.head())),
             queue: Queue::new(options.lag_bytes_max),
+            journal: journal.place(),
+            directory: options.journal.directory.join("sled"),
+            space: options.journal.space.clone(),
             damage_mark: open::damage_mark(options),
+            mishaps: surroundings.mishaps(),
         });
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
@@ -110,7 +114,29 @@ impl SledLog {
     pub fn state(&self) -> Result<(), LogFailure> {
         // Whoever holds the lock is appending just now.
         let Some(writer) = self.writer.try_lock() else { return Ok(()) };
-        writer.refusal.clone().map_or(Ok(()), |reason| Err(LogFailure::ReadOnly { reason }))
+        if let Some(reason) = &writer.refusal {
+            return Err(LogFailure::ReadOnly { reason: reason.clone() });
+        }
+        drop(writer);
+        self.shared.check()?;
+        self.shared.space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })
+    }
+
+    /// The room that the log goes by.
+    #[must_use]
+    pub fn space(&self) -> &Space {
+        &self.shared.space
+    }
+
+    /// Whether changes are taken, and how much room there is.
+    #[must_use]
+    pub fn storage(&self) -> StorageState {
+        let (state, reason) = match self.state() {
+            Ok(()) => (StorageKind::Ok, None),
+            Err(LogFailure::Full { reason }) => (StorageKind::Full, Some(reason)),
+            Err(failure) => (StorageKind::ReadOnly, Some(failure.to_string())),
+        };
+        StorageState { state, reason, ..self.shared.space.state() }
     }
 
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
@@ -119,6 +145,12 @@ impl SledLog {
     /// As [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
+    }
+
+    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    #[must_use]
+    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
+        self.writer.lock().journal.checkpoint(at)
     }
 
     /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
@@ -132,7 +164,12 @@ impl SledLog {
         self.join_follower();
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
-        self.shared.trees.flush().map_err(|reason| failed("flush sled", reason))
+        let trees = self.shared.trees.read().clone();
+        // One that is being opened again is brought up to the journal by the next start.
+        let trees = trees.filter(|trees| !trees.has_stopped());
+        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
+        self.shared.mishaps.done(Step::SledFlushed);
+        Ok(())
     }
 
     fn join_follower(&self) {
@@ -161,9 +198,13 @@ impl EventLog for SledLog {
         if let Some(reason) = &writer.refusal {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
         }
+        let space = &self.shared.space;
+        space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
         let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
-        if let Err(failure) = &outcome {
-            writer.refusal = Some(failure.to_string());
+        match &outcome {
+            Ok(_) => space.taken(),
+            Err(LogFailure::Full { reason }) => space.refused(reason),
+            Err(failure) => writer.refusal = Some(failure.to_string()),
         }
         outcome
     }
@@ -177,8 +218,7 @@ impl EventLog for SledLog {
         let tail_begins = tail.first().map(|commit| commit[0].version);
         let mut events = Vec::new();
         if tail_begins.is_none_or(|begins| after.0 + 1 < begins.0) {
-            let found = self.shared.trees.read_stream(stream, after, (tail_begins, tail_from), &mut events);
-            found.map_err(|flaw| self.shared.damaged(flaw))?;
+            events = self.shared.read_stream(stream, after, (tail_begins, tail_from))?;
         }
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
         let expected = (after.0 + 1..).map(Version);
@@ -200,7 +240,7 @@ impl EventLog for SledLog {
         let mut events = Vec::new();
         if in_sled > 0 {
             let last = Position(after.0 + in_sled);
-            self.shared.trees.read_all(after, last, &mut events).map_err(|flaw| self.shared.damaged(flaw))?;
+            events = self.shared.read_all(after, last)?;
         }
         let room = limit - events.len();
         let tail = commits.iter().flat_map(|commit| commit.iter()).filter(|event| event.position > after);
@@ -214,7 +254,8 @@ impl EventLog for SledLog {
 
     fn after_group(&self) {
         let mut writer = self.writer.lock();
-        if let Err(error) = writer.journal.sign_head() {
+        let Err(error) = writer.journal.sign_head() else { return };
+        if self.shared.space.shortage(&error).is_none() {
             tracing::error!(%error, "HEAD could not be written: the log is read-only now");
             writer.refusal.get_or_insert_with(|| format!("HEAD could not be written: {error}"));
         }
@@ -222,11 +263,29 @@ impl EventLog for SledLog {
 }
 
 impl Writer {
+    /// Of a group that fails nothing is left, neither in the journal nor in what is known of streams.
     fn append(&mut self, group: Vec<Append>, shared: &Shared) -> Result<GroupOutcome, LogFailure> {
+        let mut before = Vec::with_capacity(group.len());
+        let appended = self.try_append(group, shared, &mut before);
+        if appended.is_err() {
+            self.journal.forget_group();
+            before.into_iter().rev().for_each(|(stream, version)| self.versions.set(&stream, version));
+        }
+        appended
+    }
+
+    /// Notes in `before` which versions the streams had.
+    fn try_append(
+        &mut self,
+        group: Vec<Append>,
+        shared: &Shared,
+        before: &mut Vec<(StreamId, Version)>,
+    ) -> Result<GroupOutcome, LogFailure> {
         let mut records = Vec::with_capacity(group.len());
         let mut outcome = Vec::with_capacity(group.len());
         for append in group {
             let actual = self.version(&append.stream, shared)?;
+            before.push((append.stream.clone(), actual));
             outcome.push(append.check(actual).and_then(|()| self.stage(append, &mut records)));
         }
         if !records.is_empty() {
@@ -260,7 +319,7 @@ impl Writer {
         if let Some(recent) = shared.tail.read().version_of(stream) {
             return Ok(recent);
         }
-        shared.trees.stream_version(stream).map_err(|flaw| shared.damaged(flaw))
+        shared.stream_version(stream)
     }
 }
 
@@ -271,123 +330,5 @@ fn yield_to_others() {
     }
 }
 
-impl Shared {
-    fn wait_for_room(&self) -> Result<(), LogFailure> {
-        self.queue.wait_for_room().map_err(|reason| LogFailure::Storage { doing: "fill sled".to_owned(), reason })
-    }
-
-    /// Lets readers see a durable group. First the tail, then the queue: what sled has is taken out of the tail.
-    fn publish(&self, group: Handed) {
-        let mut tail = self.tail.write();
-        for (commit, _) in &group.records {
-            tail.push(commit.clone());
-        }
-        drop(tail);
-        self.queue.push(group);
-    }
-
-    /// Fills sled until the queue ends.
-    fn follow(&self) {
-        while let Some(groups) = self.queue.take(BATCH_EVENTS) {
-            let records = groups.iter().flat_map(|group| {
-                group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
-            });
-            let records: Vec<_> = records.collect();
-            if let Err(reason) = self.trees.insert(&records) {
-                tracing::error!(reason, "sled cannot be filled: the log will be read-only");
-                return self.queue.fail(reason);
-            }
-            if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
-                self.tail.write().evict_through(last.position);
-            }
-            self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
-        }
-    }
-
-    /// Notes for the next start that sled must be rebuilt.
-    fn damaged(&self, flaw: Flaw) -> LogFailure {
-        let Flaw { position, reason } = flaw;
-        tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
-        if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
-            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
-        }
-        LogFailure::Damaged { place: "sled".to_owned(), position, reason }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::domain::ids::{EventId, TaskId};
-    use crate::domain::task::TaskEvent;
-    use crate::domain::value::Timestamp;
-    use crate::events::envelope::{Circumstances, NewEvent};
-
-    const AT: Timestamp = Timestamp::from_micros(1);
-
-    fn stream() -> StreamId {
-        StreamId::from(&TaskId(Uuid::nil()))
-    }
-
-    /// A log of six events in one stream, all of them in sled.
-    fn filled(directory: &std::path::Path) -> SledLog {
-        let log = open(directory).0;
-        let append = |expected| Append {
-            stream: stream(),
-            expected: Version(expected),
-            circumstances: Circumstances::of_system(None, AT),
-            events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
-        };
-        log.append((0..6).map(append).collect()).unwrap();
-        log.close().unwrap();
-        log
-    }
-
-    fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
-        let mut options = SledLogOptions::new(directory);
-        options.journal.segment_bytes = 16 * 1024;
-        SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
-    }
-
-    /// Damages sled behind the log's back; says what the log then answers.
-    fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
-        let directory = tempfile::tempdir().unwrap();
-        let log = filled(directory.path());
-        damage(&log.shared.trees);
-        let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
-        let answers =
-            [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
-        drop(log);
-        // Damage that was seen is healed by the next start.
-        let (log, report) = open(directory.path());
-        assert!(report.sled.rebuilt.is_some(), "{report:?}");
-        assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
-        drop(log);
-        assert_eq!(open(directory.path()).1.sled.rebuilt, None);
-        answers
-    }
-
-    #[test]
-    fn a_missing_record_is_damage_and_never_partial_data() {
-        let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
-        for position in 1..=6 {
-            assert_eq!(damaged(remove(position)), [true, true], "position {position}");
-        }
-    }
-
-    #[test]
-    fn an_undecodable_record_is_damage() {
-        assert_eq!(damaged(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
-    }
-
-    #[test]
-    fn a_missing_entry_of_the_stream_index_is_damage() {
-        let remove = |trees: &Trees| {
-            let key = super::super::stream_key(&stream(), Some(Version(3)));
-            drop(trees.streams.remove(key).unwrap());
-        };
-        assert_eq!(damaged(remove), [false, true]);
-    }
-}
+mod tests;

@@ -3,6 +3,9 @@
 //! One pass over the journal checks it, feeds the caller, and inserts what sled lacks. Meanwhile another thread sums up
 //! everything that sled has; at the end the sum must be that of the same commits in the journal. A flipped bit can make
 //! sled drop records without a word, anywhere: then, or when sled does not open, it is rebuilt whole.
+//!
+//! sled is opened first and deleted last: its records heal the journal where the chain proves them right, also when sled as
+//! a whole cannot be trusted.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
+use super::repair::{OpenProgress, OpenStep};
 use super::{Trees, stream_entry};
-use crate::clock::Surroundings;
+use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
-use crate::events::journal::{Journal, JournalReader, OpenError, TornTail};
+use crate::events::journal::{Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
 use crate::events::stream::Position;
 use crate::events::versions::VersionCache;
 
@@ -25,6 +29,8 @@ pub struct OpenReport {
     pub head: Position,
     /// What was cut off the journal.
     pub torn: Option<TornTail>,
+    /// What was damaged in the journal and is as it was written.
+    pub mended: Vec<Mended>,
     pub sled: SledReport,
 }
 
@@ -48,7 +54,22 @@ impl OpenReport {
         let rebuilt = self.sled.rebuilt.as_ref().map(|reason| {
             format!("a damaged index of the log, made anew from the journal: {} events ({reason})", self.sled.inserted)
         });
-        torn.into_iter().chain(rebuilt).collect()
+        torn.into_iter().chain(self.mended.iter().map(told)).chain(rebuilt).collect()
+    }
+}
+
+fn told(Mended { file, offset, position, part }: &Mended) -> String {
+    let place = format!("{} at offset {offset}, position {position}", file.display());
+    match part {
+        MendedPart::Records(1) => format!("a damaged record in the journal, healed from its copy in sled: {place}"),
+        MendedPart::Records(count) => {
+            format!("{count} damaged records in the journal, healed from their copies in sled: {place}")
+        }
+        MendedPart::Header => format!("a damaged header of a journal segment, made anew: {place}"),
+        MendedPart::Segment(count) => {
+            format!("a missing segment of the journal, made anew from {count} records in sled: {place}")
+        }
+        MendedPart::Rest => format!("bytes after the end of a full journal segment, cleared: {place}"),
     }
 }
 
@@ -75,7 +96,7 @@ pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<
 
 /// How far sled is.
 #[derive(Clone, Copy, Default)]
-struct Reach {
+pub(super) struct Reach {
     /// The first position of its last commit.
     last_commit: Position,
     /// The position of its last event.
@@ -101,15 +122,18 @@ pub(super) fn open(
 ) -> Result<Opened, OpenError> {
     let directory = options.journal.directory.join("sled");
     let mark = damage_mark(options);
-    let (mut trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
-        Ok((trees, reach)) => (trees, reach, None),
-        Err(reason) => (start_over(&directory)?, Reach::default(), Some(reason)),
+    let progress = options.progress.as_ref();
+    let (trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
+        Ok((trees, reach)) => (Some(trees), reach, None),
+        Err(Unusable { trees, reason }) => (trees.map(|trees| *trees), Reach::default(), Some(reason)),
     };
     let mut versions = VersionCache::new(options.versions_max);
-    let mut filling = Filling::new(&trees, reach);
-    let (found, opened) = thread::scope(|scope| {
-        let summing = scope.spawn(|| sum_of(&trees, reach));
-        let opened = Journal::open(options.journal.clone(), surroundings, reach.end, |record| {
+    let mut filling = Filling::new(trees.as_ref().filter(|_| rebuilt.is_none()), reach, progress);
+    let (summed, found) = thread::scope(|scope| {
+        let trusted = trees.as_ref().filter(|_| rebuilt.is_none());
+        let summing = scope.spawn(move || trusted.map_or(Ok(Sum::default()), |trees| sum_of(trees, reach)));
+        let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
+        let found = Journal::open_healing(options.journal.clone(), surroundings, reach.end, copies, |record| {
             filling.take(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);
@@ -117,44 +141,63 @@ pub(super) fn open(
             }
             on_commit(&record.commit);
         });
-        (summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())), opened)
+        (summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())), found)
     });
-    let (journal, torn) = opened?;
+    let Found { journal, torn, mended } = found?;
     let head = journal.head();
-    let filled = filling.finish(found);
-    let inserted = if let Ok(inserted) = filled {
-        inserted
-    } else {
-        drop(trees);
-        rebuilt = filled.err();
-        trees = start_over(&directory)?;
-        refill(&trees, journal.read_from(Position(0))?, &directory)?
+    let filled = filling.finish(summed);
+    let (trees, inserted) = match (trees, filled) {
+        (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
+        (distrusted, filled) => {
+            if let Some(distrusted) = distrusted {
+                distrusted.close();
+            }
+            rebuilt = rebuilt.or(filled.err());
+            let trees = start_over(&directory)?;
+            surroundings.mishaps().done(Step::SledRemoved);
+            let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
+            (trees, inserted)
+        }
     };
     if rebuilt.is_some() && mark.exists() {
         trees.flush().map_err(sled_refuses(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
     }
-    Ok(Opened { journal, trees, versions, report: OpenReport { head, torn, sled: SledReport { inserted, rebuilt } } })
+    let report = OpenReport { head, torn, mended, sled: SledReport { inserted, rebuilt } };
+    Ok(Opened { journal, trees, versions, report })
 }
 
 fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
     move |reason| OpenError::Sled { directory: directory.to_owned(), reason }
 }
 
+/// Why sled cannot be used as it is; what can be opened may still hold copies of records.
+pub(super) struct Unusable {
+    trees: Option<Box<Trees>>,
+    pub reason: String,
+}
+
 /// Opens sled as it is, or says why it cannot be used.
-fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), String> {
+pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), Unusable> {
+    let trees = Trees::open(directory).map_err(|reason| Unusable { trees: None, reason });
     if let Ok(reason) = fs::read_to_string(mark) {
-        return Err(reason);
+        return Err(Unusable { trees: trees.ok().map(Box::new), reason });
     }
-    let trees = Trees::open(directory)?;
-    let Some(payload) = trees.last_payload()? else { return Ok((trees, Reach::default())) };
+    let trees = trees?;
+    match reach_of(&trees) {
+        Ok(reach) => Ok((trees, reach)),
+        Err(reason) => Err(Unusable { trees: Some(Box::new(trees)), reason }),
+    }
+}
+
+fn reach_of(trees: &Trees) -> Result<Reach, String> {
+    let Some(payload) = trees.last_payload()? else { return Ok(Reach::default()) };
     let commit = codec::decode(&payload).map_err(|error| error.to_string())?;
-    let end = commit[commit.len() - 1].position;
-    Ok((trees, Reach { last_commit: commit[0].position, end }))
+    Ok(Reach { last_commit: commit[0].position, end: commit[commit.len() - 1].position })
 }
 
 /// Deletes what is there: everything in it is in the journal.
-fn start_over(directory: &Path) -> Result<Trees, OpenError> {
+pub(super) fn start_over(directory: &Path) -> Result<Trees, OpenError> {
     let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
@@ -170,21 +213,29 @@ fn sum_of(trees: &Trees, reach: Reach) -> Result<Sum, String> {
 
 /// Inserts what sled lacks, and sums up what it should have.
 struct Filling<'t> {
-    trees: &'t Trees,
+    /// Nothing is inserted when there is none.
+    trees: Option<&'t Trees>,
     reach: Reach,
     expected: Sum,
     pending: Vec<(Commit, Vec<u8>)>,
     inserted: u64,
     /// The first failure; nothing is inserted after it.
     outcome: Result<(), String>,
+    progress: Option<&'t OpenProgress>,
+    /// The end of the journal, when it is known and sled is filled from nothing.
+    head: Option<Position>,
 }
 
 impl<'t> Filling<'t> {
-    fn new(trees: &'t Trees, reach: Reach) -> Self {
-        Self { trees, reach, expected: Sum::default(), pending: Vec::new(), inserted: 0, outcome: Ok(()) }
+    fn new(trees: Option<&'t Trees>, reach: Reach, progress: Option<&'t OpenProgress>) -> Self {
+        let (expected, pending, outcome) = (Sum::default(), Vec::new(), Ok(()));
+        Self { trees, reach, expected, pending, inserted: 0, outcome, progress, head: None }
     }
 
     fn take(&mut self, commit: &Commit, payload: &[u8]) {
+        if self.trees.is_none() {
+            return;
+        }
         if commit[0].position <= self.reach.last_commit {
             let (key, value) = stream_entry(commit);
             self.expected.add(&key, &value);
@@ -199,10 +250,16 @@ impl<'t> Filling<'t> {
 
     fn flush(&mut self) {
         let records: Vec<_> = self.pending.iter().map(|(commit, payload)| (commit, payload.as_slice())).collect();
-        if self.outcome.is_ok() {
-            self.outcome = self.trees.insert(&records);
+        if let Some(trees) = self.trees
+            && self.outcome.is_ok()
+        {
+            self.outcome = trees.insert(&records, || {});
         }
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
+        let reached = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);
+        if let (Some(progress), Some(position)) = (self.progress, reached) {
+            progress(OpenStep { position, head: self.head, rebuilding: self.head.is_some() });
+        }
         self.pending.clear();
     }
 
@@ -218,11 +275,33 @@ impl<'t> Filling<'t> {
     }
 }
 
-/// Fills empty trees with the whole journal.
-fn refill(trees: &Trees, mut journal: JournalReader, directory: &Path) -> Result<u64, OpenError> {
-    let mut filling = Filling::new(trees, Reach::default());
+/// Fills empty trees with the whole journal, which ends at the head that is given with the progress.
+pub(super) fn refill(
+    trees: &Trees,
+    mut journal: JournalReader,
+    directory: &Path,
+    progress: Option<(&OpenProgress, Position)>,
+) -> Result<u64, OpenError> {
+    let mut filling = Filling::new(Some(trees), Reach::default(), progress.map(|(progress, _)| progress));
+    filling.head = progress.map(|(_, head)| head);
     while let Some(record) = journal.next_record()? {
         filling.take(&record.commit, record.payload);
     }
     filling.finish(Ok(Sum::default())).map_err(sled_refuses(directory))
+}
+
+/// Fills trees with what they lack; the inner error says why they cannot be used as they are.
+pub(super) fn catch_up(
+    trees: &Trees,
+    reach: Reach,
+    mut journal: JournalReader,
+) -> Result<Result<u64, String>, OpenError> {
+    let mut filling = Filling::new(Some(trees), reach, None);
+    thread::scope(|scope| {
+        let summing = scope.spawn(|| sum_of(trees, reach));
+        while let Some(record) = journal.next_record()? {
+            filling.take(&record.commit, record.payload);
+        }
+        Ok(filling.finish(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))))
+    })
 }

@@ -100,7 +100,7 @@ mod tests {
         for status in [200, 201, 204, 400, 404, 409, 410] {
             assert!(kept(status, 0, false).is_some(), "{status}");
         }
-        for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503] {
+        for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503, 507] {
             assert!(kept(status, 0, false).is_none(), "{status}");
         }
         assert!(kept(200, ANSWER_MAX, false).is_some() && kept(200, ANSWER_MAX + 1, false).is_none());

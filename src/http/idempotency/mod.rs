@@ -106,6 +106,11 @@ impl Keys {
         }
     }
 
+    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Blocks.
+    pub fn forget_answers(&self) {
+        self.0.vault.forget();
+    }
+
     /// Removes answers that are too old, now and every hour, until the service is gone. Needs the runtime of a server.
     pub fn keep_swept(&self, surroundings: Surroundings) {
         let keys = Arc::downgrade(&self.0);
@@ -182,12 +187,15 @@ impl Turn {
         };
         let Self { hold, asked, first, again } = self;
         let kept = Kept::new(first, asked.fingerprint, &head, body.clone(), again);
-        if let Some(kept) = kept {
+        // Without room it is made anew when the request comes again: what was done is claimed in the log.
+        if let Some(kept) = kept.filter(|_| services.space.check().is_ok()) {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.
             let with_commands = services.models.read().claims.get(&asked.id, first).is_some();
             let nonce = services.surroundings.secret();
             let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, with_commands);
-            if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten() {
+            if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
+                && services.space.shortage(&error).is_none()
+            {
                 tracing::warn!(%error, "an answer could not be kept for its idempotency key");
             }
         }

@@ -155,11 +155,17 @@ impl Vault {
         let path = self.path(&asked.id, with_commands);
         let draft = path.with_extension("draft");
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
-        // So that the sweep need not open it.
-        file.set_modified(system_time(at))?;
-        fs::rename(&draft, &path)
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
+            // So that the sweep need not open it.
+            file.set_modified(system_time(at))?;
+            fs::rename(&draft, &path)
+        };
+        write().inspect_err(|_| {
+            // A disk that is full needs the room.
+            let _ = fs::remove_file(&draft);
+        })
     }
 
     /// Whether so much more may be kept; if so, it counts.
@@ -191,6 +197,21 @@ impl Vault {
         let mut taken = self.taken.lock();
         // What was written meanwhile counts, whether it was found or not.
         *taken = found.plus(taken.minus(before));
+    }
+
+    /// Removes every answer to a request with commands. Blocks.
+    pub fn forget(&self) {
+        for path in files(&self.root).filter(|path| path.extension().is_none()) {
+            let size = size(&path);
+            match fs::remove_file(&path) {
+                Ok(()) => {
+                    let mut taken = self.taken.lock();
+                    *taken = taken.minus(size);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::error!(%error, path = %path.display(), "a kept answer cannot be removed"),
+            }
+        }
     }
 
     fn path(&self, id: &Digest, with_commands: bool) -> PathBuf {

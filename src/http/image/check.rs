@@ -1,13 +1,14 @@
 //! The checks of a submission: every field, then the pictures, and what is written when all is well.
 
 use crate::domain::ids::TaskId;
-use crate::domain::image::{ImageJob, ImageWork, Source};
+use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
 use crate::domain::value::{CallbackUrl, Invalid};
 use crate::http::body::Body;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
 use crate::media::input::{Given, Inspected, inspect, measure};
 use crate::media::store::{Area, Store};
+use crate::space::Space;
 
 /// What the fields of a body ask for; the pictures are looked at afterwards.
 pub(super) struct Asked {
@@ -87,7 +88,7 @@ fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspecte
         Ok(()) => return Some(()),
         Err(reason) => reason,
     };
-    let fits = ImageJob::Upscale(crate::domain::image::Upscale::default()).check_output(width, height).is_ok();
+    let fits = ImageJob::Upscale(Upscale::default()).check_output(width, height).is_ok();
     fields.fault(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
     None
 }
@@ -102,20 +103,26 @@ pub(super) fn drawn_from(task: TaskId) -> u32 {
 
 impl Checked {
     /// Writes the pictures to the store. Blocks.
-    pub(super) fn keep(self, store: &Store, drawn: u32) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
+    pub(super) fn keep(
+        self,
+        store: &Store,
+        space: &Space,
+        drawn: u32,
+    ) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
         let Self { job, image, reference, varies, webhook } = self;
-        let image = image.keep(store)?;
-        let reference = reference.map(|picture| picture.keep(store)).transpose()?;
+        let image = image.keep(store, space)?;
+        let reference = reference.map(|picture| picture.keep(store, space)).transpose()?;
         Ok((ImageWork { job, image, reference, seed: varies.then_some(drawn) }, webhook))
     }
 }
 
 impl Looked {
-    fn keep(self, store: &Store) -> Result<Source, Problem> {
+    fn keep(self, store: &Store, space: &Space) -> Result<Source, Problem> {
         match self {
             Self::Remote(url) => Ok(Source::Remote(url)),
             Self::Here { bytes, inspected: Inspected { format, width, height } } => {
-                store.put(Area::Input, &bytes, format, width, height).map(Source::Kept).map_err(Problem::internal)
+                let kept = store.put(Area::Input, &bytes, format, width, height);
+                kept.map(Source::Kept).map_err(|error| Problem::of_disk(&error, space))
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> Asked {
     // Checked in any case, and without effect where no portrait was asked for.
     let beautifier = fields.text("portrait_beautifier", PortraitBeautifier::parse);
     let style = fields.text("portrait_style", PortraitStyle::parse).unwrap_or(PortraitStyle::Standard);
-    let is_portrait = fields.flag("is_portrait").unwrap_or(false);
+    let is_portrait = flag(fields, "is_portrait", false);
     let job = StyleTransfer {
         engine: fields.text("engine", StyleEngine::parse).unwrap_or(usual.engine),
         flavor: fields.text("flavor", StyleFlavor::parse).unwrap_or(usual.flavor),
@@ -55,7 +55,7 @@ pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> Asked {
         prompt: fields.text("prompt", Prompt::parse),
         structure_strength: percent(fields, "structure_strength", usual.structure_strength),
         style_strength: percent(fields, "style_strength", usual.style_strength),
-        fixed_generation: fields.flag("fixed_generation").unwrap_or(usual.fixed_generation),
+        fixed_generation: flag(fields, "fixed_generation", usual.fixed_generation),
     };
     let reference = fields.text("reference_image", Given::parse).map(|given| ("reference_image", given));
     Asked { varies: !job.fixed_generation, job: ImageJob::StyleTransfer(job), reference }

@@ -1,13 +1,13 @@
 //! Described: what administrators do.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::paging;
 use super::schema::{array, body, field, field_of, named, view};
 use super::token::{shown, token_example};
-use super::user::user_example;
+use super::user::{NOT_ERASED, user_example};
 use super::version::version_example;
 use super::{Group, node, version};
 use crate::domain::user::Email;
@@ -34,10 +34,11 @@ pub fn group() -> Group {
     let token = token.chain([field::<String>("token", "What its bearer presents; this once.").required()]);
     Group {
         tag: "Administration",
-        about: "Accounts, bans and moderation. For administrators.",
-        operations: [users(), tokens(), bans(), moderation()].into_iter().flatten().collect(),
+        about: "Accounts, bans, moderation and proof. For administrators.",
+        operations: [users(), tokens(), bans(), moderation(), proof()].into_iter().flatten().collect(),
         components: vec![
             ("UserPage", page),
+            ("Checkpoint", checkpoint()),
             ("UserBody", user),
             ("IssuedToken", view(token)),
             ("ReasonBody", body([reason])),
@@ -50,7 +51,7 @@ pub fn group() -> Group {
 fn users() -> Vec<Operation> {
     let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
     vec![
-        get("/admin/users", "listUsers", "List users").about("Oldest first.").query(paging(10, LIMIT_MAX)).shows(
+        get("/admin/users", "listUsers", "List users").about("Oldest first; those who were erased are there by their id alone.").query(paging(10, LIMIT_MAX)).shows(
             "A page of users.",
             "UserPage",
             &page,
@@ -67,6 +68,13 @@ fn users() -> Vec<Operation> {
                 Code::Conflict,
                 "administrators cannot give up their own rights, nor can the bootstrap one lose them",
             ),
+        delete("/admin/users/{user_id}", "eraseUser", "Erase a user")
+            .about(
+                "As `DELETE /users`, by an administrator. The user stays in the list of users as an id with \
+                 `erased: true`. After a failure ask again: what could not be finished is finished, and 404 says that nothing was left.",
+            )
+            .answers_nothing(204, "The user is erased.")
+            .fails(Code::Conflict, NOT_ERASED),
     ]
 }
 
@@ -146,4 +154,36 @@ fn moderation() -> Vec<Operation> {
             .shows("The version as it is now.", "NodeVersion", &version_example())
             .fails(Code::Conflict, "the version cannot go from its status to that one; both are named"),
     ]
+}
+
+fn proof() -> Vec<Operation> {
+    let example = json!({
+        "format": "mediary checkpoint 1",
+        "log": "019384d2-7c11-7f3a-9b20-5e0c3f1d2a44",
+        "position": 12_034,
+        "chain": "5f".repeat(32),
+        "at": "2026-11-21T16:00:00.000000Z",
+        "public_key": "3b".repeat(32),
+        "signature": "a7".repeat(64),
+    });
+    vec![
+        get("/admin/checkpoint", "getCheckpoint", "A signed statement of what the history is now")
+            .about(
+                "Position and hash of the last acknowledged event, signed with the key of the log (Ed25519). Kept elsewhere, it proves \
+                 later that the history up to there was neither rewritten nor cut: `mediary audit verify --since`.",
+            )
+            .shows("The checkpoint.", "Checkpoint", &example),
+    ]
+}
+
+fn checkpoint() -> Value {
+    view([
+        field::<String>("format", "Names this form.").required(),
+        field::<String>("log", "The log, a UUID.").required(),
+        field::<u64>("position", "The last event.").required(),
+        field::<String>("chain", "SHA-256 over the history up to that event.").required(),
+        field::<String>("at", "When it was taken.").required(),
+        field::<String>("public_key", "The key of the log, in hexadecimal digits.").required(),
+        field::<String>("signature", "Ed25519 over all of it, in hexadecimal digits.").required(),
+    ])
 }

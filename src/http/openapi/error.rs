@@ -62,7 +62,7 @@ fn headers(codes: impl Iterator<Item = Code>) -> Value {
         let more = match code.status() {
             401 => "WWW-Authenticate",
             416 => "Content-Range",
-            429 | 503 => "Retry-After",
+            429 | 503 | 507 => "Retry-After",
             _ => continue,
         };
         headers[more] = json!({"$ref": format!("#/components/headers/{more}")});

@@ -61,9 +61,11 @@ fn lists() -> Vec<Operation> {
             .shows("A page of nodes.", "NodePage", &page()),
         get("/nodes/search", "searchNodes", "Search nodes")
             .about(
-                "Every word must match somewhere in id, name, description, author, publisher or tags; separators and case do not \
-                 matter. The node of exactly this id comes first, then the others by relevance, then by downloads; `sort` takes \
-                 the place of this order. Without words it lists what the filters leave.",
+                "Every word must match somewhere in id, name, description, author, publisher or tags; the last may be the beginning \
+                 of one. Separators and case do not matter: `faceswap` finds `face-swap` and `Face Swap`, and the other way \
+                 round. The node of exactly this id comes first, then the others by relevance, then by downloads; `sort` takes \
+                 the place of this order. Without `search`, or with an empty one, it lists what the filters leave; by a `search` \
+                 of nothing but symbols nothing is found.",
             )
             .query([in_query("search", "The words.", &search)])
             .query(paging(10, LIMIT_MAX))

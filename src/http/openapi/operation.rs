@@ -219,7 +219,7 @@ impl Operation {
             ]);
         }
         if self.method != Method::GET && action.writes() {
-            codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly]);
+            codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
         if self.is_keyed() {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
@@ -347,6 +347,6 @@ mod tests {
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
         assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 431, 500]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
-        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 431, 500, 503]);
+        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 431, 500, 503, 507]);
     }
 }

@@ -133,6 +133,7 @@ fn publisher_view() -> Value {
 fn member_view() -> Value {
     let user = view([
         field::<Email>("email", "Shown to members and administrators."),
+        field::<bool>("erased", "`true` for a user who was erased; otherwise absent."),
         field::<UserId>("id", "").required(),
         field::<Name>("name", ""),
     ]);

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Group;
-use super::operation::get;
+use super::operation::{delete, get};
 use super::schema::{field, field_of, one_of, view};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
 use crate::domain::value::{Name, Reason};
+use crate::http::error::Code;
 
 pub fn group() -> Group {
     Group {
@@ -19,14 +20,27 @@ pub fn group() -> Group {
                 "User",
                 &user_example(),
             ),
+            delete("/users", "eraseOwnUser", "Erase the current user")
+                .about(
+                    "For good. Name and e-mail address can be read by nobody any more, in no copy of the log; all tokens of the \
+                     user, and those it made for publishers, are refused from the next request on; the user leaves all \
+                     publishers. What it did stays, by its id.",
+                )
+                .answers_nothing(204, "The user is erased.")
+                .fails(Code::Conflict, NOT_ERASED),
         ],
         components: vec![("User", user_view())],
     }
 }
 
+/// When a user is not erased.
+pub const NOT_ERASED: &str =
+    "the user is the last owner of a publisher, each of which is named, or the administrator of the bootstrap token";
+
 fn user_view() -> Value {
     view([
         field::<Email>("email", ""),
+        field::<bool>("erased", "`true` for users who were erased, of whom nothing else is known; otherwise absent."),
         field::<UserId>("id", "").required(),
         field::<bool>("isAdmin", "").required(),
         field::<bool>("isApproved", "").required(),

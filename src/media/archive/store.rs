@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::clock::{Mishaps, Step};
+use crate::data_dir::create_durably;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 use crate::media::store::{is_complete, sync_directory};
@@ -24,6 +26,7 @@ const INCOMING: &str = "incoming";
 pub struct Archives {
     root: Arc<Path>,
     uploads: Arc<AtomicU64>,
+    mishaps: Mishaps,
 }
 
 impl Archives {
@@ -32,6 +35,7 @@ impl Archives {
     /// # Errors
     /// When a directory cannot be made, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
+        create_durably(root)?;
         let incoming = root.join(INCOMING);
         fs::create_dir_all(&incoming)?;
         for left in fs::read_dir(&incoming)? {
@@ -41,7 +45,13 @@ impl Archives {
             fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), uploads: Arc::default() })
+        Ok(Self { root: root.into(), uploads: Arc::default(), mishaps: Mishaps::default() })
+    }
+
+    /// The same store, to which mishaps happen.
+    #[must_use]
+    pub fn with_mishaps(self, mishaps: Mishaps) -> Self {
+        Self { mishaps, ..self }
     }
 
     /// A place for an upload, of which nothing has come yet.
@@ -61,12 +71,15 @@ impl Archives {
     /// When it cannot be synced or renamed.
     pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
         upload.file.sync_all()?;
+        self.mishaps.done(Step::ArchiveSynced);
         let archive = Archive { digest: upload.digest(), bytes: upload.bytes };
         let path = self.path_of(&archive.digest);
         if !is_complete(&path, archive.bytes)? {
             fs::rename(&upload.path, &path)?;
+            self.mishaps.done(Step::ArchiveRenamed);
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
+        self.mishaps.done(Step::ArchiveNamed);
         Ok(archive)
     }
 

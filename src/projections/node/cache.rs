@@ -1,9 +1,13 @@
 //! A bounded memory of answers that are right for one state of the nodes and for no other.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use parking_lot::Mutex;
+
+/// How many keys are remembered that were asked for and are not kept.
+const NOTED: usize = 256;
 
 /// Values by key, each with the generation of the nodes for which it was made. What does not fit any more goes: values of
 /// older generations first, then those that were not asked for the longest.
@@ -17,6 +21,8 @@ struct Kept<K, V> {
     weight: usize,
     /// Counts the uses.
     clock: u64,
+    /// Hashes of keys that were asked for lately, each at its own place.
+    noted: Vec<u64>,
 }
 
 struct Item<V> {
@@ -30,16 +36,30 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// An empty cache of values that together weigh at most `weight_max`.
     #[must_use]
     pub fn new(weight_max: usize) -> Self {
-        Self { weight_max, kept: Mutex::new(Kept { by_key: HashMap::new(), weight: 0, clock: 0 }) }
+        let kept = Kept { by_key: HashMap::new(), weight: 0, clock: 0, noted: vec![0; NOTED] };
+        Self { weight_max, kept: Mutex::new(kept) }
+    }
+
+    /// Whether the key was asked for lately, and notes that it is asked for now. To keep what is asked for once costs more than
+    /// it saves: it takes the place, and the processor's cache, of what is asked for often.
+    pub fn asked_again<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        let mut kept = self.kept.lock();
+        let hash = kept.by_key.hasher().hash_one(key);
+        #[expect(clippy::cast_possible_truncation, reason = "any part of a hash is as good as another")]
+        let place = &mut kept.noted[hash as usize % NOTED];
+        std::mem::replace(place, hash) == hash
     }
 
     /// The value for this key, if it is of this generation.
-    pub fn get(&self, key: &K, generation: u64) -> Option<V> {
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, generation: u64) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let mut kept = self.kept.lock();
-        kept.clock += 1;
-        let now = kept.clock;
+        let kept = &mut *kept;
         let item = kept.by_key.get_mut(key).filter(|item| item.generation == generation)?;
-        item.used = now;
+        kept.clock += 1;
+        item.used = kept.clock;
         Some(item.value.clone())
     }
 
@@ -101,6 +121,14 @@ mod tests {
         cache.put(&"a", 2, "new", 1);
         cache.put(&"a", 1, "late", 1);
         assert_eq!((cache.get(&"a", 1), cache.get(&"a", 2)), (None, Some("new")));
+    }
+
+    #[test]
+    fn what_was_asked_for_lately_is_known() {
+        let cache = Cache::<String, u8>::new(80);
+        assert!(!cache.asked_again("a") && cache.asked_again("a") && cache.asked_again("a"));
+        assert_eq!((0..20 * NOTED).filter(|n| cache.asked_again(&*n.to_string())).count(), 0);
+        assert!(!cache.asked_again("a"), "so much was asked for since that it was forgotten");
     }
 
     #[test]

@@ -77,6 +77,12 @@ pub struct Row {
     name: Box<str>,
     author: Box<str>,
     publisher: Arc<str>,
+    numbers: Numbers,
+}
+
+/// What a node is sorted by but for text: what changes often.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Numbers {
     /// In microseconds since the Unix epoch.
     created_at: i64,
     /// As above.
@@ -97,19 +103,29 @@ impl Row {
             name: lower(node.display_name()),
             author: lower(node.fields.author.as_ref().map_or("", Text::as_str)),
             publisher: publisher.clone(),
-            created_at: node.created_at.micros(),
-            updated_at: node.updated_at.micros(),
-            downloads: node.downloads,
-            github_stars: node.github_stars,
-            rating: node.rating().and_then(|mean| Rating::new(mean).ok()),
-            search_ranking: node.search_ranking,
+            numbers: Numbers::of(node),
+        }
+    }
+
+    /// What stands in a column of times.
+    #[must_use]
+    pub fn time(&self, column: SortColumn) -> Option<Timestamp> {
+        match column {
+            SortColumn::CreatedAt => Some(Timestamp::from_micros(self.numbers.created_at)),
+            SortColumn::UpdatedAt => Some(Timestamp::from_micros(self.numbers.updated_at)),
+            _ => None,
         }
     }
 
     /// The last time at which the node was created or changed.
     #[must_use]
     pub fn touched_at(&self) -> Timestamp {
-        Timestamp::from_micros(self.created_at.max(self.updated_at))
+        Timestamp::from_micros(self.numbers.created_at.max(self.numbers.updated_at))
+    }
+
+    /// Takes over other numbers; not while the node is listed.
+    pub fn renumber(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
     }
 
     fn compare(&self, other: &Self, column: SortColumn) -> Ordering {
@@ -118,13 +134,41 @@ impl Row {
             SortColumn::Name => self.name.cmp(&other.name),
             SortColumn::Author => self.author.cmp(&other.author),
             SortColumn::Publisher => self.publisher.cmp(&other.publisher),
-            SortColumn::CreatedAt => self.created_at.cmp(&other.created_at),
-            SortColumn::UpdatedAt => self.updated_at.cmp(&other.updated_at),
-            SortColumn::Downloads => self.downloads.cmp(&other.downloads),
-            SortColumn::GithubStars => self.github_stars.cmp(&other.github_stars),
-            SortColumn::Rating => self.rating.cmp(&other.rating),
-            SortColumn::SearchRanking => self.search_ranking.cmp(&other.search_ranking),
+            SortColumn::CreatedAt => self.numbers.created_at.cmp(&other.numbers.created_at),
+            SortColumn::UpdatedAt => self.numbers.updated_at.cmp(&other.numbers.updated_at),
+            SortColumn::Downloads => self.numbers.downloads.cmp(&other.numbers.downloads),
+            SortColumn::GithubStars => self.numbers.github_stars.cmp(&other.numbers.github_stars),
+            SortColumn::Rating => self.numbers.rating.cmp(&other.numbers.rating),
+            SortColumn::SearchRanking => self.numbers.search_ranking.cmp(&other.numbers.search_ranking),
         }
+    }
+}
+
+impl Numbers {
+    /// The numbers of a node.
+    #[must_use]
+    pub fn of(node: &NodeProfile) -> Self {
+        Self {
+            created_at: node.created_at.micros(),
+            updated_at: node.updated_at.micros(),
+            downloads: node.downloads,
+            github_stars: node.github_stars,
+            rating: node.mean(),
+            search_ranking: node.search_ranking,
+        }
+    }
+
+    /// The columns in which two nodes differ.
+    fn differing(self, other: Self) -> impl Iterator<Item = SortColumn> {
+        let differs = [
+            (SortColumn::CreatedAt, self.created_at != other.created_at),
+            (SortColumn::UpdatedAt, self.updated_at != other.updated_at),
+            (SortColumn::Downloads, self.downloads != other.downloads),
+            (SortColumn::GithubStars, self.github_stars != other.github_stars),
+            (SortColumn::Rating, self.rating != other.rating),
+            (SortColumn::SearchRanking, self.search_ranking != other.search_ranking),
+        ];
+        differs.into_iter().filter_map(|(column, differs)| differs.then_some(column))
     }
 }
 
@@ -183,6 +227,21 @@ impl Orders {
         }
     }
 
+    /// The numbers of a listed node change.
+    pub fn renumber(&mut self, slot: Slot, rows: &mut [Row], numbers: Numbers) {
+        let at = slot as usize;
+        let before = rows[at].numbers;
+        let moved =
+            || before.differing(numbers).flat_map(|column| [false, true].map(|descending| Sort { column, descending }));
+        for key in moved() {
+            self.by[key.place()].remove(slot, |other| in_order(&[key], &rows[other as usize], &rows[at]));
+        }
+        rows[at].numbers = numbers;
+        for key in moved() {
+            self.by[key.place()].insert(slot, |other| in_order(&[key], &rows[other as usize], &rows[at]));
+        }
+    }
+
     /// Many nodes are listed from now on.
     pub fn insert_all(&mut self, slots: &Bits, rows: &[Row]) {
         let by_id = by_id(rows, slots);
@@ -194,7 +253,7 @@ impl Orders {
 
     /// Many nodes are listed no more.
     pub fn remove_all(&mut self, slots: &Bits) {
-        self.by.iter_mut().for_each(|order| order.remove_all(slots));
+        self.by.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
     }
 }
 

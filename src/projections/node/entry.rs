@@ -63,7 +63,7 @@ impl Entry {
     /// The archives of its versions, also of deleted ones, and when it is deleted itself.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         let versions = match &self.node {
-            Node::Present(profile) => &profile.versions[..],
+            Node::Present(profile) => profile.versions.as_slice(),
             Node::Unclaimed => &[],
         };
         versions.iter().filter_map(|version| version.archive.as_ref())
@@ -81,8 +81,18 @@ impl Entry {
         self.profile().map(|profile| effective_status(profile, self.owner_hidden))
     }
 
+    /// The node as JSON, if it was written since it changed.
+    #[must_use]
+    pub fn known_fragment(&self) -> Option<&Fragment> {
+        self.fragment.get()
+    }
+
     /// The node as JSON, written when it is first asked for; `None` when it was deleted.
     pub fn fragment(&self, links: &Links) -> Option<&Fragment> {
+        // Only what is there is written, and what changes is forgotten.
+        if let Some(fragment) = self.known_fragment() {
+            return Some(fragment);
+        }
         let profile = self.profile()?;
         let write = || Fragment::write(&NodeView::of(profile, &self.owner_name, self.owner_hidden, links));
         Some(self.fragment.get_or_init(write))

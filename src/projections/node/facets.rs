@@ -132,7 +132,7 @@ impl Facets {
                 take_out(values, value, slot);
             }
             for value in after {
-                values.entry(value.as_str().into()).or_default().insert_slot(slot);
+                values.entry(value.as_str().into()).or_default().insert_own(slot);
             }
         }
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
@@ -143,14 +143,14 @@ impl Facets {
 
     fn change_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
         if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
-            slots.remove_slot(slot);
+            slots.remove_own(slot);
             if slots.len() == 0 {
                 self.hosts.remove(range);
             }
         }
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
-            slots.insert_slot(slot);
+            slots.insert_own(slot);
         } else if let Some(range) = HostRange::parse(text) {
             self.hosts.insert(text.into(), (range, Order::from_sorted(&[slot])));
         }
@@ -185,7 +185,7 @@ impl Facets {
 
 fn take_out(values: &mut Values, value: &str, slot: Slot) {
     if let Some(slots) = values.get_mut(value) {
-        slots.remove_slot(slot);
+        slots.remove_own(slot);
         if slots.len() == 0 {
             values.remove(value);
         }

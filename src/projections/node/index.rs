@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::column::{Orders, Row};
+use super::column::{Numbers, Orders, Row};
 use super::entry::Entry;
 use super::facets::{Declared, Facets};
 use super::owners::Owners;
@@ -90,6 +90,16 @@ impl Indexes {
                     self.orders.insert(slot, &self.rows);
                 }
             }
+        }
+    }
+
+    /// Of a node nothing changed that is shown in lists but numbers.
+    pub fn renumber(&mut self, slot: Slot, entry: &Entry) {
+        let Some(numbers) = entry.profile().map(Numbers::of) else { return };
+        if self.visible.contains(slot) {
+            self.orders.renumber(slot, &mut self.rows, numbers);
+        } else if let Some(row) = self.rows.get_mut(slot as usize) {
+            row.renumber(numbers);
         }
     }
 

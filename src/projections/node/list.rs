@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Nodes;
-use super::column::{Sort, in_order};
+use super::column::{Sort, SortColumn, in_order};
 use super::entry::Entry;
 use super::facets::FormFactor;
 use super::host::HostVersion;
@@ -15,12 +15,15 @@ use super::index::Indexes;
 use super::order::Order;
 use super::search::SearchText;
 use super::slots::{Bits, Slot};
+use super::view::Fragment;
 use crate::domain::ids::NodeKey;
 use crate::domain::value::Timestamp;
 use crate::projections::page::{Page, PageRequest};
 
 /// Comparing two nodes costs about as much as taking this many steps in a kept order.
 const COMPARISON_STEPS: usize = 32;
+/// Nodes that are equal by the first column and are sorted for one page at most.
+const TIES_MAX: usize = if cfg!(test) { 3 } else { 4096 };
 
 /// What a list of nodes is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,35 +88,61 @@ impl Nodes {
     /// One page of what a query selects. `fresh` leaves aside what was found for the same selection before; the answer is
     /// the same.
     #[must_use]
-    pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Arc<Entry>> {
+    pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Slot> {
         let NodeQuery { page, selection } = query;
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        let entry = |slot: Slot| self.entries[slot as usize].clone();
         if let Some(order) = self.indexes().whole(selection) {
-            let entries = order.from(page.offset()).take(limit).map(entry).collect();
+            let entries = order.from(page.offset()).take(limit).collect();
             return Page { entries, total: order.len() as u64, request: *page };
         }
-        let slots = self.select(selection, fresh);
-        page.cut(slots.iter().copied()).map(entry)
+        let known = if fresh { None } else { self.lists.get(selection, self.generation) };
+        let slots = match known {
+            Some(slots) => slots,
+            // Relevance is known of all or of none; else all is put in order only when another page of it is asked for.
+            None if selection.searched().is_some()
+                || !fresh && self.lists.asked_again(&(selection, self.generation)) =>
+            {
+                self.select(selection, fresh)
+            }
+            None => {
+                let candidates = self.candidates(selection);
+                let entries = self.indexes().page(&candidates, selection, *page);
+                return Page { entries, total: candidates.count() as u64, request: *page };
+            }
+        };
+        page.cut(slots.iter().copied())
+    }
+
+    /// The nodes of a page, to be read after the read models were let go.
+    #[must_use]
+    pub fn entries(&self, page: Page<Slot>) -> Page<Arc<Entry>> {
+        page.map(|slot| self.entries[slot as usize].clone())
+    }
+
+    /// The JSON of a page, if all of it is written.
+    #[must_use]
+    pub fn fragments(&self, page: &Page<Slot>) -> Option<Page<&Fragment>> {
+        let entries = page.entries.iter().map(|slot| self.known_fragment(*slot)).collect::<Option<_>>()?;
+        Some(Page { entries, total: page.total, request: page.request })
     }
 
     /// Every slot that is selected, in order.
     fn select(&self, selection: &Selection, fresh: bool) -> Arc<[Slot]> {
-        let known = if fresh { None } else { self.lists.get(selection, self.generation) };
-        known.unwrap_or_else(|| {
-            let slots: Arc<[Slot]> = self.select_anew(selection).into();
-            if !fresh {
-                let weight = slots.len() * size_of::<Slot>() + selection.weight();
-                self.lists.put(selection, self.generation, slots.clone(), weight);
-            }
-            slots
-        })
+        let slots: Arc<[Slot]> = self.select_anew(selection).into();
+        if !fresh {
+            let weight = slots.len() * size_of::<Slot>() + selection.weight();
+            self.lists.put(selection, self.generation, slots.clone(), weight);
+        }
+        slots
     }
 
     fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
         let indexes = self.indexes();
         let mut candidates = self.candidates(selection);
         let Some(search) = selection.searched() else { return indexes.arrange(&candidates, selection.keys()) };
+        if search.is_wordless() {
+            return Vec::new();
+        }
         let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
         if !selection.sort.is_empty() {
             return indexes.arrange(&candidates, selection.keys());
@@ -149,8 +178,12 @@ impl Nodes {
         if let Some(host) = &filter.host {
             candidates.subtract(&indexes.facets.refusing(host));
         }
-        if let Some(after) = filter.after {
-            candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
+        match filter.after {
+            Some(after) if filter.node_ids.is_some() => {
+                candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
+            }
+            Some(after) => candidates.intersect(&indexes.touched_after(after)),
+            None => {}
         }
         candidates
     }
@@ -165,11 +198,81 @@ impl Indexes {
         (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.by(keys[0]))
     }
 
+    /// The nodes that were created or changed after a time: as many steps as there are such, and banned ones.
+    fn touched_after(&self, after: Timestamp) -> Bits {
+        let mut touched = self.present.clone();
+        touched.subtract(&self.visible);
+        touched.retain(|slot| self.rows[slot as usize].touched_at() > after);
+        for column in [SortColumn::UpdatedAt, SortColumn::CreatedAt] {
+            let newest = self.orders.by(Sort { column, descending: true }).iter();
+            let later = newest.take_while(|slot| self.rows[*slot as usize].time(column) > Some(after));
+            later.for_each(|slot| touched.set(slot, true));
+        }
+        touched
+    }
+
+    /// One page of a set in order.
+    fn page(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Vec<Slot> {
+        let found = self.around(candidates, selection, page);
+        found.unwrap_or_else(|| page.part(self.arrange(candidates, selection.keys()).into_iter()))
+    }
+
+    /// The same out of the kept order of the first column: further columns matter only among those that are equal by it, and
+    /// only where the page is. `None` when that costs more than to put all in order.
+    fn around(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
+        let (keys, offset) = (selection.keys(), page.offset());
+        let shows_hidden = selection.include_banned && self.visible != self.present;
+        if shows_hidden || Self::sorts_quickly(candidates.count(), self.rows.len(), keys.len()) {
+            return None;
+        }
+        let first = *keys.first()?;
+        let (order, tied_by) = (self.orders.by(first), (keys.len() > 1).then_some(first));
+        let (mut slots, skipped) = if *candidates == self.visible {
+            let before = order.back_from(order.len().saturating_sub(offset));
+            self.with_ties(tied_by, before, order.from(offset), page)?
+        } else {
+            let mut slots = order.iter().filter(|slot| candidates.contains(*slot));
+            let before: Vec<Slot> = slots.by_ref().take(offset).collect();
+            self.with_ties(tied_by, before.into_iter().rev(), slots, page)?
+        };
+        slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        Some(PageRequest { page: 1, limit: page.limit }.part(slots.into_iter().skip(skipped)))
+    }
+
+    /// The slots of a page that begins with `after`, with all that are equal to its ends by the key, and how many of these come
+    /// before it; `None` when there are too many.
+    fn with_ties(
+        &self,
+        key: Option<Sort>,
+        before: impl Iterator<Item = Slot>,
+        mut after: impl Iterator<Item = Slot>,
+        page: PageRequest,
+    ) -> Option<(Vec<Slot>, usize)> {
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        let mut slots: Vec<Slot> = after.by_ref().take(limit).collect();
+        let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
+            return Some((slots, 0));
+        };
+        let equal = |a: Slot, b: Slot| {
+            key.is_some_and(|key| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq())
+        };
+        slots.extend(after.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
+        let own = slots.len();
+        slots.extend(before.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
+        let skipped = slots.len() - own;
+        (skipped < TIES_MAX && own < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
+    }
+
+    /// Whether sorting so few costs less than walking the kept orders.
+    fn sorts_quickly(count: usize, rows: usize, keys: usize) -> bool {
+        let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
+        comparisons * COMPARISON_STEPS < rows * keys
+    }
+
     /// Puts a set in order, by sorting it when it is small and by walking the kept orders when it is not.
     fn arrange(&self, candidates: &Bits, keys: &[Sort]) -> Vec<Slot> {
         let count = candidates.count();
-        let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
-        if comparisons * COMPARISON_STEPS < self.rows.len() * keys.len() {
+        if Self::sorts_quickly(count, self.rows.len(), keys.len()) {
             return self.sorted(candidates, keys);
         }
         let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));

@@ -1,74 +1,99 @@
-//! Slots kept in an order, in chunks: a page anywhere in the list, and moving one entry, cost little however long it is.
+//! Entries kept in an order, in chunks: a page anywhere in the list, and moving one entry, cost little however long it is.
 //!
-//! The keys are not in here but with the nodes: whoever inserts or removes says how the entries compare to the one meant.
+//! Entries may be the slots of nodes, whose keys are with the nodes: whoever inserts or removes says how the entries compare
+//! to the one meant.
 
 use std::cmp::Ordering;
 
-use super::slots::{Bits, Slot};
+use super::slots::Slot;
 
 /// A longer chunk is split.
 const CHUNK_MAX: usize = 512;
 /// How full chunks are made when the whole list is made: most insertions find room.
 const CHUNK_FILL: usize = 384;
 
-/// A list of slots in an order that has no ties.
-#[derive(Debug, Clone, Default)]
-pub struct Order {
+/// A list of entries in an order that has no ties.
+#[derive(Debug, Clone)]
+pub struct Order<T = Slot> {
     /// None is empty.
-    chunks: Vec<Vec<Slot>>,
+    chunks: Vec<Vec<T>>,
     len: usize,
 }
 
-impl Order {
-    /// A list that is in order already.
-    #[must_use]
-    pub fn from_sorted(slots: &[Slot]) -> Self {
-        Self { chunks: slots.chunks(CHUNK_FILL).map(<[Slot]>::to_vec).collect(), len: slots.len() }
+impl<T> Default for Order<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), len: 0 }
     }
+}
 
-    /// Adds a slot to a list that is in the order of slots, unless it is there.
-    pub fn insert_slot(&mut self, slot: Slot) {
-        let (at, within) = self.place(|other| other.cmp(&slot));
-        if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&slot)) {
-            self.insert(slot, |other| other.cmp(&slot));
+/// A list in the order of the entries themselves.
+impl<T: Copy + Ord> Order<T> {
+    /// Adds an entry, unless it is there.
+    pub fn insert_own(&mut self, entry: T) {
+        let (at, within) = self.place(|other| other.cmp(&entry));
+        if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&entry)) {
+            self.insert(entry, |other| other.cmp(&entry));
         }
     }
 
-    /// Takes a slot out of a list that is in the order of slots.
-    pub fn remove_slot(&mut self, slot: Slot) {
-        self.remove(slot, |other| other.cmp(&slot));
+    /// Takes an entry out.
+    pub fn remove_own(&mut self, entry: T) {
+        self.remove(entry, |other| other.cmp(&entry));
     }
 
-    /// How many slots there are.
+    /// The entries from this one on.
+    pub fn own_from(&self, entry: T) -> impl Iterator<Item = T> {
+        let (at, within) = self.place(|other| other.cmp(&entry));
+        self.chunks[at..].iter().flatten().copied().skip(within)
+    }
+
+    /// How many entries come after this one, which may be there or not.
+    #[must_use]
+    pub fn count_after(&self, entry: T) -> usize {
+        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last <= entry));
+        let within =
+            self.chunks.get(at).map_or(0, |chunk| chunk.len() - chunk.partition_point(|other| *other <= entry));
+        within + self.chunks.iter().skip(at + 1).map(Vec::len).sum::<usize>()
+    }
+}
+
+impl<T: Copy + PartialEq> Order<T> {
+    /// A list that is in order already.
+    #[must_use]
+    pub fn from_sorted(entries: &[T]) -> Self {
+        Self { chunks: entries.chunks(CHUNK_FILL).map(<[T]>::to_vec).collect(), len: entries.len() }
+    }
+
+    /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a slot; `compare` tells how an entry compares to it.
-    pub fn insert(&mut self, slot: Slot, compare: impl Fn(Slot) -> Ordering) {
+    /// Adds an entry; `compare` tells how another compares to it.
+    pub fn insert(&mut self, entry: T, compare: impl Fn(T) -> Ordering) {
         self.len += 1;
         let (at, within) = self.place(compare);
         if at == self.chunks.len() {
             match self.chunks.last_mut().filter(|last| last.len() < CHUNK_MAX) {
-                Some(last) => last.push(slot),
-                None => self.chunks.push(vec![slot]),
+                Some(last) => last.push(entry),
+                None => self.chunks.push(vec![entry]),
             }
             return;
         }
         let chunk = &mut self.chunks[at];
-        chunk.insert(within, slot);
+        chunk.insert(within, entry);
         if chunk.len() > CHUNK_MAX {
             let upper = chunk.split_off(CHUNK_MAX / 2);
             self.chunks.insert(at + 1, upper);
         }
     }
 
-    /// Takes a slot out; `compare` tells how an entry compares to it, by the key with which it was inserted. Gives whether it
+    /// Takes an entry out; `compare` tells how another compares to it, by the key with which it was inserted. Gives whether it
     /// was there.
-    pub fn remove(&mut self, slot: Slot, compare: impl Fn(Slot) -> Ordering) -> bool {
+    pub fn remove(&mut self, entry: T, compare: impl Fn(T) -> Ordering) -> bool {
         let (at, within) = self.place(compare);
-        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&slot)) else {
+        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&entry)) else {
             return false;
         };
         chunk.remove(within);
@@ -80,15 +105,15 @@ impl Order {
     }
 
     /// The chunk and the place in it of the first entry that is not before the one meant.
-    fn place(&self, compare: impl Fn(Slot) -> Ordering) -> (usize, usize) {
-        let before = |slot: &Slot| compare(*slot).is_lt();
+    fn place(&self, compare: impl Fn(T) -> Ordering) -> (usize, usize) {
+        let before = |entry: &T| compare(*entry).is_lt();
         let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(before));
         (at, self.chunks.get(at).map_or(0, |chunk| chunk.partition_point(before)))
     }
 
-    /// Adds many slots that are in order; none is there yet.
-    pub fn insert_all(&mut self, slots: &[Slot], compare: impl Fn(Slot, Slot) -> Ordering) {
-        let (mut merged, mut new) = (Vec::with_capacity(self.len + slots.len()), slots.iter().copied().peekable());
+    /// Adds many entries that are in order; none is there yet.
+    pub fn insert_all(&mut self, entries: &[T], compare: impl Fn(T, T) -> Ordering) {
+        let (mut merged, mut new) = (Vec::with_capacity(self.len + entries.len()), entries.iter().copied().peekable());
         for old in self.iter() {
             while let Some(new) = new.next_if(|new| compare(*new, old).is_lt()) {
                 merged.push(new);
@@ -99,19 +124,19 @@ impl Order {
         *self = Self::from_sorted(&merged);
     }
 
-    /// Takes out every slot of a set.
-    pub fn remove_all(&mut self, slots: &Bits) {
-        let kept: Vec<Slot> = self.iter().filter(|slot| !slots.contains(*slot)).collect();
+    /// Leaves only the entries that pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
+        let kept: Vec<T> = self.iter().filter(|entry| keep(*entry)).collect();
         *self = Self::from_sorted(&kept);
     }
 
-    /// All slots in order.
-    pub fn iter(&self) -> impl Iterator<Item = Slot> {
+    /// All entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = T> {
         self.chunks.iter().flatten().copied()
     }
 
-    /// The slots from a place on.
-    pub fn from(&self, offset: usize) -> impl Iterator<Item = Slot> {
+    /// The entries from a place on.
+    pub fn from(&self, offset: usize) -> impl Iterator<Item = T> {
         let (mut first, mut skipped) = (0, offset);
         while let Some(chunk) = self.chunks.get(first).filter(|chunk| chunk.len() <= skipped) {
             skipped -= chunk.len();
@@ -119,10 +144,20 @@ impl Order {
         }
         self.chunks[first..].iter().flatten().copied().skip(skipped)
     }
+
+    /// The entries from a place on, counted and given from the end.
+    pub fn back_from(&self, offset: usize) -> impl Iterator<Item = T> {
+        let (mut end, mut skipped) = (self.chunks.len(), offset);
+        while let Some(chunk) = end.checked_sub(1).map(|at| &self.chunks[at]).filter(|chunk| chunk.len() <= skipped) {
+            skipped -= chunk.len();
+            end -= 1;
+        }
+        self.chunks[..end].iter().rev().flat_map(|chunk| chunk.iter().rev()).copied().skip(skipped)
+    }
 }
 
 /// Equal as lists, however they are cut into chunks.
-impl PartialEq for Order {
+impl<T: Copy + PartialEq> PartialEq for Order<T> {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().eq(other.iter())
     }
@@ -166,6 +201,7 @@ mod tests {
             prop_assert!(order.chunks.iter().all(|chunk| (1..=CHUNK_MAX).contains(&chunk.len())));
             for offset in (0..model.len() + 2).step_by(97) {
                 prop_assert!(order.from(offset).eq(model.iter().copied().skip(offset)));
+                prop_assert!(order.back_from(offset).eq(model.iter().rev().copied().skip(offset)));
             }
         }
 
@@ -179,7 +215,7 @@ mod tests {
             let whole = sorted(&mut kept.union(&moved).copied());
             let rest = sorted(&mut kept.difference(&moved).copied());
             let mut order = Order::from_sorted(&whole);
-            order.remove_all(&moved.iter().copied().collect());
+            order.retain(|slot| !moved.contains(&slot));
             prop_assert!(order.iter().eq(rest.iter().copied()));
             order.insert_all(&sorted(&mut moved.iter().copied()), by_key);
             prop_assert!(order == Order::from_sorted(&whole));
@@ -190,12 +226,14 @@ mod tests {
     fn a_list_of_slots_has_each_once() {
         let mut order = Order::default();
         for slot in [5, 1, 9, 5, 3] {
-            order.insert_slot(slot);
+            order.insert_own(slot);
         }
         for slot in [5, 6] {
-            order.remove_slot(slot);
+            order.remove_own(slot);
         }
         assert!(order.iter().eq([1, 3, 9]));
+        assert!(order.own_from(2).eq([3, 9]) && order.own_from(3).eq([3, 9]) && order.own_from(10).next().is_none());
+        assert_eq!([0, 1, 2, 9].map(|slot| order.count_after(slot)), [3, 2, 2, 0]);
     }
 
     #[test]

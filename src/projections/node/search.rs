@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rayon::prelude::*;
+
 use super::order::Order;
 use super::owners::Owners;
 use super::slots::{Bits, Slot};
-use super::words::{joined, words, words_of_name};
+use super::words::{joined, pairs, words, words_of_name};
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Invalid, Labels, Text};
 
@@ -33,6 +35,8 @@ pub struct SearchText {
     words: Vec<String>,
     /// All words as one, if there are several.
     joined: Option<String>,
+    /// Each word and the next as one.
+    pairs: Vec<String>,
 }
 
 impl SearchText {
@@ -49,13 +53,20 @@ impl SearchText {
             return Err(Invalid::new(format!("must have at most {QUERY_WORDS_MAX} words")));
         }
         let joined = (words.len() > 1).then(|| joined(text));
-        Ok(Self { exact: text.trim().to_lowercase(), words, joined })
+        let pairs = words.windows(2).map(<[String]>::concat).collect();
+        Ok(Self { exact: text.trim().to_lowercase(), words, joined, pairs })
     }
 
     /// Whether nothing in particular is searched for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.exact.is_empty()
+    }
+
+    /// Whether something is searched for in which there is no word: nothing is found by it.
+    #[must_use]
+    pub fn is_wordless(&self) -> bool {
+        self.words.is_empty() && !self.is_empty()
     }
 
     /// The key of the node that has this very id, if there is one.
@@ -71,8 +82,15 @@ impl SearchText {
     }
 }
 
-/// Every word of a node and where it stands, sorted.
-pub type NodeWords = Vec<(String, u8)>;
+/// What a node is found by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeWords {
+    /// Every word and where it stands, sorted.
+    words: Vec<(String, u8)>,
+    /// The fingerprints of what two words of the description are as one, sorted. There are too many of these to keep each as
+    /// text.
+    pairs: Vec<u64>,
+}
 
 /// The words by which a node is found, but for those of its publisher.
 #[must_use]
@@ -84,8 +102,12 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let tags = tags.flat_map(words_of_name).map(|word| (word, TAGS));
     let author = fields.author.as_ref().map_or("", Text::as_str);
     let author = words_of_name(author).into_iter().map(|word| (word, AUTHOR));
-    let description = words(fields.description.as_ref().map_or("", Text::as_str)).map(|word| (word, DESCRIPTION));
-    let mut all: NodeWords = names.chain(tags).chain(author).chain(description).collect();
+    let description: Vec<String> = words(fields.description.as_ref().map_or("", Text::as_str)).collect();
+    let mut joined: Vec<u64> = pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
+    joined.sort_unstable();
+    joined.dedup();
+    let description = description.into_iter().map(|word| (word, DESCRIPTION));
+    let mut all: Vec<(String, u8)> = names.chain(tags).chain(author).chain(description).collect();
     all.sort_unstable();
     all.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -94,7 +116,19 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
         }
         same
     });
-    all
+    NodeWords { words: all, pairs: joined }
+}
+
+/// Bits of a slot beside a fingerprint.
+const SLOT_BITS: u32 = 28;
+
+/// The fingerprint of a text that is given in parts (FNV-1a, mixed; the low bits are free for a slot). That two of all the
+/// words that are searched for and written have the same one is possible and harmless: a node more is found.
+fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
+    let bytes = parts.into_iter().flat_map(str::bytes);
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0 << SLOT_BITS
 }
 
 type Postings = BTreeMap<Box<str>, Order>;
@@ -104,6 +138,8 @@ type Postings = BTreeMap<Box<str>, Order>;
 pub struct SearchIndex {
     /// By word: the slots that have it, each with its places in the lowest bits, ascending.
     nodes: Postings,
+    /// Fingerprints with the slots whose descriptions have two words that are this as one, ascending.
+    pairs: Order<u64>,
     /// By word: the publishers that have it in their id or name, ascending.
     owners: Postings,
 }
@@ -113,23 +149,36 @@ impl SearchIndex {
     #[must_use]
     pub fn build(nodes: impl Iterator<Item = (Slot, NodeWords)>) -> Self {
         let mut index: HashMap<Box<str>, Vec<u32>> = HashMap::new();
-        for (slot, words) in nodes {
-            for (word, places) in words {
+        let mut pairs = Vec::new();
+        for (slot, node) in nodes {
+            for (word, places) in node.words {
                 index.entry(word.into()).or_default().push(pack(slot, places));
             }
+            pairs.extend(node.pairs.into_iter().filter_map(|pair| beside(pair, slot)));
         }
+        pairs.par_sort_unstable();
         let nodes = index.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots)));
-        Self { nodes: nodes.collect(), owners: Postings::new() }
+        Self { nodes: nodes.collect(), pairs: Order::from_sorted(&pairs), owners: Postings::new() }
     }
 
     /// What was `before` among the words of a node is now `after`.
     pub fn change(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
         // Both are sorted, so that what stayed is found without a look into the index.
-        for (word, places) in before.iter().filter(|word| after.binary_search(word).is_err()) {
+        for (word, places) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
             take_out(&mut self.nodes, word, pack(slot, *places));
         }
-        for (word, places) in after.iter().filter(|word| before.binary_search(word).is_err()) {
+        for (word, places) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
             put_in(&mut self.nodes, word, pack(slot, *places));
+        }
+        for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
+            if let Some(entry) = beside(*pair, slot) {
+                self.pairs.remove_own(entry);
+            }
+        }
+        for pair in after.pairs.iter().filter(|pair| before.pairs.binary_search(pair).is_err()) {
+            if let Some(entry) = beside(*pair, slot) {
+                self.pairs.insert_own(entry);
+            }
         }
     }
 
@@ -158,6 +207,10 @@ impl SearchIndex {
         for (index, word) in query.words.iter().enumerate() {
             levels.fill(0);
             self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
+            self.rank_descriptions(word, &mut levels);
+            for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
+                self.rank(pair, false, owners, &mut levels);
+            }
             fitting.retain(|slot| levels[slot as usize] != 0);
             scores.iter_mut().zip(&levels).for_each(|(score, level)| *score += u16::from(*level));
         }
@@ -181,6 +234,15 @@ impl SearchIndex {
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
                 raise(levels, *slot, level);
             }
+        }
+    }
+
+    /// Notes the slots in whose descriptions the word is written as two: as little as the beginning of a word counts.
+    fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
+        let pair = fingerprint([word]);
+        let found = self.pairs.own_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
+        for slot in found.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
+            raise(levels, slot, level(DESCRIPTION, false));
         }
     }
 
@@ -226,16 +288,21 @@ fn pack(slot: Slot, places: u8) -> u32 {
     slot << PLACES | u32::from(places)
 }
 
+/// A fingerprint and the slot of which it is; `None` when there are more slots than are searched.
+fn beside(pair: u64, slot: Slot) -> Option<u64> {
+    (slot >> SLOT_BITS == 0).then_some(pair | u64::from(slot))
+}
+
 fn put_in(index: &mut Postings, word: &str, entry: u32) {
     match index.get_mut(word) {
-        Some(list) => list.insert_slot(entry),
+        Some(list) => list.insert_own(entry),
         None => drop(index.insert(word.into(), Order::from_sorted(&[entry]))),
     }
 }
 
 fn take_out(index: &mut Postings, word: &str, entry: u32) {
     if let Some(list) = index.get_mut(word) {
-        list.remove_slot(entry);
+        list.remove_own(entry);
         if list.len() == 0 {
             index.remove(word);
         }

@@ -8,16 +8,24 @@ pub fn words(text: &str) -> impl Iterator<Item = String> {
     pieces.flat_map(|piece| characters_apart(&piece.to_lowercase()))
 }
 
-/// The words of a name: also those that only capitals tell apart, and all of it as one word, so that `face tools`,
-/// `facetools` and `face-tools` each find `FaceTools`.
+/// The words of a name: also those that only capitals tell apart, neighbours as one word, and all of it as one, so that
+/// `face tools`, `facetools` and `face-tools` each find `FaceTools`.
 #[must_use]
 pub fn words_of_name(name: &str) -> Vec<String> {
-    let mut found: Vec<String> = words(name).chain(words(&humps_apart(name))).collect();
+    let (apart, by_humps): (Vec<String>, Vec<String>) = (words(name).collect(), words(&humps_apart(name)).collect());
+    let mut found: Vec<String> = pairs(&apart).chain(pairs(&by_humps)).map(|(a, b)| format!("{a}{b}")).collect();
+    found.extend(apart.into_iter().chain(by_humps));
     found.push(joined(name));
     found.retain(|word| !word.is_empty());
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Every two words that follow each other and may be written as one. Characters that stand alone are no such words.
+pub fn pairs(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let both = words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.as_str(), b.as_str()));
+    both.filter(|(a, b)| a.len() + b.len() > 2 && ![a, b].iter().any(|word| word.chars().all(is_unspaced)))
 }
 
 /// The text as one word.
@@ -81,9 +89,12 @@ mod tests {
 
     #[test]
     fn names_are_found_however_their_words_are_joined() {
+        const MY_LOADER: [&str; 9] =
+            ["loader2", "loader2x", "my", "myvae", "myvaeloader2x", "vae", "vaeloader2", "vaeloader2x", "x"];
         assert_eq!(words_of_name("Face-Tools"), ["face", "facetools", "tools"]);
         assert_eq!(words_of_name("FaceTools"), ["face", "facetools", "tools"]);
-        assert_eq!(words_of_name("my.VAELoader2X"), ["loader2", "my", "myvaeloader2x", "vae", "vaeloader2x", "x"]);
+        assert_eq!(words_of_name("my.VAELoader2X"), MY_LOADER);
+        assert_eq!(words_of_name("My Face Swap"), ["face", "faceswap", "my", "myface", "myfaceswap", "swap"]);
         assert_eq!(words_of_name("日本"), ["日", "日本", "本"]);
         assert_eq!(words_of_name("--"), [""; 0]);
     }

@@ -79,15 +79,18 @@ impl Writer {
                 None => return self,
             }
         }
-        while !enough.load(Ordering::SeqCst) {
+        // What may have been carried out and was not answered is sent once more in every life, also in the last.
+        loop {
             match self.send(&base, self.next).await {
                 Some((status @ (200 | 201), _, body)) => self.answered.push((status, body)),
                 Some((status, _, body)) => panic!("{status}: {body}"),
                 None => return self,
             }
             self.next += 1;
+            if enough.load(Ordering::SeqCst) {
+                return self;
+            }
         }
-        self
     }
 
     /// The ids that the service chose.

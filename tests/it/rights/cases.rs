@@ -48,6 +48,11 @@ impl Case {
         self.method != Method::GET && self.action.writes()
     }
 
+    /// Whether its success is the end of the caller, which the administrator of the bootstrap token is spared.
+    pub fn ends_caller(&self) -> bool {
+        self.action == EraseOwnAccount
+    }
+
     /// With a query.
     fn asking(self, query: &'static str) -> Self {
         Self { query, ..self }
@@ -79,8 +84,18 @@ impl Case {
 }
 
 fn case(action: Action, method: Method, path: &'static str, success: u16, body: Body) -> Case {
-    let (before, of_the_owner, withheld, of_others) = (Vec::new(), false, false, false);
-    Case { action, method, path, query: "", body, success, before, of_the_owner, withheld, of_others }
+    Case {
+        action,
+        method,
+        path,
+        query: "",
+        body,
+        success,
+        before: Vec::new(),
+        of_the_owner: false,
+        withheld: false,
+        of_others: false,
+    }
 }
 
 fn get(action: Action, path: &'static str) -> Case {
@@ -125,9 +140,12 @@ fn accounts() -> Vec<Case> {
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
+        get(Administer, "/admin/checkpoint"),
+        delete(EraseOwnAccount, "/users"),
         get(Administer, "/admin/users"),
         post(Administer, "/admin/users", 201, json!({"name": "new"})),
         put(Administer, "/admin/users/{user_id}", json!({"name": "renamed"})),
+        delete(Administer, "/admin/users/{user_id}"),
         get(Administer, "/admin/users/{user_id}/tokens"),
         post(Administer, "/admin/users/{user_id}/tokens", 201, json!({"name": "laptop"})),
         delete(Administer, "/admin/users/{user_id}/tokens/{token_id}"),

@@ -26,6 +26,11 @@ impl Process {
 
     /// Starts the program and waits until it has said where it listens and what to do first.
     pub fn from_command(command: &mut Command) -> Self {
+        Self::try_start(command).unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
+    }
+
+    /// Starts the program; what it wrote to stderr, if it ended before it said where it listens.
+    pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
         let stderr = std::thread::spawn(move || std::io::read_to_string(errors).unwrap_or_default());
@@ -39,10 +44,11 @@ impl Process {
             }
         }
         std::thread::spawn(move || lines.for_each(drop));
-        match printed.lines().find_map(address_in) {
-            Some(base) => Self { child, base, printed, stderr: Some(stderr) },
-            None => panic!("the program did not start: {}", stderr.join().expect("the reader lives")),
+        if let Some(base) = printed.lines().find_map(address_in) {
+            return Ok(Self { child, base, printed, stderr: Some(stderr) });
         }
+        let status = child.wait().expect("it ends");
+        Err(format!("{status}: {}", stderr.join().expect("the reader lives")))
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -54,10 +60,24 @@ impl Process {
         &self.printed
     }
 
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// SIGKILL: nothing in the program can react to it.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+    }
+
+    /// SIGSTOP: no thread goes on.
+    pub fn hold(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it can be stopped");
+    }
+
+    /// Waits until it has ended by itself, and says how.
+    pub fn ended(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
     }
 
     /// SIGTERM, then what it exited with and what it wrote to stderr.
@@ -81,6 +101,47 @@ pub fn command(data_dir: &Path) -> Command {
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
     command.env("MEDIARY_ADMIN_TOKEN", TOKEN).env("MEDIARY_JOURNAL__SEGMENT_BYTES", "1MiB");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a command that ran to its end has said.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    /// The same, if it ended with this code.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// The same, if stdout says all of this.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.out.contains(word), "{word:?} is not in: {}\nstderr: {}", self.out, self.err);
+        }
+        self
+    }
+}
+
+/// Runs a command of the program to its end, on a data directory.
+pub fn run(data_dir: &Path, arguments: &[&str]) -> Done {
+    let output = on(data_dir, arguments).output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+/// A command of the program, on a data directory.
+pub fn on(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

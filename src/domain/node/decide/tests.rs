@@ -287,7 +287,7 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
         store(false),
     ];
     for command in commands {
-        assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
+        assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::VersionNotFound), "{command:?}");
     }
     let (id, fields, version) = (NodeId::parse("tools").unwrap(), NodeFields::default(), draft(2, "1.0.0+b"));
     let again = NodeCommand::Publish { id, publisher: acme(), fields, version: version.clone() };
@@ -322,7 +322,7 @@ fn a_version_gets_one_archive() {
         assert_eq!(second, Err(NodeRejection::ArchiveExists), "{status:?}");
     }
     let unknown = NodeCommand::StoreArchive { version: version_id(9), archive: ARCHIVE, hold: false };
-    assert_eq!(given_when::<Node>(&with_version(VersionStatus::Pending), unknown), Err(NodeRejection::NotFound));
+    assert_eq!(given_when::<Node>(&with_version(VersionStatus::Pending), unknown), Err(NodeRejection::VersionNotFound));
 }
 
 #[test]
@@ -395,5 +395,5 @@ fn an_administrator_changes_all_of_a_version_at_once() {
         status: VersionStatus::Banned,
         reason: None,
     };
-    assert_eq!(given_when::<Node>(&history, unknown), Err(NodeRejection::NotFound));
+    assert_eq!(given_when::<Node>(&history, unknown), Err(NodeRejection::VersionNotFound));
 }

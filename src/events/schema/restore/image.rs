@@ -1,7 +1,7 @@
 //! Stored image jobs into domain values.
 
 use super::media::picture;
-use super::{DecodeError, checked, text, v1};
+use super::{DecodeError, checked, text, v1, v2};
 use crate::domain::image::{
     Dial, Factor, ImageJob, ImageWork, LightSettings, LightSource, OptimizedFor, Percent, Portrait, PortraitBeautifier,
     PortraitStyle, PrecisionFlavor, Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus,
@@ -10,34 +10,34 @@ use crate::domain::image::{
 };
 use crate::domain::value::CallbackUrl;
 
-pub(super) fn work(stored: v1::Work<'_>) -> Result<ImageWork, DecodeError> {
+pub(super) fn work(stored: v2::Work<'_>) -> Result<ImageWork, DecodeError> {
     Ok(match stored {
-        v1::Work::ImageUpscale { input, parameters } => ImageWork {
+        v2::Work::ImageUpscale { input, parameters } => ImageWork {
             job: ImageJob::Upscale(upscale(parameters)?),
             image: Source::Kept(picture(&input)?),
             reference: None,
             seed: None,
         },
-        v1::Work::Image { job: asked, image, reference, seed } => {
+        v2::Work::Image { job: asked, image, reference, seed } => {
             ImageWork { job: job(asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed }
         }
     })
 }
 
-fn source(stored: v1::Source<'_>) -> Result<Source, DecodeError> {
+fn source(stored: v2::Source<'_>) -> Result<Source, DecodeError> {
     Ok(match stored {
-        v1::Source::Kept(kept) => Source::Kept(picture(&kept)?),
-        v1::Source::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),
+        v2::Source::Kept(kept) => Source::Kept(picture(&kept)?),
+        v2::Source::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),
     })
 }
 
-fn job(stored: v1::ImageJob<'_>) -> Result<ImageJob, DecodeError> {
+fn job(stored: v2::ImageJob<'_>) -> Result<ImageJob, DecodeError> {
     Ok(match stored {
-        v1::ImageJob::Upscale(stored) => ImageJob::Upscale(upscale(stored)?),
-        v1::ImageJob::UpscalePrecision(stored) => ImageJob::UpscalePrecision(precision(&stored)?),
-        v1::ImageJob::StyleTransfer(stored) => ImageJob::StyleTransfer(style(stored)?),
-        v1::ImageJob::SkinEnhance(stored) => ImageJob::SkinEnhance(skin(&stored)?),
-        v1::ImageJob::Relight(stored) => ImageJob::Relight(relight(stored)?),
+        v2::ImageJob::Upscale(stored) => ImageJob::Upscale(upscale(stored)?),
+        v2::ImageJob::UpscalePrecision(stored) => ImageJob::UpscalePrecision(precision(&stored)?),
+        v2::ImageJob::StyleTransfer(stored) => ImageJob::StyleTransfer(style(stored)?),
+        v2::ImageJob::SkinEnhance(stored) => ImageJob::SkinEnhance(skin(&stored)?),
+        v2::ImageJob::Relight(stored) => ImageJob::Relight(relight(stored)?),
     })
 }
 
@@ -55,7 +55,7 @@ fn upscale(stored: v1::Upscale<'_>) -> Result<Upscale, DecodeError> {
     })
 }
 
-fn precision(stored: &v1::UpscalePrecision<'_>) -> Result<UpscalePrecision, DecodeError> {
+fn precision(stored: &v2::UpscalePrecision<'_>) -> Result<UpscalePrecision, DecodeError> {
     Ok(UpscalePrecision {
         scale_factor: checked("scale factor", Factor::new(stored.scale_factor.into()))?,
         flavor: checked("flavor", PrecisionFlavor::parse(&stored.flavor))?,
@@ -65,7 +65,7 @@ fn precision(stored: &v1::UpscalePrecision<'_>) -> Result<UpscalePrecision, Deco
     })
 }
 
-fn style(stored: v1::StyleTransfer<'_>) -> Result<StyleTransfer, DecodeError> {
+fn style(stored: v2::StyleTransfer<'_>) -> Result<StyleTransfer, DecodeError> {
     Ok(StyleTransfer {
         engine: checked("engine", StyleEngine::parse(&stored.engine))?,
         flavor: checked("flavor", StyleFlavor::parse(&stored.flavor))?,
@@ -77,7 +77,7 @@ fn style(stored: v1::StyleTransfer<'_>) -> Result<StyleTransfer, DecodeError> {
     })
 }
 
-fn portrait(stored: &v1::Portrait<'_>) -> Result<Portrait, DecodeError> {
+fn portrait(stored: &v2::Portrait<'_>) -> Result<Portrait, DecodeError> {
     let beautifier = stored.beautifier.as_ref();
     Ok(Portrait {
         beautifier: beautifier
@@ -87,11 +87,11 @@ fn portrait(stored: &v1::Portrait<'_>) -> Result<Portrait, DecodeError> {
     })
 }
 
-fn skin(stored: &v1::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
+fn skin(stored: &v2::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
     let mode = match &stored.mode {
-        v1::SkinMode::Creative => SkinMode::Creative,
-        v1::SkinMode::Faithful { detail } => SkinMode::Faithful { detail: percent("skin_detail", *detail)? },
-        v1::SkinMode::Flexible { focus } => {
+        v2::SkinMode::Creative => SkinMode::Creative,
+        v2::SkinMode::Faithful { detail } => SkinMode::Faithful { detail: percent("skin_detail", *detail)? },
+        v2::SkinMode::Flexible { focus } => {
             SkinMode::Flexible { focus: checked("optimized_for", SkinFocus::parse(focus))? }
         }
     };
@@ -99,7 +99,7 @@ fn skin(stored: &v1::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
     Ok(SkinEnhance { mode, sharpen, smart_grain })
 }
 
-fn relight(stored: v1::Relight<'_>) -> Result<Relight, DecodeError> {
+fn relight(stored: v2::Relight<'_>) -> Result<Relight, DecodeError> {
     Ok(Relight {
         prompt: stored.prompt.map(text),
         source: checked("light source", LightSource::parse(&stored.source))?,
@@ -112,7 +112,7 @@ fn relight(stored: v1::Relight<'_>) -> Result<Relight, DecodeError> {
     })
 }
 
-fn light_settings(stored: &v1::LightSettings<'_>) -> Result<LightSettings, DecodeError> {
+fn light_settings(stored: &v2::LightSettings<'_>) -> Result<LightSettings, DecodeError> {
     Ok(LightSettings {
         whites: percent("whites", stored.whites)?,
         blacks: percent("blacks", stored.blacks)?,

@@ -34,7 +34,7 @@ pub(super) fn node(stored: v1::NodeEvent<'_>) -> Result<NodeEvent, DecodeError> 
         v1::NodeEvent::DownloadsCounted { count } => NodeEvent::DownloadsCounted { count },
         v1::NodeEvent::ArchiveStored { version, digest, bytes } => NodeEvent::ArchiveStored {
             version: VersionId(uuid(version)),
-            archive: Archive { digest: Digest(digest), bytes },
+            archive: Archive { digest: Digest(digest.0), bytes },
         },
         v1::NodeEvent::VersionStatusChanged { id, status, reason } => NodeEvent::VersionStatusChanged {
             id: VersionId(uuid(id)),

@@ -1,28 +1,37 @@
 //! Stored users, publishers and tokens into domain values.
 
-use super::{DecodeError, checked, link, text, uuid, v1};
+use super::{DecodeError, checked, link, text, uuid, v1, v2};
 use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::personal::Personal;
 use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFacts, PublisherFields};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::user::{UserEvent, UserFields, UserOpening};
 use crate::domain::value::{Digest, Timestamp};
 
-pub(super) fn user(stored: v1::UserEvent<'_>) -> UserEvent {
+pub(super) fn user(stored: v2::UserEvent<'_>) -> UserEvent {
     match stored {
-        v1::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
-            let (id, email, name) = (UserId(uuid(id)), email.map(text), name.map(text));
+        v2::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
+            let (id, email, name) = (UserId(uuid(id)), email.map(personal), name.map(personal));
             UserEvent::UserCreated(UserOpening { id, email, name, is_admin, is_approved })
         }
-        v1::UserEvent::UserRevised { change } => UserEvent::UserRevised {
+        v2::UserEvent::UserRevised { change } => UserEvent::UserRevised {
             change: UserFields {
-                email: change.email.map(text),
-                name: change.name.map(text),
+                email: change.email.map(personal),
+                name: change.name.map(personal),
                 is_admin: change.is_admin,
                 is_approved: change.is_approved,
             },
         },
-        v1::UserEvent::UserBanned { reason } => UserEvent::UserBanned { reason: text(reason) },
-        v1::UserEvent::UserUnbanned { reason } => UserEvent::UserUnbanned { reason: text(reason) },
+        v2::UserEvent::UserBanned { reason } => UserEvent::UserBanned { reason: text(reason) },
+        v2::UserEvent::UserUnbanned { reason } => UserEvent::UserUnbanned { reason: text(reason) },
+        v2::UserEvent::UserErased => UserEvent::UserErased,
+    }
+}
+
+fn personal(stored: v2::Personal<'_>) -> Personal {
+    match stored {
+        v2::Personal::Sealed(v2::Sealed(bytes)) => Personal::Sealed(bytes.into_owned().into()),
+        v2::Personal::Plain(text) => Personal::Plain(text.into()),
     }
 }
 
@@ -75,7 +84,7 @@ pub(super) fn token(stored: v1::TokenEvent<'_>) -> Result<TokenEvent, DecodeErro
                 subject: token_subject(subject)?,
                 name: text(name),
                 description: description.map(text),
-                secret_hash: Digest(secret_hash),
+                secret_hash: Digest(secret_hash.0),
             })
         }
         v1::TokenEvent::TokenRevoked => TokenEvent::TokenRevoked,

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 
 use super::media::picture;
-use super::{some_text, v1};
+use super::{some_text, v1, v2};
 use crate::domain::image::{
     ImageJob, ImageWork, LightSettings, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, Upscale,
     UpscalePrecision,
 };
 
 /// What fits the shape that was there first is kept in it: an upscale of a picture that came with the submission.
-pub(super) fn work(work: &ImageWork) -> v1::Work<'_> {
+pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
     match work {
         ImageWork { job: ImageJob::Upscale(parameters), image: Source::Kept(input), reference: None, seed: None } => {
-            v1::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
+            v2::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
         }
-        ImageWork { job: asked, image, reference, seed } => v1::Work::Image {
+        ImageWork { job: asked, image, reference, seed } => v2::Work::Image {
             job: job(asked),
             image: source(image),
             reference: reference.as_ref().map(source),
@@ -24,20 +24,20 @@ pub(super) fn work(work: &ImageWork) -> v1::Work<'_> {
     }
 }
 
-fn source(place: &Source) -> v1::Source<'_> {
+fn source(place: &Source) -> v2::Source<'_> {
     match place {
-        Source::Kept(kept) => v1::Source::Kept(picture(kept)),
-        Source::Remote(url) => v1::Source::Remote(Cow::Borrowed(url.as_str())),
+        Source::Kept(kept) => v2::Source::Kept(picture(kept)),
+        Source::Remote(url) => v2::Source::Remote(Cow::Borrowed(url.as_str())),
     }
 }
 
-fn job(job: &ImageJob) -> v1::ImageJob<'_> {
+fn job(job: &ImageJob) -> v2::ImageJob<'_> {
     match job {
-        ImageJob::Upscale(job) => v1::ImageJob::Upscale(upscale(job)),
-        ImageJob::UpscalePrecision(job) => v1::ImageJob::UpscalePrecision(precision(job)),
-        ImageJob::StyleTransfer(job) => v1::ImageJob::StyleTransfer(style(job)),
-        ImageJob::SkinEnhance(job) => v1::ImageJob::SkinEnhance(skin(job)),
-        ImageJob::Relight(job) => v1::ImageJob::Relight(relight(job)),
+        ImageJob::Upscale(job) => v2::ImageJob::Upscale(upscale(job)),
+        ImageJob::UpscalePrecision(job) => v2::ImageJob::UpscalePrecision(precision(job)),
+        ImageJob::StyleTransfer(job) => v2::ImageJob::StyleTransfer(style(job)),
+        ImageJob::SkinEnhance(job) => v2::ImageJob::SkinEnhance(skin(job)),
+        ImageJob::Relight(job) => v2::ImageJob::Relight(relight(job)),
     }
 }
 
@@ -54,8 +54,8 @@ fn upscale(job: &Upscale) -> v1::Upscale<'_> {
     }
 }
 
-fn precision(job: &UpscalePrecision) -> v1::UpscalePrecision<'_> {
-    v1::UpscalePrecision {
+fn precision(job: &UpscalePrecision) -> v2::UpscalePrecision<'_> {
+    v2::UpscalePrecision {
         scale_factor: job.scale_factor.get(),
         flavor: name(job.flavor.as_str()),
         sharpen: job.sharpen.get(),
@@ -64,12 +64,12 @@ fn precision(job: &UpscalePrecision) -> v1::UpscalePrecision<'_> {
     }
 }
 
-fn style(job: &StyleTransfer) -> v1::StyleTransfer<'_> {
-    let portrait = job.portrait.map(|portrait| v1::Portrait {
+fn style(job: &StyleTransfer) -> v2::StyleTransfer<'_> {
+    let portrait = job.portrait.map(|portrait| v2::Portrait {
         beautifier: portrait.beautifier.map(|beautifier| name(beautifier.as_str())),
         style: name(portrait.style.as_str()),
     });
-    v1::StyleTransfer {
+    v2::StyleTransfer {
         engine: name(job.engine.as_str()),
         flavor: name(job.flavor.as_str()),
         portrait,
@@ -80,17 +80,17 @@ fn style(job: &StyleTransfer) -> v1::StyleTransfer<'_> {
     }
 }
 
-fn skin(job: &SkinEnhance) -> v1::SkinEnhance<'_> {
+fn skin(job: &SkinEnhance) -> v2::SkinEnhance<'_> {
     let mode = match job.mode {
-        SkinMode::Creative => v1::SkinMode::Creative,
-        SkinMode::Faithful { detail } => v1::SkinMode::Faithful { detail: detail.get() },
-        SkinMode::Flexible { focus } => v1::SkinMode::Flexible { focus: name(focus.as_str()) },
+        SkinMode::Creative => v2::SkinMode::Creative,
+        SkinMode::Faithful { detail } => v2::SkinMode::Faithful { detail: detail.get() },
+        SkinMode::Flexible { focus } => v2::SkinMode::Flexible { focus: name(focus.as_str()) },
     };
-    v1::SkinEnhance { mode, sharpen: job.sharpen.get(), smart_grain: job.smart_grain.get() }
+    v2::SkinEnhance { mode, sharpen: job.sharpen.get(), smart_grain: job.smart_grain.get() }
 }
 
-fn relight(job: &Relight) -> v1::Relight<'_> {
-    v1::Relight {
+fn relight(job: &Relight) -> v2::Relight<'_> {
+    v2::Relight {
         prompt: some_text(job.prompt.as_ref()),
         source: name(job.source.as_str()),
         light_transfer_strength: job.light_transfer_strength.get(),
@@ -102,8 +102,8 @@ fn relight(job: &Relight) -> v1::Relight<'_> {
     }
 }
 
-fn light_settings(settings: &LightSettings) -> v1::LightSettings<'static> {
-    v1::LightSettings {
+fn light_settings(settings: &LightSettings) -> v2::LightSettings<'static> {
+    v2::LightSettings {
         whites: settings.whites.get(),
         blacks: settings.blacks.get(),
         brightness: settings.brightness.get(),

@@ -3,46 +3,46 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{image, text, v1};
+use super::{image, text, v1, v2};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use crate::domain::image::Picture;
 use crate::domain::task::{Failure, TaskEvent, Work};
 
-pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
+pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
     match event {
-        TaskEvent::TaskSubmitted(submission) => v1::TaskEvent::TaskSubmitted {
-            task: submission.task.0.into_bytes(),
-            owner: submission.owner.0.into_bytes(),
+        TaskEvent::TaskSubmitted(submission) => v2::TaskEvent::TaskSubmitted {
+            task: submission.task.0.into(),
+            owner: submission.owner.0.into(),
             work: work(&submission.work),
             webhook: submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str())),
         },
         TaskEvent::SubmissionStarted { attempt, key } => {
-            v1::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
+            v2::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
         }
-        TaskEvent::VendorAccepted { reference } => v1::TaskEvent::VendorAccepted { reference: text(reference) },
-        TaskEvent::VendorRefused { failure: why } => v1::TaskEvent::VendorRefused { failure: failure(why) },
-        TaskEvent::OutcomeUnknown { reason } => v1::TaskEvent::OutcomeUnknown { reason: text(reason) },
-        TaskEvent::VendorForgot => v1::TaskEvent::VendorForgot,
+        TaskEvent::VendorAccepted { reference } => v2::TaskEvent::VendorAccepted { reference: text(reference) },
+        TaskEvent::VendorRefused { failure: why } => v2::TaskEvent::VendorRefused { failure: failure(why) },
+        TaskEvent::OutcomeUnknown { reason } => v2::TaskEvent::OutcomeUnknown { reason: text(reason) },
+        TaskEvent::VendorForgot => v2::TaskEvent::VendorForgot,
         TaskEvent::TaskCompleted { results } => {
-            v1::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
+            v2::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
         }
-        TaskEvent::TaskFailed { failure: why } => v1::TaskEvent::TaskFailed { failure: failure(why) },
+        TaskEvent::TaskFailed { failure: why } => v2::TaskEvent::TaskFailed { failure: failure(why) },
         TaskEvent::InputsFetched { inputs } => {
-            v1::TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect() }
+            v2::TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect() }
         }
-        TaskEvent::SubmissionUndelivered { reason } => v1::TaskEvent::SubmissionUndelivered { reason: text(reason) },
-        TaskEvent::TaskCancelled => v1::TaskEvent::TaskCancelled,
+        TaskEvent::SubmissionUndelivered { reason } => v2::TaskEvent::SubmissionUndelivered { reason: text(reason) },
+        TaskEvent::TaskCancelled => v2::TaskEvent::TaskCancelled,
     }
 }
 
-fn work(work: &Work) -> v1::Work<'_> {
+fn work(work: &Work) -> v2::Work<'_> {
     let Work::Image(work) = work;
     image::work(work)
 }
 
 pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
     v1::Picture {
-        digest: picture.digest.0,
+        digest: v1::Sha(picture.digest.0),
         format: Cow::Borrowed(picture.format.as_str()),
         bytes: picture.bytes,
         width: picture.width,
@@ -58,23 +58,23 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
     match event {
         DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at } => {
             v1::DeliveryEvent::AttemptFailed {
-                delivery: delivery.0.into_bytes(),
-                task: task.0.into_bytes(),
+                delivery: delivery.0.into(),
+                task: task.0.into(),
                 attempt: *attempt,
                 outcome: outcome(came),
                 next_at_micros: next_at.micros(),
             }
         }
         DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => v1::DeliveryEvent::DeliverySucceeded {
-            delivery: delivery.0.into_bytes(),
-            task: task.0.into_bytes(),
+            delivery: delivery.0.into(),
+            task: task.0.into(),
             attempt: *attempt,
             status: *status,
         },
         DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
             v1::DeliveryEvent::DeliveryDeadLettered {
-                delivery: delivery.0.into_bytes(),
-                task: task.0.into_bytes(),
+                delivery: delivery.0.into(),
+                task: task.0.into(),
                 attempt: *attempt,
                 outcome: outcome(came),
             }

@@ -19,7 +19,7 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEvent<'_> {
         NodeEvent::VersionReleased { version } => v1::NodeEvent::VersionReleased { version: version_draft(version) },
         NodeEvent::VersionPublished { version } => v1::NodeEvent::VersionPublished { version: version_draft(version) },
         NodeEvent::VersionRevised { id, change } => {
-            v1::NodeEvent::VersionRevised { id: id.0.into_bytes(), change: version_fields(change) }
+            v1::NodeEvent::VersionRevised { id: id.0.into(), change: version_fields(change) }
         }
         NodeEvent::NodeAdministered { facts } => v1::NodeEvent::NodeAdministered { facts: node_facts(facts) },
         NodeEvent::NodeTranslated { language, texts: said } => {
@@ -29,21 +29,21 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEvent<'_> {
         NodeEvent::NodeUnbanned { reason } => v1::NodeEvent::NodeUnbanned { reason: text(reason) },
         NodeEvent::NodeDeleted => v1::NodeEvent::NodeDeleted,
         NodeEvent::NodeReviewed { user, stars } => {
-            v1::NodeEvent::NodeReviewed { user: user.0.into_bytes(), stars: stars.get() }
+            v1::NodeEvent::NodeReviewed { user: user.0.into(), stars: stars.get() }
         }
         NodeEvent::DownloadsCounted { count } => v1::NodeEvent::DownloadsCounted { count: *count },
         NodeEvent::ArchiveStored { version, archive } => v1::NodeEvent::ArchiveStored {
-            version: version.0.into_bytes(),
-            digest: archive.digest.0,
+            version: version.0.into(),
+            digest: v1::Sha(archive.digest.0),
             bytes: archive.bytes,
         },
         NodeEvent::VersionStatusChanged { id, status, reason } => v1::NodeEvent::VersionStatusChanged {
-            id: id.0.into_bytes(),
+            id: id.0.into(),
             status: Cow::Borrowed(status.as_str()),
             reason: some_text(reason.as_ref()),
         },
         NodeEvent::VersionAdministered { id, facts } => {
-            v1::NodeEvent::VersionAdministered { id: id.0.into_bytes(), facts: version_facts(facts) }
+            v1::NodeEvent::VersionAdministered { id: id.0.into(), facts: version_facts(facts) }
         }
     }
 }
@@ -98,7 +98,7 @@ fn texts(said: &Texts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
 
 fn version_draft(version: &VersionDraft) -> v1::VersionDraft<'_> {
     v1::VersionDraft {
-        id: version.id.0.into_bytes(),
+        id: version.id.0.into(),
         number: Cow::Owned(version.number.to_string()),
         fields: version_fields(&version.fields),
     }

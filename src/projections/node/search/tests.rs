@@ -1,5 +1,7 @@
 //! What is found by words, and in which order.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{NodeEvent, NodeFields};
@@ -33,7 +35,7 @@ fn found_with(nodes: &Nodes, text: &str, change: impl FnOnce(&mut Selection)) ->
     let mut selection = Selection { search: Some(SearchText::parse(text).unwrap()), ..Selection::default() };
     change(&mut selection);
     let query = NodeQuery { page: PageRequest { page: 1, limit: 100 }, selection };
-    ids(&nodes.list(&query, true)).iter().map(ToString::to_string).collect()
+    ids(&nodes.entries(nodes.list(&query, true))).iter().map(ToString::to_string).collect()
 }
 
 fn found(nodes: &Nodes, text: &str) -> Vec<String> {
@@ -71,6 +73,46 @@ fn separators_and_case_do_not_matter() {
 }
 
 #[test]
+fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round() {
+    let nodes = registry(&[
+        ("a", "My Face Swap", "", &[], ""),
+        ("b", "b", "", &["face_swap"], ""),
+        ("c", "c", "", &[], "Does a face-swap, quickly"),
+        ("d", "d", "", &[], "FaceSwap for all"),
+        ("e", "e", "", &[], "The face. Swap it"),
+        ("f", "f", "", &[], "swap a face"),
+        ("g", "MyFaceSwapNodes", "", &[], ""),
+        ("h", "h", "", &[], "a surface to swap"),
+    ]);
+    let all = |text: &str| {
+        let mut all = found(&nodes, text);
+        all.sort();
+        all.concat()
+    };
+    for query in ["faceswap", "FaceSwap"] {
+        assert_eq!(all(query), "abcdeg", "{query}");
+    }
+    // Apart, the words may stand anywhere.
+    for query in ["face swap", "face-swap", "Face_Swap"] {
+        assert_eq!(all(query), "abcdefg", "{query}");
+    }
+    assert_eq!(all("faceswap quickly"), "c");
+    assert_eq!(all("face swap for"), "d");
+    assert_eq!(all("all face swap"), "d");
+    assert_eq!(all("faces"), "abdg", "what is begun is found but where a description has it apart");
+    assert_eq!(found(&nodes, "faceswap").last().map(String::as_str), Some("e"), "descriptions count least");
+}
+
+#[test]
+fn two_words_as_one_are_forgotten_with_the_description() {
+    let mut nodes = registry(&[("a", "a", "", &[], "face swap")]);
+    assert_eq!(found(&nodes, "faceswap"), ["a"]);
+    let change = NodeFields { description: Some(Text::recorded("face to swap".to_owned())), ..NodeFields::default() };
+    nodes.apply("a", &NodeEvent::NodeRevised { change }, Timestamp::from_micros(2));
+    assert_eq!((found(&nodes, "faceswap"), found(&nodes, "toswap")), (vec![], vec!["a".to_owned()]));
+}
+
+#[test]
 fn the_very_id_comes_first_and_then_what_fits_better() {
     let nodes = registry(&[
         ("mask", "Other", "", &[], ""),
@@ -93,7 +135,7 @@ fn of_what_fits_equally_the_most_downloaded_comes_first_and_then_the_id() {
     nodes.apply("b", &NodeEvent::DownloadsCounted { count: 5 }, Timestamp::from_micros(2));
     assert_eq!(found(&nodes, "tool"), ["b", "a", "c"]);
     assert_eq!(found(&nodes, ""), ["b", "a", "c"]);
-    assert_eq!(found(&nodes, " !? "), ["b", "a", "c"]);
+    assert_eq!(found(&nodes, " !? "), [""; 0], "there is no word in it by which anything could be found");
     let by_id = |selection: &mut Selection| selection.sort = vec![Sort { column: SortColumn::Id, descending: true }];
     assert_eq!(found_with(&nodes, "tool", by_id), ["c", "b", "a"]);
 }
@@ -133,16 +175,20 @@ fn places_count_before_whole_words() {
 
 #[test]
 fn an_index_forgets_what_is_gone() {
-    let words = |texts: &[&str]| texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect::<NodeWords>();
+    let words = |texts: &[&str]| NodeWords {
+        words: texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect(),
+        pairs: texts.iter().map(|word| fingerprint([*word, "x"])).collect::<BTreeSet<_>>().into_iter().collect(),
+    };
+    let nothing = NodeWords::default();
     let mut index = SearchIndex::default();
-    index.change(3, &Vec::new(), &words(&["a", "b"]));
-    index.change(1, &Vec::new(), &words(&["b", "c"]));
+    index.change(3, &nothing, &words(&["a", "b"]));
+    index.change(1, &nothing, &words(&["b", "c"]));
     index.change(3, &words(&["a", "b"]), &words(&["b", "d"]));
     let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
     let (one, three) = (pack(1, NAMES), pack(3, NAMES));
     assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
-    index.change(3, &words(&["b", "d"]), &Vec::new());
-    index.change(1, &words(&["b", "c"]), &Vec::new());
+    index.change(3, &words(&["b", "d"]), &nothing);
+    index.change(1, &words(&["b", "c"]), &nothing);
     assert_eq!(index, SearchIndex::default());
 }
 
@@ -159,5 +205,6 @@ fn a_publisher_is_found_by_its_new_name_only() {
 fn queries_are_short() {
     assert!(SearchText::parse(&"ä".repeat(200)).is_ok());
     assert!(SearchText::parse(&"a".repeat(201)).is_err());
-    assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_empty()));
+    assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_wordless() && !query.is_empty()));
+    assert!(SearchText::parse("").is_ok_and(|query| query.is_empty() && !query.is_wordless()));
 }

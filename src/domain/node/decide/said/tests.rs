@@ -191,13 +191,13 @@ fn the_largest_node_and_version_are_created_whole() {
     assert!(are_split(&events));
     assert_eq!(events.len(), 15, "7 of the node, 6 of the version, 2 of the facts");
     let node = profile(&events);
-    assert_eq!((&node.fields, &node.versions[0].fields), (&fields, &largest_version()));
+    assert_eq!((&*node.fields, &node.versions[0].fields), (&fields, &largest_version()));
     assert_eq!((&node.tags_admin, &node.status_detail), (&facts.tags_admin, &facts.status_detail));
     let publish = NodeCommand::Publish { id: tools(), publisher: acme(), fields, version: draft(largest_version()) };
     for history in [&[][..], &[created()]] {
         let events = given_when::<Node>(history, publish.clone()).unwrap();
         let node = profile(&[history, &events].concat());
-        assert_eq!((node.fields, &node.versions[0].fields), (largest_node(), &largest_version()));
+        assert_eq!((&*node.fields, &node.versions[0].fields), (&largest_node(), &largest_version()));
         assert!(are_split(&events));
     }
 }
@@ -221,7 +221,7 @@ fn the_largest_revisions_are_recorded_whole() {
     }
     assert!(are_split(&all));
     let node = profile(&all);
-    assert_eq!((node.fields, &node.versions[0].fields), (largest_node(), &largest_version()));
+    assert_eq!((&*node.fields, &node.versions[0].fields), (&largest_node(), &largest_version()));
     assert_eq!((node.tags_admin, node.versions[0].facts()), (Some(longest()), largest_version_facts()));
 }
 

@@ -1,0 +1,56 @@
+//! Rules that span streams. An aggregate sees its own stream only; the writer, through which every append goes one after
+//! the other, sees what came between a check and its append, and refuses what would leave a node without its publisher.
+
+use std::collections::HashSet;
+
+use crate::domain::event::Event;
+use crate::domain::ids::PublisherId;
+use crate::domain::node::NodeEvent;
+use crate::domain::publisher::PublisherEvent;
+use crate::events::envelope::Append;
+use crate::projections::ReadModels;
+
+/// What the appends of one group do to publishers and their nodes, on top of what the read models show.
+pub struct Across<'m> {
+    models: &'m ReadModels,
+    /// Publishers that get a node in this group.
+    owning: HashSet<PublisherId>,
+    /// Publishers that are deleted in this group.
+    deleted: HashSet<PublisherId>,
+}
+
+impl<'m> Across<'m> {
+    /// The rules for a group; `models` show everything that was appended before it.
+    #[must_use]
+    pub fn new(models: &'m ReadModels) -> Self {
+        Self { models, owning: HashSet::new(), deleted: HashSet::new() }
+    }
+
+    /// Whether the append may follow those that were asked about before it: a node comes to no publisher that is gone, and
+    /// no publisher goes that has a node.
+    pub fn allows(&mut self, append: &Append) -> bool {
+        append.events.iter().all(|new| match &new.event {
+            Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_own(publisher),
+            Event::Publisher(PublisherEvent::PublisherDeleted) => {
+                PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_go(publisher))
+            }
+            _ => true,
+        })
+    }
+
+    fn may_own(&mut self, publisher: &PublisherId) -> bool {
+        if self.deleted.contains(publisher) || self.models.read().publishers.was_deleted(publisher) {
+            return false;
+        }
+        self.owning.insert(publisher.clone());
+        true
+    }
+
+    fn may_go(&mut self, publisher: PublisherId) -> bool {
+        let has_nodes = self.owning.contains(&publisher) || self.models.read().nodes.count_of_publisher(&publisher) > 0;
+        if !has_nodes {
+            self.deleted.insert(publisher);
+        }
+        !has_nodes
+    }
+}

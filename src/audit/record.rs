@@ -1,0 +1,183 @@
+//! A recorded event as JSON that machines compare byte by byte: made of the stored shapes, in the form of RFC 8785.
+//!
+//! What is stored as bytes is text here (identifiers as UUIDs, hashes as hexadecimal), what is absent is left out, and whole
+//! numbers that not every reader of JSON holds exactly (beyond 2^53) are text.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::domain::ids::RequestId;
+use crate::events::envelope::RecordedEvent;
+use crate::events::schema::{self, store};
+
+/// Every whole number up to here is exact in every reader of JSON (RFC 8785, 3.2.2.3).
+const EXACT: u64 = 1 << 53;
+
+/// One recorded event as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecordJson {
+    pub position: u64,
+    pub stream: String,
+    /// The version of the stream after this event.
+    pub version: u64,
+    /// A UUID.
+    pub id: String,
+    /// The name of the event, such as `NodeRevised`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// RFC 3339, in UTC, with microseconds.
+    pub at: String,
+    /// `user/<uuid>`, `token/<uuid>` or `system`.
+    pub actor: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causation: Option<String>,
+    /// The version of the stored shapes that `data` is made of: the newest, whatever version the record was written in.
+    pub schema: u16,
+    /// The fields of the event; an empty object when it has none.
+    pub data: Value,
+}
+
+impl From<&RecordedEvent> for RecordJson {
+    fn from(event: &RecordedEvent) -> Self {
+        Self {
+            position: event.position.0,
+            stream: event.stream.to_string(),
+            version: event.version.0,
+            id: event.id.to_string(),
+            kind: event.event.name(),
+            at: event.at.to_string(),
+            actor: event.actor.to_string(),
+            request: event.request.as_ref().map(RequestId::as_str).map(str::to_owned),
+            causation: event.causation.map(|id| id.to_string()),
+            schema: schema::VERSION,
+            data: data(event),
+        }
+    }
+}
+
+impl RecordJson {
+    /// The bytes that are the same wherever the same event is written.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        canonical(&serde_json::to_value(self).unwrap_or_default())
+    }
+}
+
+/// The fields of an event: what is inside of `{"Node": {"NodeRevised": …}}`, or nothing inside of `{"Node": "NodeDeleted"}`.
+fn data(event: &RecordedEvent) -> Value {
+    let stored = serde_json::to_value(&store::entry(event).event).unwrap_or_default();
+    let fields = only_member(stored).and_then(only_member).unwrap_or_else(|| Value::Object(Map::new()));
+    plain(fields)
+}
+
+fn only_member(value: Value) -> Option<Value> {
+    let Value::Object(members) = value else { return None };
+    members.into_iter().next().map(|(_, member)| member)
+}
+
+/// Without what is absent, and with text in place of numbers that are not exact everywhere.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let given = members.into_iter().filter(|(_, member)| !member.is_null());
+            given.map(|(name, member)| (name, plain(member))).collect()
+        }
+        Value::Array(entries) => entries.into_iter().map(plain).collect(),
+        Value::Number(number) => {
+            let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            if magnitude.is_some_and(|magnitude| magnitude > EXACT) {
+                Value::String(number.to_string())
+            } else {
+                Value::Number(number)
+            }
+        }
+        other => other,
+    }
+}
+
+/// JSON as RFC 8785 writes it: members sorted by their UTF-16 code units, nothing between the tokens. The numbers of events
+/// are whole; fractions are written as `serde_json` does.
+#[must_use]
+pub fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
+            separated(out, ['{', '}'], &members, |(name, member), out| {
+                write_plain(&Value::String((*name).clone()), out);
+                out.push(':');
+                write(member, out);
+            });
+        }
+        Value::Array(entries) => separated(out, ['[', ']'], entries, write),
+        scalar => write_plain(scalar, out),
+    }
+}
+
+fn separated<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: impl Fn(&T, &mut String)) {
+    out.push(open);
+    for (nth, item) in items.iter().enumerate() {
+        if nth > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(close);
+}
+
+/// Strings are escaped as RFC 8785 says: `serde_json` does it so.
+fn write_plain(scalar: &Value, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{scalar}");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_are_sorted_as_rfc_8785_sorts_them() {
+        // The example of its section 3.2.3, with the names in the order that it gives.
+        let sorted = ["\r", "1", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"];
+        let value: Map<_, _> = sorted.iter().rev().map(|name| ((*name).to_owned(), json!(1))).collect();
+
+        let text = canonical(&Value::Object(value));
+
+        let places: Vec<_> = sorted.iter().map(|name| text.find(&json!(name).to_string()).unwrap()).collect();
+        assert!(places.is_sorted(), "{text}");
+    }
+
+    #[test]
+    fn strings_are_escaped_as_rfc_8785_escapes_them() {
+        let text = "\u{20ac}$\u{f}\nA'B\"\\\\\"/\u{7f}";
+
+        assert_eq!(canonical(&json!(text)), "\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\u{7f}\"");
+    }
+
+    #[test]
+    fn nothing_stands_between_the_tokens() {
+        let value = json!({"b": [1, -2, true, null, {}], "a": {"d": "x", "c": []}});
+
+        assert_eq!(canonical(&value), r#"{"a":{"c":[],"d":"x"},"b":[1,-2,true,null,{}]}"#);
+    }
+
+    #[test]
+    fn absent_members_are_left_out_and_numbers_stay_exact() {
+        let value = json!({"a": null, "b": [{"c": null, "d": EXACT}, {"e": EXACT + 1}], "f": i64::MIN});
+
+        let expected = json!({"b": [{"d": EXACT}, {"e": "9007199254740993"}], "f": "-9223372036854775808"});
+        assert_eq!(plain(value), expected);
+    }
+}

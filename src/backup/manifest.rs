@@ -1,0 +1,192 @@
+//! What a backup is: a signed list of files, each with its hash.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::BackupError;
+use crate::data_dir::write_private;
+use crate::domain::value::Digest;
+use crate::events::checkpoint::SignedCheckpoint;
+use crate::events::hex;
+
+/// The name of the file.
+pub const FILE: &str = "manifest.json";
+/// What a manifest says that it is, and what its signature begins with.
+const FORMAT: &str = "mediary backup 1";
+
+/// One file of the data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// From the data directory on, with slashes.
+    pub path: String,
+    pub sha256: String,
+    pub bytes: u64,
+    /// Permissions, in octal digits.
+    pub mode: String,
+    /// The length to which it is filled up with zeros: the segment of the journal that is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padded_to: Option<u64>,
+}
+
+/// One directory of the data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directory {
+    pub path: String,
+    pub mode: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Signed {
+    format: String,
+    release: String,
+    checkpoint: Value,
+    directories: Vec<Directory>,
+    files: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    backup: Signed,
+    signature: String,
+}
+
+/// What a backup is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// What the log is at the position of the backup, and when that was.
+    pub checkpoint: SignedCheckpoint,
+    /// Parents before what is in them.
+    pub directories: Vec<Directory>,
+    pub files: Vec<Entry>,
+}
+
+impl Manifest {
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, backup: &Path, key: &SigningKey) -> io::Result<()> {
+        let backup_of = Signed {
+            format: FORMAT.to_owned(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            checkpoint: self.checkpoint.to_json(),
+            directories: self.directories.clone(),
+            files: self.files.clone(),
+        };
+        let signature = hex::encode(&key.sign(&message(&backup_of)).to_bytes());
+        let mut bytes = serde_json::to_vec_pretty(&Stored { backup: backup_of, signature })?;
+        bytes.push(b'\n');
+        write_private(&backup.join(FILE), &bytes)
+    }
+
+    /// Reads the manifest of a backup and checks its signature; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn read(backup: &Path) -> Result<Option<Self>, BackupError> {
+        let path = backup.join(FILE);
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(BackupError::file(&path))?,
+        };
+        Self::parse(&bytes)
+            .map(Some)
+            .map_err(|what| BackupError::Refused(format!("{} is damaged: {what}", path.display())))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let Stored { backup, signature } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if backup.format != FORMAT {
+            return Err(format!("it says {:?}, not {FORMAT:?}", backup.format));
+        }
+        let checkpoint = SignedCheckpoint::from_json(&backup.checkpoint).map_err(|error| error.to_string())?;
+        let genuine = VerifyingKey::from_bytes(&checkpoint.public_key()).ok().zip(hex::decode(&signature)).is_some_and(
+            |(key, signature)| key.verify_strict(&message(&backup), &Signature::from_bytes(&signature)).is_ok(),
+        );
+        if !genuine {
+            return Err("its signature does not fit".to_owned());
+        }
+        let manifest = Self { checkpoint, directories: backup.directories, files: backup.files };
+        let paths =
+            manifest.files.iter().map(|entry| &entry.path).chain(manifest.directories.iter().map(|entry| &entry.path));
+        match paths.into_iter().find(|path| !is_inside(path)) {
+            Some(path) => Err(format!("{path:?} leads out of the data directory")),
+            None => Ok(manifest),
+        }
+    }
+
+    /// The file at a path.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&Entry> {
+        self.files.iter().find(|entry| entry.path == path)
+    }
+}
+
+fn message(backup: &Signed) -> Vec<u8> {
+    let bytes = serde_json::to_vec(backup).expect("plain structs with text as keys always encode");
+    [FORMAT.as_bytes(), b"\n", &bytes].concat()
+}
+
+fn is_inside(path: &str) -> bool {
+    let path = Path::new(path);
+    path.components().next().is_some() && path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+impl Entry {
+    /// The hash of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        Digest::parse(&self.sha256).ok()
+    }
+}
+
+/// Permissions from octal digits; what is not that is its owner's alone.
+#[must_use]
+pub fn mode(text: &str) -> u32 {
+    u32::from_str_radix(text, 8).map_or(0o600, |mode| mode & 0o777)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Timestamp;
+    use crate::events::chain::{ChainHash, Head};
+    use crate::events::checkpoint::Checkpoint;
+    use crate::events::stream::Position;
+
+    fn written(path: &str) -> Vec<u8> {
+        let (folder, key) = (tempfile::tempdir().unwrap(), SigningKey::from_bytes(&[9; 32]));
+        let head = Head { position: Position(3), chain: ChainHash([7; 32]) };
+        let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at: Timestamp::from_micros(0) }.sign(&key);
+        let (path, mode) = (path.to_owned(), "600".to_owned());
+        let file = Entry { path, sha256: "a5".repeat(32), bytes: 3, mode, padded_to: None };
+        let manifest = Manifest { checkpoint, directories: Vec::new(), files: vec![file] };
+        manifest.write(folder.path(), &key).unwrap();
+        assert!(Manifest::read(folder.path()).is_err() || Manifest::read(folder.path()).unwrap() == Some(manifest));
+        fs::read(folder.path().join(FILE)).unwrap()
+    }
+
+    #[test]
+    fn whatever_is_changed_in_a_manifest_is_found() {
+        let bytes = written("log/signing.key");
+        assert!(Manifest::parse(&bytes).is_ok());
+        for at in (0..bytes.len()).filter(|at| !bytes[*at].is_ascii_whitespace()) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(Manifest::parse(&changed).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_data_directory() {
+        for bad in ["../x", "/etc/passwd", "log/../../x", ""] {
+            let refused = Manifest::parse(&written(bad)).unwrap_err();
+            assert!(refused.contains("leads out"), "{bad}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The files of a backup: each under the SHA-256 of its bytes, complete or absent, for its owner only.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::data_dir::sync_parent;
+use crate::domain::value::Digest;
+
+/// How files end that are not complete.
+const UNFINISHED: &str = "part";
+const CHUNK_BYTES: usize = 1 << 18;
+
+pub struct Pool {
+    root: PathBuf,
+    /// Files and bytes that were written.
+    pub written: (u64, u64),
+}
+
+impl Pool {
+    pub fn open(backup: &Path) -> Self {
+        Self { root: backup.join("files"), written: (0, 0) }
+    }
+
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        self.root.join(&name[..2]).join(name)
+    }
+
+    /// Whether a file is there with this length.
+    pub fn has(&self, digest: &Digest, bytes: u64) -> bool {
+        fs::metadata(self.path(digest)).is_ok_and(|file| file.is_file() && file.len() == bytes)
+    }
+
+    /// Keeps bytes.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest(Sha256::digest(bytes).into());
+        if !self.has(&digest, bytes.len() as u64) {
+            self.write(&mut &bytes[..], None)?;
+        }
+        Ok(digest)
+    }
+
+    /// Copies a file; gives its hash and length. When it does not have the hash `named`, nothing is kept.
+    pub fn copy(&mut self, file: &Path, named: Option<Digest>) -> io::Result<(Digest, u64)> {
+        self.write(&mut File::open(file)?, named)
+    }
+
+    fn write(&mut self, from: &mut dyn Read, named: Option<Digest>) -> io::Result<(Digest, u64)> {
+        private_directory(&self.root)?;
+        let draft = self.root.join(format!("next.{UNFINISHED}"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        let (mut hash, mut buffer, mut bytes) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
+        loop {
+            let read = from.read(&mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&buffer[..read]);
+            file.write_all(&buffer[..read])?;
+            bytes += read as u64;
+        }
+        let digest = Digest(hash.finalize().into());
+        if named.is_none_or(|named| named == digest) {
+            file.sync_all()?;
+            let path = self.path(&digest);
+            private_directory(path.parent().unwrap_or(&self.root))?;
+            fs::rename(&draft, &path)?;
+            sync_parent(&path)?;
+            self.written = (self.written.0 + 1, self.written.1 + bytes);
+        } else {
+            fs::remove_file(&draft)?;
+        }
+        Ok((digest, bytes))
+    }
+
+    /// Removes what is not among `named`; how many files.
+    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<u64> {
+        let mut removed = 0;
+        for folder in fs::read_dir(&self.root)? {
+            let folder = folder?;
+            if !folder.file_type()?.is_dir() {
+                fs::remove_file(folder.path())?;
+                continue;
+            }
+            for file in fs::read_dir(folder.path())? {
+                let path = file?.path();
+                let digest = path.file_name().and_then(|name| Digest::parse(name.to_str()?).ok());
+                if digest.is_none_or(|digest| !named.contains(&digest)) {
+                    fs::remove_file(&path)?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Makes a directory that only its owner can look into, and makes its name durable.
+pub fn private_directory(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    sync_parent(path)
+}

@@ -1,0 +1,351 @@
+//! Taking a backup: the journal up to a signed HEAD first, then the files, which the events up to there name and which were on disk
+//! before those events.
+
+use std::collections::HashSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::BackupError;
+use super::manifest::{self, Directory, Entry, Manifest};
+use super::pool::{Pool, private_directory};
+use crate::clock::Surroundings;
+use crate::domain::value::Digest;
+use crate::events::chain::{self, Head};
+use crate::events::checkpoint::Checkpoint;
+use crate::events::journal::OpenError;
+use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::stream::Position;
+use crate::events::verify::Finding;
+use crate::media::contents::{self, AREAS};
+use crate::proof::Progress;
+use crate::proof::directory::{Use, use_of};
+use crate::proof::export::{ExportError, Vouched, vouched};
+
+/// What of a data directory is not copied: it is made anew, belongs to the running process, or is not complete.
+const LEFT_OUT: [&str; 4] = ["lock", "address", "answers", "snapshots"];
+/// Directories that are copied whole.
+const TREES: [&str; 1] = ["personal"];
+
+/// What was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    pub position: Position,
+    /// Files of the backup, and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    /// Of these, what had to be copied now.
+    pub copied_files: u64,
+    pub copied_bytes: u64,
+    /// Files of older backups that were removed.
+    pub removed: u64,
+    /// Files that are damaged and of which there is no copy from before: they are not in the backup.
+    pub findings: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Copies the data directory `root` to the backup directory `to`.
+///
+/// # Errors
+/// When the backup cannot be made; then the one that was there before is as it was.
+pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progress<'_>) -> Result<Taken, BackupError> {
+    let running = matches!(use_of(root)?, Use::Running);
+    refuse_inside(root, to)?;
+    let _lock = lock(to)?;
+    let older = Manifest::read(to)?;
+    let log = root.join("log");
+    let vouched = vouched(&log)?;
+    let total = size(root)?;
+    let mut taking = Taking {
+        root,
+        pool: Pool::open(to),
+        manifest_files: Vec::new(),
+        directories: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+        done: 0,
+        total,
+        progress,
+    };
+    let head = taking.journal(&log, &vouched, running, older.as_ref())?;
+    let Vouched { key, log: id, .. } = vouched;
+    taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o644, None)?;
+    taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
+    taking.top()?;
+    for area in AREAS {
+        taking.area(area, older.as_ref())?;
+    }
+    for tree in TREES {
+        taking.tree(Path::new(tree))?;
+    }
+    let Taking { pool, manifest_files: files, directories, findings, notes, .. } = taking;
+    let checkpoint = Checkpoint { log: id, head, at: surroundings.now() }.sign(&key);
+    let manifest = Manifest { checkpoint, directories, files };
+    manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::FILE)))?;
+    let named: HashSet<Digest> = manifest.files.iter().filter_map(Entry::digest).collect();
+    let removed = pool.sweep(&named).map_err(BackupError::file(to))?;
+    let (files, bytes) = (manifest.files.len() as u64, manifest.files.iter().map(|entry| entry.bytes).sum());
+    let (copied_files, copied_bytes) = pool.written;
+    Ok(Taken { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
+}
+
+fn refuse_inside(root: &Path, to: &Path) -> Result<(), BackupError> {
+    let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    let (root, to) = (absolute(root).map_err(BackupError::file(root))?, absolute(to).map_err(BackupError::file(to))?);
+    if to.starts_with(&root) || root.starts_with(&to) {
+        let what = format!(
+            "the backup {} and the data directory {} lie in each other: they would be lost together",
+            to.display(),
+            root.display()
+        );
+        return Err(BackupError::Refused(what));
+    }
+    Ok(())
+}
+
+/// Makes the backup directory and holds it. What is not a backup is left alone.
+fn lock(to: &Path) -> Result<File, BackupError> {
+    let failed = || BackupError::file(to);
+    private_directory(to).map_err(failed())?;
+    let known = ["lock", "files", manifest::FILE, "manifest.draft"];
+    for entry in fs::read_dir(to).map_err(failed())? {
+        let name = entry.map_err(failed())?.file_name();
+        if !known.iter().any(|known| name == *known) {
+            let what = format!("{} is no backup directory: there is {} in it", to.display(), name.display());
+            return Err(BackupError::Refused(what));
+        }
+    }
+    let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(failed())?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => {
+            Err(BackupError::Refused(format!("another backup to {} is going on", to.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(failed()(error)),
+    }
+}
+
+fn size(root: &Path) -> Result<u64, BackupError> {
+    let journal = root.join("log/journal");
+    let mut bytes: u64 = walk::segments(&journal)?.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+    for area in AREAS {
+        let files = contents::files(root, area).map_err(BackupError::file(root))?;
+        bytes += files.iter().filter_map(|(path, _)| Some(fs::metadata(path).ok()?.len())).sum::<u64>();
+    }
+    Ok(bytes)
+}
+
+struct Taking<'t> {
+    root: &'t Path,
+    pool: Pool,
+    manifest_files: Vec<Entry>,
+    directories: Vec<Directory>,
+    findings: Vec<String>,
+    notes: Vec<String>,
+    done: u64,
+    total: u64,
+    progress: Progress<'t>,
+}
+
+impl Taking<'_> {
+    /// Verifies the journal and copies it, segment by segment without the zeros behind; up to HEAD while a service writes to it.
+    fn journal(
+        &mut self,
+        log: &Path,
+        vouched: &Vouched,
+        running: bool,
+        older: Option<&Manifest>,
+    ) -> Result<Head, BackupError> {
+        let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
+        if let Some(older) = older.filter(|older| older.log != vouched.log) {
+            return Err(BackupError::Refused(format!(
+                "the backup is of another log ({}), this one is {}",
+                older.log, vouched.log
+            )));
+        }
+        let genesis = chain::ChainHash::genesis(vouched.log);
+        let met = older.is_none_or(|older| older.head == Head { position: Position(0), chain: genesis });
+        let segments = walk::segments(&log.join("journal"))?;
+        self.directory("log")?;
+        self.directory("log/journal")?;
+        let mut copying = Copying { taking: self, older: older.map(|older| older.head), met, damage: None, last: None };
+        let end = walk::walk(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
+        let Copying { met, damage, last, .. } = copying;
+        if let Some(damage) = damage {
+            return Err(ExportError::Damaged(damage).into());
+        }
+        if let Some(older) = older.filter(|_| !met) {
+            let (taken, reached) = (older.head.position, end.head.position);
+            let what = format!(
+                "the backup was taken at position {taken} of another history than this one, which ends at {reached}: take this one to \
+                 another directory"
+            );
+            return Err(BackupError::Refused(what));
+        }
+        if let Some(entry) =
+            last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1)))
+        {
+            entry.0.padded_to = Some(entry.1);
+        }
+        Ok(end.head)
+    }
+
+    fn keep(&mut self, path: &str, bytes: &[u8], mode: u32, padded_to: Option<u64>) -> Result<(), BackupError> {
+        let digest = self.pool.put(bytes).map_err(BackupError::file(&self.root.join(path)))?;
+        self.note(path, digest, bytes.len() as u64, mode, padded_to);
+        Ok(())
+    }
+
+    fn note(&mut self, path: &str, digest: Digest, bytes: u64, mode: u32, padded_to: Option<u64>) {
+        let (path, sha256, mode) = (path.to_owned(), digest.to_string(), format!("{:o}", mode & 0o777));
+        self.manifest_files.push(Entry { path, sha256, bytes, mode, padded_to });
+    }
+
+    fn directory(&mut self, path: &str) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        let mode = mode_of(&full).map_err(BackupError::file(&full))?;
+        self.directories.push(Directory { path: path.to_owned(), mode: format!("{mode:o}") });
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.done += bytes;
+        (self.progress)(self.done.min(self.total), self.total);
+    }
+
+    /// The files that lie in the data directory itself: secrets of the service.
+    fn top(&mut self) -> Result<(), BackupError> {
+        let root = self.root;
+        let known: Vec<&str> = AREAS.iter().chain(&TREES).filter_map(|path| path.split('/').next()).collect();
+        for (name, path) in entries(root).map_err(BackupError::file(root))? {
+            if LEFT_OUT.contains(&name.as_str()) || name == "log" || known.contains(&name.as_str()) || is_draft(&path) {
+                continue;
+            }
+            if path.is_file() {
+                self.file(&name)?;
+            } else {
+                self.notes.push(format!("{} is not part of a backup", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a small file whole; one that is gone since it was listed is left out.
+    fn file(&mut self, path: &str) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        match fs::read(&full).and_then(|bytes| Ok((bytes, mode_of(&full)?))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(BackupError::file(&full)(error)),
+            Ok((bytes, mode)) => self.keep(path, &bytes, mode, None),
+        }
+    }
+
+    /// Copies what is new of the files that have their hash as name. Damaged ones are taken from the backup before, if they are
+    /// there.
+    fn area(&mut self, area: &str, older: Option<&Manifest>) -> Result<(), BackupError> {
+        let root = self.root;
+        let listed = contents::files(root, area).map_err(BackupError::file(&root.join(area)))?;
+        let older: std::collections::HashMap<&str, &Entry> = older
+            .map(|manifest| manifest.files.iter().map(|entry| (entry.path.as_str(), entry)).collect())
+            .unwrap_or_default();
+        for (path, digest) in listed {
+            let relative = relative(root, &path);
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let mode = metadata.permissions().mode();
+            self.advance(metadata.len());
+            if let Some(entry) = older.get(relative.as_str()).filter(|entry| self.pool.has(&digest, entry.bytes)) {
+                self.note(&relative, digest, entry.bytes, mode, None);
+                continue;
+            }
+            match self.pool.copy(&path, Some(digest)) {
+                Ok((found, bytes)) if found == digest => self.note(&relative, digest, bytes, mode, None),
+                Ok(_) => self
+                    .findings
+                    .push(format!("{}: it does not hold what its name says, and is not in the backup", path.display())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(BackupError::file(&path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies everything below a directory.
+    fn tree(&mut self, path: &Path) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        if !full.is_dir() {
+            return Ok(());
+        }
+        self.directory(&path.to_string_lossy())?;
+        for (name, entry) in entries(&full).map_err(BackupError::file(&full))? {
+            let inner = path.join(name);
+            if entry.is_dir() {
+                self.tree(&inner)?;
+            } else if !is_draft(&entry) {
+                self.file(&inner.to_string_lossy())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        entries.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+fn is_draft(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "draft" || extension == "part" || extension == "tmp")
+}
+
+fn mode_of(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o777)
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Copies segments as a walk meets them.
+struct Copying<'c, 't> {
+    taking: &'c mut Taking<'t>,
+    /// What the backup before ends with, and whether the journal contains it.
+    older: Option<Head>,
+    met: bool,
+    damage: Option<Finding>,
+    /// The last segment and its length with the zeros.
+    last: Option<(String, u64)>,
+}
+
+impl Watch for Copying<'_, '_> {
+    fn record(&mut self, record: &Walked<'_>) {
+        self.met |= self.older == Some(record.end);
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        self.damage.get_or_insert(damage.into());
+    }
+
+    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError> {
+        let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
+        self.taking.advance(length);
+        if self.damage.is_some() {
+            return Ok(());
+        }
+        let refused = OpenError::io("back up", path);
+        let digest = match self.taking.pool.put(used) {
+            Ok(digest) => digest,
+            Err(error) => return Err(refused(error)),
+        };
+        let relative = relative(self.taking.root, path);
+        let mode = mode_of(path).unwrap_or(0o644);
+        self.taking.note(&relative, digest, used.len() as u64, mode, None);
+        self.last = Some((relative, length));
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! `mediary audit verify`, `checkpoint` and `export`: the log as proof.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+
+use super::verify;
+use crate::app;
+use crate::cli::progress::{Progress, Unit};
+use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
+use crate::clock::Surroundings;
+use crate::data_dir::write_whole;
+use crate::events::checkpoint::SignedCheckpoint;
+use crate::outbound::api::Api;
+use crate::proof::export;
+
+const CHECKPOINT_HELP: &str = "\
+Keep checkpoints where whoever runs the service cannot change them; `mediary audit verify --since` tells later whether the history
+still contains them. They hold hashes only.
+
+Examples:
+  mediary audit checkpoint --out 2026-11-21.checkpoint
+  mediary audit checkpoint --url https://registry.example.org --token \"$TOKEN\"
+  mediary audit verify --since 2026-11-21.checkpoint";
+
+const EXPORT_HELP: &str = "\
+The export is JSON Lines: a header, a line for each commit with its events and the bytes that the hash chain covers, signed
+checkpoints in between. `mediary audit verify --file` checks it on any machine. It holds everything that the log holds.
+
+Examples:
+  mediary audit export log.jsonl
+  mediary audit export - | zstd > log.jsonl.zst
+  mediary audit verify --file log.jsonl --key 3b6a…";
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Command {
+    /// Verify the log and everything that belongs to it, and say what is wrong and where
+    #[command(after_help = verify::HELP)]
+    Verify(verify::Arguments),
+    /// Print a signed statement of what the history is now, to be kept elsewhere
+    #[command(after_help = CHECKPOINT_HELP)]
+    Checkpoint(Checkpoint),
+    /// Write the whole log as JSON Lines that can be verified with the public key alone
+    #[command(after_help = EXPORT_HELP)]
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Checkpoint {
+    /// Write it to this file in place of stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Ask this running service, in place of reading the data directory
+    #[arg(long, value_name = "URL", requires = "token")]
+    url: Option<String>,
+    /// The token of an administrator of that service
+    #[arg(long, value_name = "TOKEN", requires = "url")]
+    token: Option<String>,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Export {
+    /// Where to write it; - is stdout
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+pub(in crate::cli) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
+    match command {
+        Command::Verify(arguments) => verify::run(arguments, outer),
+        Command::Checkpoint(arguments) => checkpoint(arguments, outer),
+        Command::Export(arguments) => export(arguments, outer),
+    }
+}
+
+fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure> {
+    let Checkpoint { out, url, token, directory } = arguments;
+    let signed = if let Some((url, token)) = url.zip(token) {
+        app::block_on(asked(&url, &token))?
+    } else {
+        let log = directory.settings(outer)?.data_dir.join("log");
+        export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
+    };
+    let text = format!("{}\n", super::verify::style().line(&signed.to_json()));
+    match out {
+        Some(file) => write_whole(&file, 0o644, text.as_bytes()).with_context(|| written(&file))?,
+        None => print(&text).context("cannot write to stdout")?,
+    }
+    Ok(())
+}
+
+/// The checkpoint of a running service.
+async fn asked(url: &str, token: &str) -> anyhow::Result<SignedCheckpoint> {
+    let api = Api::new(url, token)?;
+    let reply = api.get("/admin/checkpoint").await.with_context(|| format!("no service answers at {url}"))?;
+    anyhow::ensure!(reply.status == 200, "the service answered {}: {}", reply.status, reply.json()["detail"]);
+    SignedCheckpoint::from_json(&reply.json()).context("the service answered no checkpoint")
+}
+
+fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
+    let Export { file, directory } = arguments;
+    let log = directory.settings(outer)?.data_dir.join("log");
+    let to_stdout = file == Path::new("-");
+    let mut out: Box<dyn Write> = if to_stdout {
+        Box::new(BufWriter::new(io::stdout().lock()))
+    } else {
+        Box::new(BufWriter::new(File::create(&file).with_context(|| written(&file))?))
+    };
+    let mut progress = Progress::new("exporting", Unit::Events);
+    let mut reached = |done, total| progress.reached(done, Some(total));
+    let surroundings = Surroundings::real();
+    let done =
+        export::export(&log, verify::style(), &surroundings, &mut out, &mut reached).map_err(anyhow::Error::from);
+    progress.end();
+    let position = done?.checkpoint().head.position;
+    if !to_stdout {
+        print(&format!("{position} events exported to {}\n", file.display())).context("cannot write to stdout")?;
+    }
+    Ok(())
+}
+
+fn written(file: &Path) -> String {
+    format!("{} cannot be written", file.display())
+}

@@ -1,0 +1,139 @@
+//! `mediary audit verify`: a data directory, or an export of another machine. Exit codes: 0 clean, 1 damage, 2 could not run.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::progress::{Progress, Unit};
+use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
+use crate::clock::Surroundings;
+use crate::events::checkpoint::SignedCheckpoint;
+use crate::events::hex;
+use crate::proof::export::Style;
+use crate::proof::exported::{self, Known};
+use crate::proof::{directory, line};
+
+pub(super) const HELP: &str = "\
+Of a data directory: every record of the journal (checksum, position, hash chain, shape, version of its stream), the signed HEAD, sled
+against the journal, every file against the hash in its name, every archive that a version names. While a service runs on the
+directory the journal is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among
+the temporary files (TMPDIR).
+
+Examples:
+  mediary audit verify
+  mediary audit verify --since 2026-11-21.checkpoint
+  mediary audit verify --file log.jsonl --key 3b6a…
+
+Exit codes: 0 clean, 1 damage was found (a line for each), 2 it could not be verified.";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Arguments {
+    /// Verify this export in place of a data directory; - is stdin
+    #[arg(long, value_name = "EXPORT")]
+    file: Option<PathBuf>,
+    /// The public key of the log that the export must be signed with, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX", requires = "file", conflicts_with = "since")]
+    key: Option<String>,
+    /// A checkpoint, taken earlier and kept elsewhere, that the history must contain
+    #[arg(long, value_name = "CHECKPOINT")]
+    since: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+/// How events and JSON are written in exports.
+pub(super) fn style() -> Style {
+    Style::default()
+}
+
+pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
+    let Arguments { file, key, since, json, directory } = arguments;
+    let since = since.as_deref().map(read_checkpoint).transpose().map_err(Failure::Unable)?;
+    let outcome = match file {
+        Some(file) => verify_file(&file, key.as_deref(), since.as_ref()).map_err(Failure::Unable)?,
+        None => verify_directory(&directory.settings(outer)?.data_dir, since.as_ref()).map_err(Failure::Unable)?,
+    };
+    outcome.tell(json)
+}
+
+fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
+    let text = fs::read_to_string(file).with_context(|| format!("the checkpoint {}", file.display()))?;
+    SignedCheckpoint::parse(&text).with_context(|| format!("{} is no checkpoint to rely on", file.display()))
+}
+
+/// What came out, however it is printed.
+pub(in crate::cli) struct Outcome {
+    pub(in crate::cli) json: Value,
+    pub(in crate::cli) notes: Vec<String>,
+    pub(in crate::cli) findings: Vec<String>,
+    pub(in crate::cli) summary: String,
+}
+
+impl Outcome {
+    /// Prints it: notes and findings, a line each, and the result in the last line.
+    pub(in crate::cli) fn tell(self, json: bool) -> Result<(), Failure> {
+        let Self { json: object, notes, findings, summary } = self;
+        let damaged = !findings.is_empty();
+        let text = if json {
+            format!("{object}\n")
+        } else {
+            let notes = notes.into_iter().map(|note| format!("note: {note}\n"));
+            let findings = findings.into_iter().map(|finding| format!("found: {finding}\n"));
+            notes.chain(findings).chain([format!("{summary}\n")]).collect()
+        };
+        print(&text).context("cannot write to stdout").map_err(Failure::Unable)?;
+        if damaged { Err(Failure::Damage) } else { Ok(()) }
+    }
+}
+
+fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<Outcome> {
+    let mut progress = Progress::new("verifying", Unit::Bytes);
+    let mut reached = |done, total| progress.reached(done, Some(total));
+    let report = directory::verify(root, since, &Surroundings::real(), &mut reached);
+    progress.end();
+    let report = report?;
+    Ok(Outcome {
+        json: report.to_json(),
+        summary: report.summary(),
+        findings: report.findings.iter().map(line).collect(),
+        notes: report.notes,
+    })
+}
+
+fn verify_file(file: &Path, key: Option<&str>, since: Option<&SignedCheckpoint>) -> anyhow::Result<Outcome> {
+    let key = key.map(|key| hex::decode(key).context("--key: must be 64 lower case hexadecimal digits")).transpose()?;
+    let known = match (key, since) {
+        (Some(key), _) => Known::Key(key),
+        (None, Some(since)) => Known::Since(since),
+        (None, None) => Known::Nothing,
+    };
+    let (input, total): (Box<dyn Read>, _) = if file == Path::new("-") {
+        (Box::new(io::stdin().lock()), None)
+    } else {
+        let opened = File::open(file).with_context(|| format!("the export {}", file.display()))?;
+        let total = opened.metadata().map(|metadata| metadata.len()).ok();
+        (Box::new(opened), total)
+    };
+    let mut progress = Progress::new("verifying", Unit::Bytes);
+    let mut done = 0;
+    let report = exported::verify(input, style(), known, &mut |bytes| {
+        done += bytes;
+        progress.reached(done, total);
+    });
+    progress.end();
+    let report = report.with_context(|| format!("the export {}", file.display()))?;
+    let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.what));
+    Ok(Outcome {
+        json: report.to_json(),
+        summary: report.summary(),
+        findings: findings.collect(),
+        notes: report.notes.clone(),
+    })
+}

@@ -1,0 +1,93 @@
+//! How far a long command is: one line on stderr that is rewritten while a person watches, nothing otherwise.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How often the line is rewritten.
+const SHOW_EVERY: Duration = Duration::from_millis(100);
+/// How long it takes before the time that is left is told: it would jump about.
+const SETTLED: Duration = Duration::from_secs(1);
+const WIDTH: usize = 24;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Bytes,
+    Events,
+}
+
+/// A line that says how far something is.
+pub(super) struct Progress {
+    doing: &'static str,
+    unit: Unit,
+    started: Instant,
+    shown: Option<Instant>,
+    watched: bool,
+}
+
+impl Progress {
+    /// Nothing done yet of what `doing` says.
+    pub(super) fn new(doing: &'static str, unit: Unit) -> Self {
+        Self { doing, unit, started: Instant::now(), shown: None, watched: io::stderr().is_terminal() }
+    }
+
+    /// So much is done, of `total` where that is known.
+    pub(super) fn reached(&mut self, done: u64, total: Option<u64>) {
+        if self.watched && self.shown.is_none_or(|shown| shown.elapsed() >= SHOW_EVERY) {
+            self.shown = Some(Instant::now());
+            // Whoever watches may go away.
+            let _ =
+                write!(io::stderr(), "\r{}\x1b[K", line(self.doing, self.unit, done, total, self.started.elapsed()));
+        }
+    }
+
+    /// Clears the line, and says how long it took.
+    pub(super) fn end(self) -> Duration {
+        if self.shown.is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+        self.started.elapsed()
+    }
+}
+
+fn line(doing: &str, unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
+    let Some(total) = total.filter(|total| *total > 0) else { return format!("{doing}  {} …", amount(unit, done)) };
+    let part = ratio(done.min(total), total);
+    let filled = (0..WIDTH).filter(|nth| ratio(*nth as u64 + 1, WIDTH as u64) <= part).count();
+    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH - filled));
+    let left = if elapsed >= SETTLED && part > 0.0 {
+        format!(", {} s left", elapsed.mul_f64((1.0 - part) / part).as_secs())
+    } else {
+        String::new()
+    };
+    let percent = done.min(total) * 100 / total;
+    format!("{doing}  {bar} {percent:>3} %  {} of {}{left}", amount(unit, done), amount(unit, total))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a bar has few places")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+fn amount(unit: Unit, count: u64) -> String {
+    match unit {
+        Unit::Events => format!("{count} events"),
+        Unit::Bytes => format!("{} MiB", count >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_much_of_how_much_and_how_long_it_takes() {
+        let told = |done, total, seconds| line("verifying", Unit::Bytes, done, total, Duration::from_secs(seconds));
+        let bar = format!("{}{}", "█".repeat(6), "░".repeat(18));
+        assert_eq!(told(1 << 20, Some(4 << 20), 3), format!("verifying  {bar}  25 %  1 MiB of 4 MiB, 9 s left"));
+        assert_eq!(told(1 << 20, Some(4 << 20), 0), format!("verifying  {bar}  25 %  1 MiB of 4 MiB"));
+        assert_eq!(told(5 << 20, None, 3), "verifying  5 MiB …");
+        assert_eq!(told(0, Some(0), 3), "verifying  0 MiB …");
+        assert!(told(9, Some(3), 3).contains("100 %"));
+    }
+}

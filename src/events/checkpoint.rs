@@ -1,0 +1,162 @@
+//! Checkpoints: what the history was at a position, signed, small enough to be kept where whoever runs the service cannot
+//! change it. A history that was rewritten, cut or exchanged no longer fits the checkpoints that were taken of it.
+//!
+//! The signature (Ed25519, RFC 8032) is over these bytes, numbers little endian:
+//!
+//! ```text
+//! "mediary checkpoint 1\n" │ log id 16 │ position 8 │ chain hash 32 │ microseconds since 1970 8
+//! ```
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::chain::{ChainHash, Head};
+use super::hex;
+use super::stream::Position;
+use crate::domain::value::Timestamp;
+
+/// What a checkpoint says that it is, and what its signature begins with.
+const FORMAT: &str = "mediary checkpoint 1";
+
+/// What the history was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub log: Uuid,
+    /// The last event, and the hash of everything up to it.
+    pub head: Head,
+    /// When the checkpoint was taken.
+    pub at: Timestamp,
+}
+
+/// A checkpoint whose signature fits its own public key. Whether that is the key of the log, only somebody who knows the key
+/// can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedCheckpoint {
+    checkpoint: Checkpoint,
+    public_key: [u8; 32],
+    signature: [u8; 64],
+}
+
+/// Why something is no checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    #[error("it is not JSON: {0}")]
+    NotJson(String),
+    #[error("{0} is missing or has another form")]
+    Field(&'static str),
+    #[error("its signature does not fit: it was changed, or never signed with its public key")]
+    Forged,
+}
+
+impl Checkpoint {
+    /// Signs it with the key of the log.
+    #[must_use]
+    pub fn sign(self, key: &SigningKey) -> SignedCheckpoint {
+        let signature = key.sign(&self.message()).to_bytes();
+        SignedCheckpoint { checkpoint: self, public_key: key.verifying_key().to_bytes(), signature }
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let Self { log, head, at } = self;
+        let (position, at) = (head.position.0.to_le_bytes(), at.micros().to_le_bytes());
+        [FORMAT.as_bytes(), b"\n", log.as_bytes(), &position, &head.chain.0, &at].concat()
+    }
+}
+
+impl SignedCheckpoint {
+    /// What it says.
+    #[must_use]
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// The key that signed it.
+    #[must_use]
+    pub fn public_key(&self) -> [u8; 32] {
+        self.public_key
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let Checkpoint { log, head, at } = &self.checkpoint;
+        json!({
+            "format": FORMAT,
+            "log": log.to_string(),
+            "position": head.position.0,
+            "chain": hex::encode(&head.chain.0),
+            "at": at.to_string(),
+            "public_key": hex::encode(&self.public_key),
+            "signature": hex::encode(&self.signature),
+        })
+    }
+
+    /// Reads the text of a checkpoint and checks its signature.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn parse(text: &str) -> Result<Self, CheckpointError> {
+        let json = serde_json::from_str(text).map_err(|error| CheckpointError::NotJson(error.to_string()))?;
+        Self::from_json(&json)
+    }
+
+    /// Reads a checkpoint and checks its signature.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn from_json(json: &Value) -> Result<Self, CheckpointError> {
+        let text = |name: &'static str| json[name].as_str().ok_or(CheckpointError::Field(name));
+        if text("format")? != FORMAT {
+            return Err(CheckpointError::Field("format"));
+        }
+        let log = text("log")?.parse().map_err(|_| CheckpointError::Field("log"))?;
+        let position = json["position"].as_u64().map(Position).ok_or(CheckpointError::Field("position"))?;
+        let chain = hex::decode(text("chain")?).map(ChainHash).ok_or(CheckpointError::Field("chain"))?;
+        let at = Timestamp::parse(text("at")?).map_err(|_| CheckpointError::Field("at"))?;
+        let public_key = hex::decode(text("public_key")?).ok_or(CheckpointError::Field("public_key"))?;
+        let signature = hex::decode(text("signature")?).ok_or(CheckpointError::Field("signature"))?;
+        let checkpoint = Checkpoint { log, head: Head { position, chain }, at };
+        let signed = Self { checkpoint, public_key, signature };
+        if signed.is_genuine() { Ok(signed) } else { Err(CheckpointError::Forged) }
+    }
+
+    fn is_genuine(&self) -> bool {
+        let signature = Signature::from_bytes(&self.signature);
+        VerifyingKey::from_bytes(&self.public_key)
+            .is_ok_and(|key| key.verify_strict(&self.checkpoint.message(), &signature).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed() -> SignedCheckpoint {
+        let head = Head { position: Position(12_034), chain: ChainHash([7; 32]) };
+        let at = Timestamp::from_micros(1_764_000_000_123_456);
+        Checkpoint { log: Uuid::from_u128(5), head, at }.sign(&SigningKey::from_bytes(&[9; 32]))
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_as_it_was() {
+        assert_eq!(SignedCheckpoint::parse(&signed().to_json().to_string()), Ok(signed()));
+    }
+
+    #[test]
+    fn whatever_is_changed_in_it_is_found() {
+        let genuine = signed().to_json();
+        for (name, value) in genuine.as_object().unwrap() {
+            let mut changed = genuine.clone();
+            changed[name] = match value {
+                Value::String(text) if text.contains('7') => text.replacen('7', "8", 1).into(),
+                Value::String(text) if text.contains('0') => text.replacen('0', "1", 1).into(),
+                Value::String(text) => format!("{text}x").into(),
+                number => (number.as_u64().unwrap() + 1).into(),
+            };
+            assert!(SignedCheckpoint::from_json(&changed).is_err(), "{name} of {changed}");
+            changed.as_object_mut().unwrap().remove(name);
+            assert!(SignedCheckpoint::from_json(&changed).is_err(), "without {name}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Healing a damaged journal in place, at the start, from the copy that a follower (sled) has of every record.
+//!
+//! A copy is written back only when the hash chain proves it right: the hash of everything before, continued with the copy (or
+//! with the copies of several records in a row), comes out at a place that the damage did not reach:
+//! - the chain hash in the damaged record's own frame,
+//! - the chain hash of the whole record after it,
+//! - the header of the next segment, which holds the hash of the last record before it,
+//! - the signed HEAD.
+//!
+//! What a segment's header must say follows from the log's id and the record before. What lies after the last record of
+//! a full segment is zeros. Everything else is left as it is found, and stops the start.
+//!
+//! A start that is killed while it heals leaves damage that the next one heals: the same copies are proven by the same hashes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::SigningKey;
+use uuid::Uuid;
+
+use super::JournalOptions;
+use super::error::OpenError;
+use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use super::place::first_position;
+use super::reader::JournalReader;
+use super::segment::{self, Preparation, Segment};
+use crate::clock::Mishaps;
+use crate::events::chain::{ChainHash, Head, HeadFile};
+use crate::events::codec;
+use crate::events::stream::Position;
+
+/// How far back from its position the group of a record may have begun.
+const GROUP_MAX: u64 = 1024;
+
+/// Gives the payload of the commit that begins at a position, if there is a copy.
+pub type Copies<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
+
+/// What was damaged and is as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    pub file: PathBuf,
+    /// Where the damaged part begins.
+    pub offset: u64,
+    /// The first position that it concerns.
+    pub position: Position,
+    pub part: MendedPart,
+}
+
+/// A part of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MendedPart {
+    /// So many records.
+    Records(usize),
+    Header,
+    /// A whole file, of so many records, that was missing.
+    Segment(usize),
+    /// Bytes after the last record of a full segment.
+    Rest,
+}
+
+/// Heals what a reader stumbles over.
+pub struct Healer<'c> {
+    pub options: &'c JournalOptions,
+    pub log: Uuid,
+    /// What the signed HEAD says.
+    pub head: Head,
+    pub copies: &'c mut Copies<'c>,
+    pub mended: Vec<Mended>,
+}
+
+/// A record as the copy has it.
+struct Piece {
+    payload: Vec<u8>,
+    position: u64,
+    chain: ChainHash,
+}
+
+/// How far a run of copies has come.
+struct Reached {
+    /// Where its last record begins and ends, from the beginning of the run.
+    at: usize,
+    end: usize,
+    /// The position after it.
+    next: u64,
+    chain: ChainHash,
+}
+
+impl Healer<'_> {
+    /// Heals what keeps the reader from going on; false when nothing proves what was there.
+    ///
+    /// # Errors
+    /// When the file system refuses, or does not keep what is written.
+    pub fn mend(&mut self, reader: &mut JournalReader) -> Result<bool, OpenError> {
+        match reader.segment.take() {
+            Some(segment) => self.mend_records(reader, segment),
+            None => match reader.upcoming().map(Path::to_owned) {
+                Some(path) => self.mend_beginning(reader, path),
+                None => Ok(false),
+            },
+        }
+    }
+
+    /// Heals the records from the reader's place on, or the rest of a full segment.
+    fn mend_records(&mut self, reader: &mut JournalReader, segment: Segment) -> Result<bool, OpenError> {
+        let (offset, next, chain) = (reader.offset, reader.next, reader.chain);
+        let following = reader.upcoming().and_then(header_of);
+        if following.is_some_and(|header| header.first == next && header.chain == chain) {
+            let rest = vec![0; segment.bytes.len() - offset];
+            reader.segment = Some(rewritten(&segment, offset, &rest)?);
+            self.note(&segment.path, offset, next, MendedPart::Rest);
+            return Ok(true);
+        }
+        let Some(run) = self.run_in(&segment, offset, (next, chain), following) else {
+            reader.segment = Some(segment);
+            return Ok(false);
+        };
+        let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
+        reader.segment = Some(rewritten(&segment, offset, &bytes)?);
+        self.note(&segment.path, offset, next, MendedPart::Records(run.len()));
+        Ok(true)
+    }
+
+    /// Heals the header of the segment that comes next, or makes the one that is missing before it.
+    fn mend_beginning(&mut self, reader: &mut JournalReader, path: PathBuf) -> Result<bool, OpenError> {
+        let (next, chain) = (reader.next, reader.chain);
+        let mut bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
+        let header = Header { log: self.log, first: next, chain };
+        match Header::parse(&bytes) {
+            Ok(found) if found.log == self.log && found.first > next => {
+                let fits = |reached: &Reached| reached.next < found.first;
+                let proven = |reached: &Reached| reached.next == found.first && reached.chain == found.chain;
+                let Some(run) = self.run((next, chain), fits, proven) else { return Ok(false) };
+                let made = self.make_segment(&header, &run)?;
+                self.note(&made, 0, next, MendedPart::Segment(run.len()));
+                reader.insert(made);
+                Ok(true)
+            }
+            Err(_) if first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
+                bytes[..RECORDS_START].fill(0);
+                bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
+                let candidate = Segment { path, bytes, header };
+                let follows = frame::parse(&candidate.bytes, RECORDS_START).is_ok_and(|first| {
+                    first.position == next && first.chain == chain.next(&candidate.bytes[first.payload])
+                });
+                let proven = follows
+                    || candidate.is_unused()
+                    || self.run_in(&candidate, RECORDS_START, (next, chain), None).is_some();
+                if proven {
+                    rewritten(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
+                    self.note(&candidate.path, 0, next, MendedPart::Header);
+                }
+                Ok(proven)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Copies that belong at `offset` of a segment, proven.
+    fn run_in(
+        &mut self,
+        segment: &Segment,
+        offset: usize,
+        start: (u64, ChainHash),
+        following: Option<Header>,
+    ) -> Option<Vec<Piece>> {
+        let head = self.head;
+        let bytes = segment.bytes.get(offset..).unwrap_or_default();
+        let proven = |reached: &Reached| {
+            let own = bytes.get(reached.at..).and_then(frame::chain_in);
+            let after = frame::parse(bytes, reached.end).ok();
+            own == Some(reached.chain)
+                || after.is_some_and(|after| {
+                    after.position == reached.next && after.chain == reached.chain.next(&bytes[after.payload])
+                })
+                || following.is_some_and(|header| header.first == reached.next && header.chain == reached.chain)
+                || (head.position.0 + 1 == reached.next && head.chain == reached.chain)
+        };
+        let fits = |reached: &Reached| match following {
+            Some(header) => reached.next < header.first,
+            None => reached.end < bytes.len() || reached.next <= head.position.0,
+        };
+        self.run(start, fits, proven)
+    }
+
+    /// Copies from a place on, until they are proven.
+    fn run(
+        &mut self,
+        (mut next, mut chain): (u64, ChainHash),
+        fits: impl Fn(&Reached) -> bool,
+        proven: impl Fn(&Reached) -> bool,
+    ) -> Option<Vec<Piece>> {
+        let (mut run, mut at) = (Vec::new(), 0);
+        loop {
+            let position = next;
+            let payload = (self.copies)(Position(position))?;
+            let commit = codec::decode(&payload).ok().filter(|commit| commit[0].position.0 == position)?;
+            chain = chain.next(&payload);
+            next += commit.len() as u64;
+            let end = at + FRAME_BYTES + payload.len();
+            run.push(Piece { payload, position, chain });
+            let reached = Reached { at, end, next, chain };
+            if proven(&reached) {
+                return Some(run);
+            }
+            if !fits(&reached) {
+                return None;
+            }
+            at = end;
+        }
+    }
+
+    fn make_segment(&self, header: &Header, run: &[Piece]) -> Result<PathBuf, OpenError> {
+        let directory = self.options.journal_directory();
+        let records = sealed(run, &[]);
+        let length = self.options.segment_bytes.max((RECORDS_START + records.len()) as u64);
+        let make = || -> io::Result<PathBuf> {
+            let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
+            file.write_all_at(&records, RECORDS_START as u64)?;
+            segment::put_to_use(&directory, &file, header, &Mishaps::default())
+        };
+        make().map_err(OpenError::io("make a segment anew in", &directory))
+    }
+
+    fn note(&mut self, file: &Path, offset: usize, position: u64, part: MendedPart) {
+        let (file, offset, position) = (file.to_owned(), offset as u64, Position(position));
+        self.mended.push(Mended { file, offset, position, part });
+    }
+}
+
+/// Heals the header of the first segment by what HEAD has signed, when the segment has its name.
+///
+/// # Errors
+/// `damage`, when HEAD says nothing; or when the file system refuses.
+pub fn mend_first_header(
+    path: &Path,
+    head: &Path,
+    key: &SigningKey,
+    damage: OpenError,
+) -> Result<(Segment, Mended), OpenError> {
+    let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
+    let Some(log) = log else { return Err(damage) };
+    let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
+    let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
+    if Header::parse(&bytes).is_ok() || bytes.len() < RECORDS_START {
+        return Err(damage);
+    }
+    let segment = Segment { path: path.to_owned(), bytes, header };
+    let healed = rewritten(&segment, 0, &header.to_bytes())?;
+    let mended = Mended { file: path.to_owned(), offset: 0, position: Position(1), part: MendedPart::Header };
+    Ok((healed, mended))
+}
+
+/// Writes records once more that no signed HEAD vouches for: when the disk had refused them before, they may be nowhere but
+/// in memory, where a sync would not look for them again.
+pub fn write_again(file: &File, segment: &Segment, from: usize, to: usize) -> io::Result<()> {
+    if from < to {
+        file.write_all_at(&segment.bytes[from..to], from as u64)?;
+    }
+    file.sync_all()
+}
+
+/// The header of a segment that is whole.
+fn header_of(path: &Path) -> Option<Header> {
+    let mut bytes = [0; RECORDS_START];
+    File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
+    Header::parse(&bytes).ok()
+}
+
+/// Writes into a segment, durably, and reads it back.
+fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Segment, OpenError> {
+    let write = || -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&segment.path)?;
+        file.write_all_at(bytes, offset as u64)?;
+        file.sync_all()
+    };
+    write().map_err(OpenError::io("heal", &segment.path))?;
+    let healed = Segment::load(segment.path.clone(), segment.header.first)?;
+    if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
+        return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));
+    }
+    Ok(healed)
+}
+
+/// The records of a run in their frames. `found` is what lies there now: where its checksum is whole, it tells of which group
+/// the record was.
+fn sealed(run: &[Piece], found: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for Piece { payload, position, chain } in run {
+        let start = bytes.len();
+        let mut record = vec![0; FRAME_BYTES];
+        record.extend_from_slice(payload);
+        let checksum = found.get(start + 4..start + 8);
+        let oldest = position.saturating_sub(GROUP_MAX).max(1);
+        let group = (oldest..=*position).rev().find(|group| {
+            frame::seal(&mut record, *position, *group, chain);
+            Some(&record[4..8]) == checksum
+        });
+        // Whatever is proven was acknowledged; a record that is its own group says just that.
+        frame::seal(&mut record, *position, group.unwrap_or(*position), chain);
+        bytes.extend_from_slice(&record);
+    }
+    bytes
+}

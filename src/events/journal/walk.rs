@@ -1,0 +1,275 @@
+//! A walk over the files of a journal for whoever must know everything that is wrong with them: it changes nothing, and where a
+//! start would stop, it says what is wrong, finds the next whole record and goes on.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::error::OpenError;
+use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::place::first_position;
+use super::segment;
+use crate::events::chain::{ChainHash, Head};
+use crate::events::codec;
+use crate::events::envelope::Commit;
+use crate::events::log::COMMIT_BYTES_MAX;
+use crate::events::stream::Position;
+
+/// A record that is whole; what does not fit before it was told before.
+pub struct Walked<'w> {
+    pub commit: Commit,
+    /// The bytes that [`codec::decode`] reads.
+    pub payload: &'w [u8],
+    /// The last event of the record, and its hash.
+    pub end: Head,
+    pub file: &'w Path,
+    /// Where in the file the record begins.
+    pub offset: u64,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    pub file: PathBuf,
+    pub offset: u64,
+    /// The position that is concerned, or would come next.
+    pub position: Position,
+    pub reason: String,
+}
+
+/// Who is told what a walk meets, in the order of the journal.
+pub trait Watch {
+    /// A whole record.
+    fn record(&mut self, record: &Walked<'_>);
+    /// Something wrong.
+    fn damage(&mut self, damage: Damage);
+    /// A segment was gone through; `used` are its bytes without the zeros behind its last record.
+    ///
+    /// # Errors
+    /// Why the walk should end here.
+    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError>;
+}
+
+/// How far a walk came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// The last whole record, or what stands before the first one.
+    pub head: Head,
+    /// Bytes after the last record that were never acknowledged: file, offset, what they are. The next start cuts them off.
+    pub torn: Option<(PathBuf, u64, String)>,
+}
+
+/// The segments of a journal in their order.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    segment::list(directory).map_err(OpenError::io("list", directory))
+}
+
+/// The log that these segments belong to: that of the first whose header is whole.
+#[must_use]
+pub fn log_of(segments: &[PathBuf]) -> Option<Uuid> {
+    segments.iter().find_map(|path| Some(header_of(path)?.log))
+}
+
+fn header_of(path: &Path) -> Option<Header> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    fs::File::open(path).ok()?.take(RECORDS_START as u64).read_to_end(&mut bytes).ok()?;
+    Header::parse(&bytes).ok()
+}
+
+/// Goes through all segments of `log`. `acknowledged` is what HEAD says: what is bad after it may be the end of a write that was
+/// never acknowledged. With `to_head` the walk ends there: somebody may be writing behind it.
+///
+/// # Errors
+/// When a file cannot be read, or the watcher ends the walk.
+pub fn walk(
+    segments: &[PathBuf],
+    log: Uuid,
+    acknowledged: Option<Head>,
+    to_head: bool,
+    watch: &mut dyn Watch,
+) -> Result<End, OpenError> {
+    let until = acknowledged.filter(|_| to_head).map_or(u64::MAX, |head| head.position.0);
+    let acknowledged = acknowledged.map_or(0, |head| head.position.0);
+    let mut walk = Walk { log, next: 1, chain: Some(ChainHash::genesis(log)), acknowledged, until, torn: None, watch };
+    for (nth, path) in segments.iter().enumerate() {
+        if walk.next > until {
+            break;
+        }
+        walk.segment(path, nth + 1 == segments.len())?;
+    }
+    let chain = walk.chain.unwrap_or(ChainHash([0; 32]));
+    Ok(End { head: Head { position: Position(walk.next - 1), chain }, torn: walk.torn })
+}
+
+struct Walk<'w> {
+    log: Uuid,
+    next: u64,
+    /// None where damage hides what came before.
+    chain: Option<ChainHash>,
+    acknowledged: u64,
+    until: u64,
+    torn: Option<(PathBuf, u64, String)>,
+    watch: &'w mut dyn Watch,
+}
+
+impl Walk<'_> {
+    fn segment(&mut self, path: &Path, last: bool) -> Result<(), OpenError> {
+        let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
+        self.begin(path, &bytes);
+        let mut offset = RECORDS_START.min(bytes.len());
+        while self.next <= self.until {
+            match frame::parse(&bytes, offset) {
+                Ok(frame) => {
+                    self.record(path, &bytes, offset, &frame);
+                    offset = frame.payload.end;
+                }
+                Err(_) if is_blank(&bytes[offset..]) => {
+                    self.end(path, offset, last);
+                    break;
+                }
+                Err(flaw) => match self.resume(path, &bytes, offset, flaw, last) {
+                    Some(next) => offset = next,
+                    None => break,
+                },
+            }
+        }
+        self.watch.segment(path, &bytes[..offset])
+    }
+
+    /// Compares what the segment says of itself with what came before it.
+    fn begin(&mut self, path: &Path, bytes: &[u8]) {
+        let header = match Header::parse(bytes) {
+            Ok(header) if header.log == self.log => header,
+            Ok(header) => {
+                return self.tell(path, 0, format!("the segment belongs to another log ({})", header.log));
+            }
+            Err(reason) => {
+                self.tell(path, 0, reason.to_owned());
+                // Its name still tells where it begins.
+                let named = first_position(path).unwrap_or(self.next);
+                (self.next, self.chain) = (named, self.chain.filter(|_| named == self.next));
+                return;
+            }
+        };
+        if header.first > self.next {
+            self.tell(
+                path,
+                0,
+                format!("the segment begins with position {}: {}", header.first, self.gap(header.first)),
+            );
+        } else if header.first < self.next {
+            self.tell(path, 0, format!("the segment begins again with position {}", header.first));
+        } else if self.chain.is_some_and(|chain| chain != header.chain) {
+            self.tell(path, 0, "the segment belongs to another history".to_owned());
+        }
+        (self.next, self.chain) = (header.first, Some(header.chain));
+        if first_position(path).is_some_and(|named| named != header.first) {
+            self.tell(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
+        }
+    }
+
+    fn record(&mut self, path: &Path, bytes: &[u8], offset: usize, frame: &Frame) {
+        let payload = &bytes[frame.payload.clone()];
+        if frame.position > self.next {
+            self.tell(path, offset, self.gap(frame.position));
+        } else if frame.position < self.next {
+            self.tell(path, offset, format!("the record has position {} again", frame.position));
+        } else if self.chain.is_some_and(|chain| frame.chain != chain.next(payload)) {
+            let reason = "the record does not follow from the one before it (hash chain)";
+            self.tell(path, offset, reason.to_owned());
+        }
+        (self.next, self.chain) = (frame.position, Some(frame.chain));
+        match codec::decode(payload) {
+            Ok(commit) if commit[0].position.0 == frame.position => {
+                self.next += commit.len() as u64;
+                let end = Head { position: Position(self.next - 1), chain: frame.chain };
+                self.watch.record(&Walked { commit, payload, end, file: path, offset: offset as u64 });
+            }
+            Ok(commit) => {
+                self.tell(path, offset, format!("the record holds position {}", commit[0].position));
+                self.next += commit.len() as u64;
+            }
+            Err(error) => {
+                self.tell(path, offset, error.to_string());
+                // How many events it holds is not known: the next record says.
+                self.next = following(bytes, frame).unwrap_or(frame.position + 1);
+            }
+        }
+    }
+
+    /// Says what is wrong at `offset`, and finds the next whole record behind it.
+    fn resume(&mut self, path: &Path, bytes: &[u8], offset: usize, flaw: &str, last: bool) -> Option<usize> {
+        if let Some((at, frame)) = next_whole(bytes, offset + 1, self.next) {
+            let unfinished =
+                last && self.next > self.acknowledged && frame::later_group(bytes, offset, self.next).is_none();
+            if unfinished {
+                self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
+                return None;
+            }
+            let missing =
+                if frame.position > self.next { self.gap(frame.position) } else { "no event is missing".to_owned() };
+            self.tell(path, offset, format!("{flaw}; {missing}; the next whole record is at offset {at}"));
+            // Its own hash stands in for what is hidden.
+            (self.next, self.chain) = (frame.position, None);
+            return Some(at);
+        }
+        if last && self.next > self.acknowledged {
+            self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
+        } else {
+            self.tell(path, offset, format!("{flaw}; nothing behind it in this file is whole"));
+            self.chain = None;
+        }
+        None
+    }
+
+    fn end(&mut self, path: &Path, offset: usize, last: bool) {
+        if last && self.next <= self.acknowledged {
+            let head = self.acknowledged;
+            self.tell(
+                path,
+                offset,
+                format!("the journal ends here, but HEAD says that events up to position {head} were acknowledged"),
+            );
+        }
+    }
+
+    fn gap(&self, found: u64) -> String {
+        match found - self.next {
+            1 => format!("position {} is missing", self.next),
+            _ => format!("positions {} to {} are missing", self.next, found - 1),
+        }
+    }
+
+    fn tell(&mut self, path: &Path, offset: usize, reason: String) {
+        let position = Position(self.next);
+        self.watch.damage(Damage { file: path.to_owned(), offset: offset as u64, position, reason });
+    }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// The position of the record right behind another one.
+fn following(bytes: &[u8], frame: &Frame) -> Option<u64> {
+    frame::parse(bytes, frame.payload.end).ok().map(|next| next.position).filter(|next| *next > frame.position)
+}
+
+/// The first whole record from `offset` on that may come after position `next`.
+fn next_whole(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, Frame)> {
+    // No segment has more events than bytes.
+    let plausible: Range<u64> = next..next.saturating_add(bytes.len() as u64);
+    (offset..bytes.len().saturating_sub(FRAME_BYTES)).find_map(|at| {
+        let number = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let length = bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+        let likely = (1..=COMMIT_BYTES_MAX).contains(&length) && plausible.contains(&number(at + 8));
+        let frame = likely.then(|| frame::parse(bytes, at))?.ok()?;
+        Some((at, frame))
+    })
+}

@@ -1,0 +1,154 @@
+//! sled compared with the journal, record by record in both directions, for whoever must know every difference.
+//!
+//! Opening sled writes to its directory, so the comparison is made on a copy that the caller provides. It needs no memory that
+//! grows: both are in the order of positions.
+
+use std::iter::Peekable;
+use std::path::Path;
+
+use super::{Trees, read_commit, stream_entry, u64_at};
+use crate::events::envelope::Commit;
+use crate::events::stream::Position;
+
+/// How many differences are told one by one.
+const TOLD_MAX: usize = 100;
+
+type Entries = Peekable<Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>>>>;
+
+/// Something that sled and the journal do not agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub position: Option<Position>,
+    pub what: String,
+}
+
+/// A comparison that is going on.
+pub struct Comparison {
+    trees: Trees,
+    entries: Entries,
+    /// The last commit that sled holds; what comes after it is not missing, but behind.
+    reach: u64,
+    /// Records that both hold.
+    common: u64,
+    /// Events of the journal that sled does not hold yet.
+    behind: u64,
+    told: Vec<Difference>,
+    untold: usize,
+}
+
+/// What came out of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compared {
+    pub differences: Vec<Difference>,
+    /// Events of the journal that sled does not hold yet: the next start fills them in.
+    pub behind: u64,
+}
+
+impl Comparison {
+    /// Opens the copy of a sled directory.
+    ///
+    /// # Errors
+    /// Why sled does not open it.
+    pub fn open(copy: &Path) -> Result<Self, String> {
+        let trees = Trees::open(copy)?;
+        let entries: Box<dyn Iterator<Item = _>> = Box::new(Trees::entries(&trees.events));
+        let last = trees.last_key()?;
+        let reach = last.and_then(|key| u64_at(&key, 0)).unwrap_or_default();
+        let entries = entries.peekable();
+        Ok(Self { trees, entries, reach, common: 0, behind: 0, told: Vec::new(), untold: 0 })
+    }
+
+    /// Takes the next record of the journal.
+    pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
+        let position = commit[0].position;
+        self.skip_to(position);
+        if position.0 > self.reach {
+            self.behind += commit.len() as u64;
+            return;
+        }
+        let key = position.0.to_be_bytes();
+        match self.entries.next_if(|entry| matches!(entry, Ok((found, _)) if *found == key)) {
+            Some(Ok((_, value))) if value == payload => {
+                self.common += 1;
+                self.check_stream(commit);
+            }
+            Some(_) => self.tell(Some(position), "the record differs from that of the journal"),
+            None => self.tell(Some(position), "the record is missing"),
+        }
+    }
+
+    /// Tells what sled holds before a position and the journal does not.
+    fn skip_to(&mut self, position: Position) {
+        let before = |entry: &Result<(Vec<u8>, Vec<u8>), String>| {
+            entry.as_ref().map_or(true, |(key, _)| u64_at(key, 0).is_none_or(|found| found < position.0))
+        };
+        while let Some(entry) = self.entries.next_if(before) {
+            match entry {
+                Ok((key, _)) => {
+                    let found = u64_at(&key, 0).map(Position);
+                    self.tell(found, "the journal does not hold this record");
+                }
+                Err(reason) => {
+                    self.tell(None, &format!("it cannot be read on: {reason}"));
+                    self.entries = (Box::new(std::iter::empty()) as Box<dyn Iterator<Item = _>>).peekable();
+                }
+            }
+        }
+    }
+
+    /// The index of streams must lead to the record.
+    fn check_stream(&mut self, commit: &Commit) {
+        let (key, value) = stream_entry(commit);
+        let found = self.trees.stream_value(&key);
+        if found.as_ref().is_ok_and(|found| found.as_deref() == Some(&value[..])) {
+            return;
+        }
+        let (stream, version) = (&commit[0].stream, commit[0].version);
+        self.tell(
+            Some(commit[0].position),
+            &format!("the index does not lead to version {version} of stream {stream}"),
+        );
+    }
+
+    /// Ends the comparison: what is left in sled is not in the journal.
+    #[must_use]
+    pub fn finish(mut self) -> Compared {
+        self.skip_to(Position(u64::MAX));
+        let mut indexed = 0;
+        for entry in Trees::entries(&self.trees.streams) {
+            indexed += u64::from(entry.is_ok());
+        }
+        if indexed > self.common {
+            self.check_index();
+        }
+        if self.untold > 0 {
+            let what = format!("and {} more differences", self.untold);
+            self.told.push(Difference { position: None, what });
+        }
+        Compared { differences: self.told, behind: self.behind }
+    }
+
+    /// Finds the entries of the index that lead nowhere. An entry after the last record is just being inserted.
+    fn check_index(&mut self) {
+        for entry in Trees::entries(&self.trees.streams) {
+            let Ok((key, value)) = entry else { continue };
+            let position = Position(u64_at(&value, 0).unwrap_or_default());
+            if position.0 > self.reach {
+                continue;
+            }
+            let at = position.0.to_be_bytes();
+            let commit = self.trees.event_value(&at).ok().flatten().and_then(|payload| read_commit(&at, &payload).ok());
+            if commit.is_none_or(|commit| stream_entry(&commit).0 != key) {
+                self.tell(Some(position), "an entry of the index leads to no record");
+            }
+        }
+    }
+
+    fn tell(&mut self, position: Option<Position>, what: &str) {
+        if self.told.len() < TOLD_MAX {
+            self.told.push(Difference { position, what: what.to_owned() });
+        } else {
+            self.untold += 1;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Damage behind the log's back, as its readers meet it.
+
+use uuid::Uuid;
+
+use super::super::Trees;
+use super::*;
+use crate::domain::ids::{EventId, TaskId};
+use crate::domain::task::TaskEvent;
+use crate::events::envelope::{Circumstances, NewEvent};
+
+const AT: Timestamp = Timestamp::from_micros(1);
+
+fn stream() -> StreamId {
+    StreamId::from(&TaskId(Uuid::nil()))
+}
+
+/// A log of six events in one stream, all of them in sled.
+fn filled(directory: &std::path::Path) -> SledLog {
+    let log = open(directory).0;
+    let append = |expected| Append {
+        stream: stream(),
+        expected: Version(expected),
+        circumstances: Circumstances::of_system(None, AT),
+        events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
+    };
+    log.append((0..6).map(append).collect()).unwrap();
+    log.close().unwrap();
+    log
+}
+
+fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
+    let mut options = SledLogOptions::new(directory);
+    options.journal.segment_bytes = 16 * 1024;
+    SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
+}
+
+/// Damages sled behind the log's back; says what the log then answers.
+fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
+    let directory = tempfile::tempdir().unwrap();
+    let log = filled(directory.path());
+    damage(log.shared.trees.read().as_ref().unwrap());
+    let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
+    let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
+    drop(log);
+    // Damage that was seen is healed by the next start.
+    let (log, report) = open(directory.path());
+    assert!(report.sled.rebuilt.is_some(), "{report:?}");
+    assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
+    drop(log);
+    assert_eq!(open(directory.path()).1.sled.rebuilt, None);
+    answers
+}
+
+#[test]
+fn a_missing_record_is_damage_and_never_partial_data() {
+    let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
+    for position in 1..=6 {
+        assert_eq!(damaged(remove(position)), [true, true], "position {position}");
+    }
+}
+
+#[test]
+fn an_undecodable_record_is_damage() {
+    assert_eq!(damaged(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
+}
+
+#[test]
+fn a_missing_entry_of_the_stream_index_is_damage() {
+    let remove = |trees: &Trees| {
+        let key = super::super::stream_key(&stream(), Some(Version(3)));
+        drop(trees.streams.remove(key).unwrap());
+    };
+    assert_eq!(damaged(remove), [false, true]);
+}

@@ -1,0 +1,137 @@
+//! What readers, the writer and the thread that fills sled share: sled, while it can be read, the tail and the queue.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::RwLock;
+
+use super::{Flaw, Trees};
+use crate::clock::{Mishaps, Step};
+use crate::events::envelope::{Commit, RecordedEvent};
+use crate::events::follower::{Handed, Queue};
+use crate::events::journal::Place;
+use crate::events::log::LogFailure;
+use crate::events::stream::{Position, StreamId, Version};
+use crate::events::tail::Tail;
+use crate::space::Space;
+
+pub(super) struct Shared {
+    /// sled; nothing while it is being opened again.
+    pub trees: RwLock<Option<Arc<Trees>>>,
+    pub tail: RwLock<Tail>,
+    pub queue: Queue,
+    /// Read in sled's place while sled cannot be.
+    pub journal: Place,
+    /// Where sled is.
+    pub directory: PathBuf,
+    /// Exists when damage was found in sled: then the next opening rebuilds it.
+    pub damage_mark: PathBuf,
+    pub space: Space,
+    pub mishaps: Mishaps,
+}
+
+impl Shared {
+    /// Waits until sled is near enough.
+    pub fn wait_for_room(&self) -> Result<(), LogFailure> {
+        self.queue.wait_for_room().map_err(|reason| LogFailure::Full { reason })
+    }
+
+    /// Whether sled is being filled.
+    pub fn check(&self) -> Result<(), LogFailure> {
+        self.queue.stalled().map_or(Ok(()), |reason| Err(LogFailure::Full { reason }))
+    }
+
+    /// Lets readers see a durable group. First the tail, then the queue: what sled has is taken out of the tail.
+    pub fn publish(&self, group: Handed) {
+        let mut tail = self.tail.write();
+        for (commit, _) in &group.records {
+            tail.push(commit.clone());
+        }
+        drop(tail);
+        self.queue.push(group);
+        self.mishaps.done(Step::Published);
+    }
+
+    /// Fills sled until the queue ends.
+    pub fn follow(&self) {
+        while let Some(groups) = self.queue.take(super::log::BATCH_EVENTS) {
+            let started = Instant::now();
+            let records = groups.iter().flat_map(|group| {
+                group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
+            });
+            let records: Vec<_> = records.collect();
+            while let Err(reason) = self.fill(&records) {
+                if !self.bring_back(&reason) {
+                    return;
+                }
+            }
+            if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
+                self.tail.write().evict_through(last.position);
+            }
+            self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.rest(started.elapsed());
+        }
+    }
+
+    fn fill(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
+        let trees = self.trees.read().clone().ok_or("sled is closed")?;
+        trees.insert(records, || self.mishaps.done(Step::SledIndexed))?;
+        self.mishaps.done(Step::SledInserted);
+        trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
+    }
+
+    /// The version of a stream, of what is before the tail.
+    pub fn stream_version(&self, stream: &StreamId) -> Result<Version, LogFailure> {
+        match self.ask(|trees| trees.stream_version(stream))? {
+            Some(version) => Ok(version),
+            None => self.version_in_journal(stream),
+        }
+    }
+
+    /// As [`Trees::read_stream`].
+    pub fn read_stream(
+        &self,
+        stream: &StreamId,
+        after: Version,
+        bounds: (Option<Version>, Position),
+    ) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let found = self.ask(|trees| {
+            let mut events = Vec::new();
+            trees.read_stream(stream, after, bounds, &mut events).map(|()| events)
+        });
+        found?.map_or_else(|| self.stream_in_journal(stream, after, bounds.1), Ok)
+    }
+
+    /// As [`Trees::read_all`].
+    pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let found = self.ask(|trees| {
+            let mut events = Vec::new();
+            trees.read_all(after, last, &mut events).map(|()| events)
+        });
+        found?.map_or_else(|| self.all_in_journal(after, last), Ok)
+    }
+
+    /// What sled answers; nothing when it answers nobody just now.
+    fn ask<T>(&self, question: impl FnOnce(&Trees) -> Result<T, Flaw>) -> Result<Option<T>, LogFailure> {
+        let Some(trees) = self.trees.read().clone() else { return Ok(None) };
+        match question(&trees) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(_) if trees.has_stopped() => {
+                self.queue.nudge();
+                Ok(None)
+            }
+            Err(flaw) => Err(self.damaged(flaw)),
+        }
+    }
+
+    /// Notes for the next start that sled must be rebuilt.
+    pub fn damaged(&self, flaw: Flaw) -> LogFailure {
+        let Flaw { position, reason } = flaw;
+        tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
+        if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
+            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
+        }
+        LogFailure::Damaged { place: "sled".to_owned(), position, reason }
+    }
+}

@@ -1,0 +1,149 @@
+//! The outermost layer as the framework wants it, and the short way through: a request that names no origin and no coding
+//! passes CORS and compression by, because neither would do anything for it but add the headers that are added here.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix_cors::Cors;
+use actix_web::Error;
+use actix_web::body::BoxBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
+use actix_web::http::Method;
+use actix_web::http::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, HeaderMap,
+    HeaderName, HeaderValue, LINK, LOCATION, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
+use actix_web::middleware::Compress;
+use actix_web::web::Data;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::frame::{self, X_REQUEST_ID};
+use super::idempotency::IDEMPOTENT_REPLAYED;
+use super::node::X_TOTAL_COUNT;
+use super::server::{CorsOrigins, Shared};
+
+/// The headers that pages of other origins may read.
+const EXPOSED: [HeaderName; 11] = [
+    ETAG,
+    LINK,
+    LOCATION,
+    RETRY_AFTER,
+    WWW_AUTHENTICATE,
+    ACCEPT_RANGES,
+    CONTENT_RANGE,
+    CONTENT_DISPOSITION,
+    X_REQUEST_ID,
+    X_TOTAL_COUNT,
+    IDEMPOTENT_REPLAYED,
+];
+
+/// What CORS makes every answer differ by.
+const VARY_BY_ORIGIN: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+/// The same for an answer that depends on who asks.
+const VARY_BY_CALLER: &str = "authorization, Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+
+/// The layer.
+pub struct Front {
+    pub shared: Data<Shared>,
+    pub origins: Arc<CorsOrigins>,
+}
+
+type WithCors<S> = <Cors as Transform<Rc<S>, ServiceRequest>>::Transform;
+type Whole<S> = <Compress as Transform<WithCors<S>, ServiceRequest>>::Transform;
+
+impl<S> Transform<S, ServiceRequest> for Front
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error> + 'static,
+    S::Future: 'static,
+{
+    type Response = ServiceResponse<BoxBody>;
+    type Error = Error;
+    type Transform = FrontService<S>;
+    type InitError = ();
+    type Future = LocalBoxFuture<'static, Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: S) -> Self::Future {
+        let (shared, inner) = (self.shared.clone(), Rc::new(service));
+        let with_cors = cors(&self.origins).new_transform(Rc::clone(&inner));
+        async move {
+            let whole = Compress::default().new_transform(with_cors.await?).await?;
+            let exposed = EXPOSED.map(|name| name.as_str().to_owned()).join(", ");
+            let exposed = HeaderValue::try_from(exposed).map_err(drop)?;
+            Ok(FrontService { shared, exposed, inner, whole: Rc::new(whole) })
+        }
+        .boxed_local()
+    }
+}
+
+/// The layer around the routes.
+pub struct FrontService<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error> + 'static,
+    S::Future: 'static,
+{
+    shared: Data<Shared>,
+    exposed: HeaderValue,
+    /// The routes alone.
+    inner: Rc<S>,
+    /// The routes behind compression and CORS.
+    whole: Rc<Whole<S>>,
+}
+
+impl<S> Service<ServiceRequest> for FrontService<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error> + 'static,
+    S::Future: 'static,
+{
+    type Response = ServiceResponse<BoxBody>;
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self::Response, Error>>;
+
+    forward_ready!(inner);
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        let shared = self.shared.clone();
+        if !is_plain(&request) {
+            let whole = Rc::clone(&self.whole);
+            let answer = async move |request| whole.call(request).await.map(ServiceResponse::map_into_boxed_body);
+            return frame::frame(shared, request, answer).boxed_local();
+        }
+        let (inner, exposed) = (Rc::clone(&self.inner), self.exposed.clone());
+        let answer = async move |request| {
+            let mut response = inner.call(request).await?;
+            expose(response.headers_mut(), exposed);
+            Ok(response)
+        };
+        frame::frame(shared, request, answer).boxed_local()
+    }
+}
+
+/// Whether neither CORS nor compression has anything to decide.
+fn is_plain(request: &ServiceRequest) -> bool {
+    let headers = request.headers();
+    *request.method() != Method::OPTIONS && !headers.contains_key(ORIGIN) && !headers.contains_key(ACCEPT_ENCODING)
+}
+
+/// What CORS adds to an answer to a request that names no origin.
+fn expose(headers: &mut HeaderMap, exposed: HeaderValue) {
+    let vary = match headers.get(VARY).map(HeaderValue::as_bytes) {
+        None => Some(HeaderValue::from_static(VARY_BY_ORIGIN)),
+        Some(b"authorization") => Some(HeaderValue::from_static(VARY_BY_CALLER)),
+        Some(other) => HeaderValue::from_bytes(&[other, b", ", VARY_BY_ORIGIN.as_bytes()].concat()).ok(),
+    };
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    if let Some(vary) = vary {
+        headers.insert(VARY, vary);
+    }
+}
+
+fn cors(origins: &CorsOrigins) -> Cors {
+    let cors = Cors::default().allow_any_header().expose_headers(EXPOSED).max_age(3600);
+    match origins {
+        CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods([Method::GET, Method::HEAD]),
+        CorsOrigins::Only(origins) => {
+            let cors = origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin));
+            cors.allowed_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The body of a request that was let through: as it comes, as it came, or as JSON.
+
+use actix_web::web::Bytes;
+
+use super::{Admitted, Call, Incoming};
+use crate::http::body::{self, Body, Json};
+use crate::http::chunks::Chunks;
+use crate::http::error::Problem;
+
+impl<const ACTION: u8> Call<ACTION> {
+    /// The body as it came, read now.
+    ///
+    /// # Errors
+    /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
+    pub async fn body(&mut self) -> Result<Body, Problem> {
+        let Admitted { request, shared, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
+            Incoming::Received(body) => Ok(body),
+            Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }
+    }
+
+    /// The body as it comes.
+    ///
+    /// # Errors
+    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    pub fn chunks(&mut self) -> Result<Chunks, Problem> {
+        let Admitted { request, body, limit, .. } = &mut self.0;
+        match std::mem::replace(body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
+            Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
+                Err(Problem::internal("a handler read the body twice"))
+            }
+        }
+    }
+
+    /// The body as JSON, read now.
+    ///
+    /// # Errors
+    /// As [`Call::body`], and when it is no JSON.
+    pub async fn json(&mut self) -> Result<Json, Problem> {
+        match std::mem::replace(&mut self.0.body, Incoming::Taken) {
+            Incoming::Parsed(json, _) => Ok(json),
+            waiting => {
+                self.0.body = waiting;
+                self.body().await?.json().await
+            }
+        }
+    }
+}
+
+impl Admitted {
+    /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
+    pub(super) async fn received(&mut self) -> Result<Bytes, Problem> {
+        self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
+            Incoming::Waiting(payload) => Incoming::Received(
+                body::receive(self.request.headers(), payload, self.limit, &self.shared.bodies).await?,
+            ),
+            there => there,
+        };
+        match &self.body {
+            Incoming::Received(body) => Ok(body.bytes().clone()),
+            Incoming::Parsed(_, bytes) => Ok(bytes.clone()),
+            Incoming::Waiting(_) | Incoming::Taken => Err(Problem::internal("the body was taken before its time")),
+        }
+    }
+}

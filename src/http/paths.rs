@@ -1,0 +1,126 @@
+//! Which path leads where: a tree of segments. A path costs a look at each of its segments, however many routes there are.
+
+use std::collections::HashMap;
+
+use super::frame::decode_segment;
+
+/// Everything that paths lead to. A segment that is written out goes before one that has a name.
+pub struct Paths<T> {
+    root: Place<T>,
+}
+
+struct Place<T> {
+    /// With the names of the path's named segments.
+    here: Option<(Vec<&'static str>, T)>,
+    written: HashMap<&'static str, Place<T>>,
+    named: Option<Box<Place<T>>>,
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Self { here: None, written: HashMap::new(), named: None }
+    }
+}
+
+/// The named segments of a path, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Segments(Vec<(&'static str, String)>);
+
+impl Segments {
+    /// The segment with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<T> Paths<T> {
+    /// No paths.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { root: Place::default() }
+    }
+
+    /// What `pattern` leads to, made by `make` when it led nowhere before. Named segments are written `{name}`.
+    pub fn entry(&mut self, pattern: &'static str, make: impl FnOnce() -> T) -> &mut T {
+        let mut names = Vec::new();
+        let mut place = &mut self.root;
+        for segment in pattern.split('/').skip(1) {
+            place = match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+                Some(name) => {
+                    names.push(name);
+                    place.named.get_or_insert_default()
+                }
+                None => place.written.entry(segment).or_default(),
+            };
+        }
+        &mut place.here.get_or_insert_with(|| (names, make())).1
+    }
+
+    /// What a path leads to, and its named segments. `path` may be percent-encoded where that makes a difference.
+    #[must_use]
+    pub fn find<'p>(&self, path: &'p str) -> Option<(&T, Segments)> {
+        let mut values = Vec::new();
+        let (names, found) = self.root.find(path.strip_prefix('/')?, &mut values)?;
+        let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
+        Some((found, Segments(decoded.collect())))
+    }
+}
+
+impl<T> Place<T> {
+    /// `rest` has at least one segment more; `values` holds those before it that have names.
+    fn find<'p>(&self, rest: &'p str, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
+        let (segment, rest) = rest.split_once('/').map_or((rest, None), |(segment, rest)| (segment, Some(rest)));
+        let known = values.len();
+        let written = self.written.get(segment).and_then(|place| place.found(rest, values));
+        if written.is_some() || segment.is_empty() {
+            return written;
+        }
+        values.truncate(known);
+        values.push(segment);
+        self.named.as_ref()?.found(rest, values)
+    }
+
+    fn found<'p>(&self, rest: Option<&'p str>, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
+        match rest {
+            Some(rest) => self.find(rest, values),
+            None => self.here.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths() -> Paths<&'static str> {
+        let mut paths = Paths::new();
+        for pattern in ["/", "/nodes", "/nodes/search", "/nodes/{node}", "/nodes/{node}/versions/{version}", "/a/b/c"] {
+            *paths.entry(pattern, || pattern) = pattern;
+        }
+        paths
+    }
+
+    #[test]
+    fn written_segments_go_before_named_ones_and_paths_fit_whole() {
+        let paths = paths();
+        let found = |path: &str| paths.find(path).map(|(found, _)| *found);
+        for path in ["/", "/nodes", "/nodes/search", "/a/b/c"] {
+            assert_eq!(found(path), Some(path));
+        }
+        assert_eq!(found("/nodes/x"), Some("/nodes/{node}"));
+        assert_eq!(found("/nodes/search/versions/1"), Some("/nodes/{node}/versions/{version}"));
+        for path in ["", "nodes", "/nodes/", "//nodes", "/nodes//versions/1", "/a", "/a/b/", "/Nodes", "*"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn named_segments_are_decoded() {
+        let paths = paths();
+        let (_, segments) = paths.find("/nodes/a%2Fb/versions/1.0%2541").unwrap();
+        assert_eq!((segments.get("node"), segments.get("version")), (Some("a/b"), Some("1.0%41")));
+        assert_eq!(segments.get("other"), None);
+        assert_eq!(paths.find("/nodes").unwrap().1, Segments::default());
+    }
+}

@@ -1,0 +1,91 @@
+//! Personal fields on their way in and out: sealed before a command carries them, opened when they are shown (ADR 11).
+
+use actix_web::web;
+
+use super::error::{Code, Problem};
+use super::gate::Admitted;
+use crate::domain::ids::UserId;
+use crate::domain::personal::{Personal, PersonalField};
+use crate::domain::user::{Email, User, UserProfile};
+use crate::domain::value::{Name, Text};
+use crate::personal::{KeyFailure, Keyring};
+use crate::space::Space;
+
+/// E-mail address and name as they are recorded.
+pub type Sealed = (Option<Personal>, Option<Personal>);
+
+impl Problem {
+    /// The user is there no more, and never comes back.
+    #[must_use]
+    pub fn erased() -> Self {
+        Self::new(Code::NotFound, "there is no such user any more: it was erased, which is final")
+    }
+}
+
+fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
+    match failure {
+        KeyFailure::Forgotten => Problem::erased(),
+        KeyFailure::File { source, .. } => {
+            space.shortage(source).map_or_else(|| Problem::internal(failure), Problem::no_room)
+        }
+        KeyFailure::Malformed { .. } => Problem::internal(failure),
+    }
+}
+
+/// Seals what was given; the key of the user is durable when this returns.
+///
+/// # Errors
+/// When the user was erased, or the key cannot be read or written.
+pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Option<Name>) -> Result<Sealed, Problem> {
+    if email.is_none() && name.is_none() {
+        return Ok((None, None));
+    }
+    let keyring = call.services().personal.clone();
+    // Never what follows from an idempotency key: what can be made again cannot be destroyed.
+    let chance = call.shared().services.surroundings.secret();
+    let sealing = move || {
+        let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
+        let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
+        let mut sealed = keyring.seal(user, chance, email.into_iter().chain(name))?.into_iter();
+        Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
+    };
+    let sealed = web::block(sealing).await.map_err(Problem::internal)?;
+    sealed.map_err(|failure| refusal(&failure, &call.services().space))
+}
+
+/// Brings the keys of users who are to be shown into memory, so that showing them reads no files.
+pub async fn ready<'u>(keyring: &Keyring, users: impl IntoIterator<Item = &'u UserProfile>) {
+    let has_sealed = |user: &&UserProfile| {
+        [&user.email, &user.name].into_iter().flatten().any(|value| matches!(value, Personal::Sealed(_)))
+    };
+    let missing = keyring.missing(users.into_iter().filter(has_sealed).map(|user| user.id));
+    if !missing.is_empty() {
+        let keyring = keyring.clone();
+        // Without a thread for it the service is stopping; they are read one by one then.
+        let _ = web::block(move || keyring.load(&missing)).await;
+    }
+}
+
+/// What can be shown of a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contact {
+    pub email: Option<String>,
+    pub name: Option<String>,
+    pub erased: bool,
+}
+
+impl Contact {
+    /// Of a user; the e-mail address only for those who may see it.
+    #[must_use]
+    pub fn new(user: &User, with_email: bool, keyring: &Keyring) -> Self {
+        let Some(profile) = user.profile() else {
+            return Self { erased: matches!(user, User::Erased(_)), ..Self::default() };
+        };
+        let read = |field, value: Option<&Personal>| value.and_then(|value| keyring.read(profile.id, field, value));
+        Self {
+            email: read(PersonalField::Email, profile.email.as_ref().filter(|_| with_email)),
+            name: read(PersonalField::Name, profile.name.as_ref()),
+            erased: keyring.has_forgotten(profile.id),
+        }
+    }
+}

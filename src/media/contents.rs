@@ -1,0 +1,109 @@
+//! Content files looked at for whoever must know: is each what its name says, and is every archive there that a version names?
+//! Nothing is changed. Pictures may be gone: they are kept for a time only.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::value::Digest;
+use crate::domain::version::Archive;
+
+/// Where files lie in a data directory under the hash of their bytes: in folders by the first two digits.
+pub const AREAS: [&str; 3] = ["archives", "media/inputs", "media/results"];
+
+/// What the content files turned out to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    pub archives: u64,
+    pub pictures: u64,
+    /// What is wrong with which file.
+    pub findings: Vec<(PathBuf, String)>,
+}
+
+/// Looks at every file below the data directory `root`. `named` are the archives that versions name; `progress` is told how many
+/// bytes were read more.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> io::Result<Contents> {
+    let mut contents = Contents::default();
+    let mut there = HashSet::new();
+    for area in AREAS {
+        for (path, digest) in files(root, area)? {
+            match digest_of(&path, &mut progress) {
+                Ok((found, _)) if found == digest => {}
+                Ok((found, bytes)) => {
+                    let what =
+                        format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
+                    contents.findings.push((path, what));
+                }
+                // Kept for a time only, and gone since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => contents.findings.push((path, format!("the file cannot be read: {error}"))),
+            }
+            if area == "archives" {
+                contents.archives += 1;
+                there.insert(digest);
+            } else {
+                contents.pictures += 1;
+            }
+        }
+    }
+    for Archive { digest, .. } in named {
+        if there.insert(*digest) {
+            let path = path_of(root, "archives", &format!("{digest}.zip"));
+            contents.findings.push((path, "the archive that a version names is missing".to_owned()));
+        }
+    }
+    Ok(contents)
+}
+
+/// The files of an area with the hash in the name of each, in the order of their names. What has no such name was not put there by
+/// the service, or is not complete.
+///
+/// # Errors
+/// When a directory is there and cannot be read.
+pub fn files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
+    let mut files = Vec::new();
+    for prefix in 0..=u8::MAX {
+        let folder = root.join(area).join(format!("{prefix:02x}"));
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let digest = name.and_then(|name| Digest::parse(name.split_once('.')?.0).ok());
+            let whole = path.extension().is_some_and(|extension| extension != "part");
+            files.extend(digest.filter(|_| whole).map(|digest| (path, digest)));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn path_of(root: &Path, area: &str, name: &str) -> PathBuf {
+    root.join(area).join(&name[..2]).join(name)
+}
+
+/// The hash and the length of a file, read a piece at a time.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn digest_of(path: &Path, progress: &mut impl FnMut(u64)) -> io::Result<(Digest, u64)> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut buffer, mut bytes) = (Sha256::new(), vec![0; 1 << 18], 0);
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok((Digest(hash.finalize().into()), bytes));
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+        progress(read as u64);
+    }
+}

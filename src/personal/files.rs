@@ -1,0 +1,99 @@
+//! The keys on disk: a file of 32 bytes for each user, `<data dir>/personal/<last two digits of the id>/<id>`, its owner's
+//! alone. The directories are made when they are needed.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::KeyFailure;
+use super::seal::KEY_BYTES;
+use crate::data_dir::{sync_parent, write_private};
+use crate::domain::ids::UserId;
+
+/// The secret of a user; wiped from memory when it is dropped.
+pub type Secret = Zeroizing<[u8; KEY_BYTES]>;
+
+/// Where the keys are.
+pub struct KeyFiles {
+    root: PathBuf,
+}
+
+impl KeyFiles {
+    /// The keys below this directory, which need not be there.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// The secret of a user; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read, or is damaged.
+    pub fn read(&self, user: UserId) -> Result<Option<Secret>, KeyFailure> {
+        let path = self.path(user);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => Zeroizing::new(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(KeyFailure::File { path, source }),
+        };
+        match <[u8; KEY_BYTES]>::try_from(&bytes[..]) {
+            Ok(secret) => Ok(Some(Zeroizing::new(secret))),
+            Err(_) => Err(KeyFailure::Malformed { path }),
+        }
+    }
+
+    /// Writes the secret of a user who has none. It survives a power cut once this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, user: UserId, secret: &Secret) -> Result<(), KeyFailure> {
+        let path = self.path(user);
+        let written = make_folder(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, &secret[..]));
+        written.map_err(|source| KeyFailure::File { path, source })
+    }
+
+    /// Overwrites and removes the secret of a user, for good once this returns. Fine when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be written or removed.
+    pub fn destroy(&self, user: UserId) -> Result<(), KeyFailure> {
+        let path = self.path(user);
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match overwrite(&path).and_then(|()| fs::remove_file(&path)).and_then(|()| sync_parent(&path)) {
+            Err(error) if gone(&error) => Ok(()),
+            outcome => outcome.map_err(|source| KeyFailure::File { path, source }),
+        }
+    }
+
+    /// Whether a user has a key.
+    #[must_use]
+    pub fn has(&self, user: UserId) -> bool {
+        self.path(user).exists()
+    }
+
+    fn path(&self, user: UserId) -> PathBuf {
+        let name = user.to_string();
+        // The first digits of an id are its time: nearly all would be in one directory.
+        self.root.join(&name[name.len() - 2..]).join(name)
+    }
+}
+
+/// Makes a directory, and the one above it, whose names survive a power cut.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    sync_parent(folder)?;
+    folder.parent().map_or(Ok(()), sync_parent)
+}
+
+/// In place: where the file system writes in place, nothing of the secret is left on the disk.
+fn overwrite(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.write_all(&[0; KEY_BYTES])?;
+    file.sync_all()
+}

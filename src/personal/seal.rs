@@ -1,0 +1,160 @@
+//! Sealing with the key of one user: deterministic, so that the same text gives the same bytes and the rules see that nothing
+//! changes.
+//!
+//! The nonce is a MAC of what is sealed (the synthetic nonce of RFC 5297, here before XChaCha20-Poly1305), so that two texts
+//! share one only if HMAC-SHA256 collides. User and field are bound as associated data, and by the nonce. What is learned from
+//! the bytes: whether two values of one field of one user are equal, and the length to the next power of two.
+
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::domain::ids::UserId;
+use crate::domain::personal::PersonalField;
+
+/// Bytes of a user's key.
+pub const KEY_BYTES: usize = 32;
+/// The form of sealed bytes; another one is not opened.
+const FORM: u8 = 1;
+const NONCE_BYTES: usize = 24;
+/// Ends the text before the padding, as in ISO/IEC 7816-4; no text in UTF-8 ends with it.
+const END: u8 = 0x80;
+/// Every text takes as many bytes at least.
+const PADDED_MIN: usize = 64;
+
+/// What opens the personal fields of one user; wiped from memory when it is dropped.
+pub struct UserKey {
+    user: UserId,
+    seal: Zeroizing<[u8; KEY_BYTES]>,
+    nonce: Zeroizing<[u8; KEY_BYTES]>,
+}
+
+impl UserKey {
+    /// The two keys that follow from the secret of a user.
+    #[must_use]
+    pub fn new(user: UserId, secret: &[u8; KEY_BYTES]) -> Self {
+        let part = |purpose: &[u8]| Zeroizing::new(mac(secret, &[b"mediary personal", purpose]));
+        Self { user, seal: part(b"seal"), nonce: part(b"nonce") }
+    }
+
+    /// Seals a text.
+    #[must_use]
+    pub fn seal(&self, field: PersonalField, text: &str) -> Box<[u8]> {
+        let plain = padded(text);
+        let bound = self.bound(field);
+        let nonce = self.nonce_of(&bound, &plain);
+        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plain, aad: &bound });
+        let sealed = sealed.expect("a text of a few kilobytes is far below what the cipher takes");
+        [&[FORM], &nonce[..], &sealed].concat().into()
+    }
+
+    /// Opens what [`UserKey::seal`] gave for this field of this user; `None` for anything else.
+    #[must_use]
+    pub fn open(&self, field: PersonalField, sealed: &[u8]) -> Option<String> {
+        let (form, rest) = sealed.split_first()?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORM)?;
+        let payload = Payload { msg: sealed, aad: &self.bound(field) };
+        let plain = Zeroizing::new(self.cipher().decrypt(nonce.into(), payload).ok()?);
+        let end = plain.iter().rposition(|byte| *byte != 0).filter(|at| plain[*at] == END)?;
+        String::from_utf8(plain[..end].to_vec()).ok()
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new((&*self.seal).into())
+    }
+
+    /// What is sealed is good for this user and this field only.
+    fn bound(&self, field: PersonalField) -> Vec<u8> {
+        [&self.user.0.as_bytes()[..], field.as_str().as_bytes()].concat()
+    }
+
+    fn nonce_of(&self, bound: &[u8], plain: &[u8]) -> [u8; NONCE_BYTES] {
+        let mac = mac(&self.nonce, &[bound, plain]);
+        std::array::from_fn(|at| mac[at])
+    }
+}
+
+/// A text, its end, and zeros up to a power of two.
+fn padded(text: &str) -> Zeroizing<Vec<u8>> {
+    let bytes = (text.len() + 1).next_power_of_two().max(PADDED_MIN);
+    let mut plain = Zeroizing::new(Vec::with_capacity(bytes));
+    plain.extend_from_slice(text.as_bytes());
+    plain.push(END);
+    plain.resize(bytes, 0);
+    plain
+}
+
+fn mac(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
+    for part in parts {
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PersonalField::{Email, Name};
+    use uuid::Uuid;
+
+    fn key(user: u128, secret: u8) -> UserKey {
+        UserKey::new(UserId(Uuid::from_u128(user)), &[secret; KEY_BYTES])
+    }
+
+    #[test]
+    fn what_is_sealed_opens_again() {
+        let longest = "語".repeat(320);
+        for text in ["", "a", "ada@example.com", "Ada 日本\0", &"x".repeat(63), &"x".repeat(64), &longest] {
+            let key = key(1, 7);
+            assert_eq!(key.open(Email, &key.seal(Email, text)).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn the_same_user_field_and_text_give_the_same_bytes_and_nothing_else_does() {
+        let sealed = key(1, 7).seal(Email, "ada@example.com");
+        assert_eq!(key(1, 7).seal(Email, "ada@example.com"), sealed);
+        let others = [
+            key(1, 7).seal(Email, "ada@example.con"),
+            key(1, 7).seal(Name, "ada@example.com"),
+            key(2, 7).seal(Email, "ada@example.com"),
+            key(1, 8).seal(Email, "ada@example.com"),
+        ];
+        for other in &others {
+            assert_ne!(other[1..=NONCE_BYTES], sealed[1..=NONCE_BYTES], "a nonce is used once");
+            assert_ne!(other[1 + NONCE_BYTES..], sealed[1 + NONCE_BYTES..]);
+        }
+    }
+
+    #[test]
+    fn only_the_same_user_and_field_open_it() {
+        let sealed = key(1, 7).seal(Email, "ada@example.com");
+        assert_eq!(key(1, 7).open(Name, &sealed), None);
+        assert_eq!(key(2, 7).open(Email, &sealed), None);
+        assert_eq!(key(1, 8).open(Email, &sealed), None);
+    }
+
+    #[test]
+    fn damaged_bytes_do_not_open() {
+        let key = key(1, 7);
+        let sealed = key.seal(Name, "Ada");
+        for length in 0..sealed.len() {
+            assert_eq!(key.open(Name, &sealed[..length]), None, "cut to {length} bytes");
+        }
+        for bit in 0..8 * sealed.len() {
+            let mut damaged = sealed.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(key.open(Name, &damaged), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn short_texts_take_the_same_room() {
+        let bytes = |length: usize| key(1, 7).seal(Name, &"x".repeat(length)).len();
+        assert_eq!((bytes(0), bytes(63), bytes(64)), (1 + 24 + 64 + 16, 105, 169));
+    }
+}

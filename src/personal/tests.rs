@@ -1,0 +1,100 @@
+//! Keys that are made once, survive a restart, and are destroyed for good.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+use super::*;
+use PersonalField::{Email, Name};
+
+fn user(nth: u128) -> UserId {
+    UserId(Uuid::from_u128(nth))
+}
+
+fn sealed(keyring: &Keyring, nth: u128, chance: u8, text: &str) -> Personal {
+    keyring.seal(user(nth), [chance; KEY_BYTES], [(Name, text)]).unwrap().remove(0)
+}
+
+/// Every file below the directory.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "opening writes nothing");
+    let first = sealed(&keyring, 1, 7, "Ada");
+    assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the second chance is not taken");
+    let again = Keyring::open(folder.path());
+    assert_eq!(again.read(user(1), Name, &first).as_deref(), Some("Ada"));
+    assert_eq!(sealed(&again, 1, 9, "Ada"), first);
+    assert_ne!(sealed(&again, 2, 9, "Ada"), first);
+    let keys = files(&folder.path().join("personal"));
+    assert_eq!(keys.len(), 2);
+    assert!(keys.iter().all(|key| fs::metadata(key).unwrap().permissions().mode() & 0o777 == 0o600));
+}
+
+#[test]
+fn nothing_of_an_erased_user_is_read_or_sealed_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let (first, other) = (sealed(&keyring, 1, 7, "Ada"), sealed(&keyring, 2, 7, "Bob"));
+    keyring.forget(user(1)).unwrap();
+    keyring.forget(user(1)).unwrap();
+    assert_eq!(keyring.read(user(1), Name, &first), None);
+    assert_eq!(keyring.read(user(1), Name, &Personal::Plain("Ada".into())), None);
+    assert!(matches!(keyring.seal(user(1), [7; KEY_BYTES], [(Name, "Ada")]), Err(KeyFailure::Forgotten)));
+    assert_eq!(keyring.read(user(2), Name, &other).as_deref(), Some("Bob"));
+    assert_eq!((keyring.has_key(user(1)), keyring.has_key(user(2))), (false, true));
+    assert_eq!(Keyring::open(folder.path()).read(user(1), Name, &first), None);
+}
+
+#[test]
+fn a_damaged_key_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let path = files(folder.path()).remove(0);
+    fs::write(&path, b"short").unwrap();
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(keyring.read(user(1), Name, &value), None);
+    assert!(matches!(keyring.seal(user(1), [7; KEY_BYTES], [(Name, "Ada")]), Err(KeyFailure::Malformed { .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"short");
+    keyring.forget(user(1)).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn keys_are_read_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(keyring.missing([user(1), user(2)]), [user(1), user(2)]);
+    keyring.load(&[user(1), user(2)]);
+    assert_eq!(keyring.missing([user(1), user(2)]), [user(2)]);
+    fs::remove_file(files(folder.path()).remove(0)).unwrap();
+    assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
+    assert_eq!(keyring.read(user(1), Email, &value), None, "a value of another field");
+}
+
+#[test]
+fn one_key_is_made_when_many_ask_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let values: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..8)
+            .map(|nth| {
+                scope.spawn({
+                    let keyring = &keyring;
+                    move || sealed(keyring, 1, nth, "Ada")
+                })
+            })
+            .collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    assert!(values.iter().all(|value| *value == values[0]));
+}

@@ -1,0 +1,233 @@
+//! The export of a log: JSON Lines that anybody can read, and that can be verified anywhere with the public key alone.
+//!
+//! ```text
+//! {"format":"mediary export 1","head":CHECKPOINT,"log":UUID,"public_key":HEX,"schema":N}
+//! {"chain":HEX,"events":[EVENT,…],"payload":BASE64,"position":1}          a line for each commit
+//! {"checkpoint":CHECKPOINT}                                                after each 10,000 events, and in the end
+//! ```
+//!
+//! Every line is canonical JSON (RFC 8785), so that there is one way to write it. `payload` is what the log stores; the chain is
+//! computed over it, and `events` says what it says. The head in the first line is the checkpoint in the last one: what is missing
+//! at the end is missed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::SigningKey;
+use serde_json::{Value, json};
+
+use crate::audit::record::{RecordJson, canonical};
+use crate::clock::Surroundings;
+use crate::events::chain::{self, ChainHash, Head};
+use crate::events::checkpoint::{Checkpoint, SignedCheckpoint};
+use crate::events::envelope::RecordedEvent;
+use crate::events::hex;
+use crate::events::journal::OpenError;
+use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::schema;
+use crate::events::verify::Finding;
+
+/// What an export says that it is.
+pub const FORMAT: &str = "mediary export 1";
+/// After how many events there is a checkpoint.
+pub const CHECKPOINT_EVERY: u64 = 10_000;
+
+/// How events are written, and how JSON is made canonical.
+#[derive(Clone, Copy)]
+pub struct Style {
+    pub event: fn(&RecordedEvent) -> Value,
+    pub canonical: fn(&Value) -> String,
+}
+
+impl Default for Style {
+    /// As the audit writes them.
+    fn default() -> Self {
+        let event = |event: &RecordedEvent| serde_json::to_value(RecordJson::from(event)).unwrap_or_default();
+        Self { event, canonical }
+    }
+}
+
+impl Style {
+    /// One line of JSON.
+    #[must_use]
+    pub fn line(&self, json: &Value) -> String {
+        (self.canonical)(json)
+    }
+}
+
+/// Why there is no export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    Journal(#[from] OpenError),
+    #[error("{0}")]
+    Unvouched(String),
+    #[error("the journal is damaged, `mediary audit verify` tells all: {}", super::line(.0))]
+    Damaged(Finding),
+    #[error("the export cannot be written: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// What a journal directory (`<data dir>/log`) says of itself.
+pub struct Vouched {
+    pub key: SigningKey,
+    pub log: uuid::Uuid,
+    pub head: Head,
+}
+
+/// Reads the signing key and HEAD of a log directory; changes nothing, also while a service writes to it.
+///
+/// # Errors
+/// When one of them is missing or damaged.
+pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
+    let unvouched =
+        |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
+    let (key_path, head_path) = (directory.join("signing.key"), directory.join("journal/HEAD"));
+    let key = chain::load_key(&key_path).map_err(|error| unvouched(&key_path, &error))?;
+    let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
+    let segments = walk::segments(&directory.join("journal"))?;
+    let log =
+        walk::log_of(&segments).ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
+    let head =
+        chain::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
+    Ok(Vouched { key, log, head })
+}
+
+/// Signs what HEAD of a log directory says.
+///
+/// # Errors
+/// As [`vouched`].
+pub fn checkpoint(directory: &Path, surroundings: &Surroundings) -> Result<SignedCheckpoint, ExportError> {
+    let Vouched { key, log, head } = vouched(directory)?;
+    Ok(Checkpoint { log, head, at: surroundings.now() }.sign(&key))
+}
+
+/// Exports a log directory up to its HEAD, and says up to which checkpoint.
+///
+/// # Errors
+/// When the journal is damaged, or the export cannot be written.
+pub fn export(
+    directory: &Path,
+    style: Style,
+    surroundings: &Surroundings,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SignedCheckpoint, ExportError> {
+    let Vouched { key, log, head } = vouched(directory)?;
+    let signed = Checkpoint { log, head, at: surroundings.now() }.sign(&key);
+    writeln!(out, "{}", (style.canonical)(&header(&signed)))?;
+    let mut lines = Lines {
+        style,
+        key,
+        signed,
+        next: CHECKPOINT_EVERY,
+        reached: ChainHash::genesis(log),
+        out,
+        progress,
+        failed: Ok(()),
+    };
+    if head.position.0 > 0 {
+        let segments = walk::segments(&directory.join("journal"))?;
+        walk::walk(&segments, log, Some(head), true, &mut lines)?;
+    }
+    lines.finish()?;
+    out.flush()?;
+    Ok(signed)
+}
+
+/// The first line.
+#[must_use]
+pub fn header(head: &SignedCheckpoint) -> Value {
+    json!({
+        "format": FORMAT,
+        "head": head.to_json(),
+        "log": head.checkpoint().log.to_string(),
+        "public_key": hex::encode(&head.public_key()),
+        "schema": schema::VERSION,
+    })
+}
+
+/// The line of a commit.
+#[must_use]
+pub fn commit_line(style: Style, events: &[RecordedEvent], payload: &[u8], chain: &ChainHash) -> String {
+    let position = events.first().map_or(0, |event| event.position.0);
+    (style.canonical)(&json!({
+        "position": position,
+        "events": events.iter().map(style.event).collect::<Value>(),
+        "payload": STANDARD.encode(payload),
+        "chain": hex::encode(&chain.0),
+    }))
+}
+
+/// The line of a checkpoint.
+#[must_use]
+pub fn checkpoint_line(style: Style, checkpoint: &SignedCheckpoint) -> String {
+    (style.canonical)(&json!({"checkpoint": checkpoint.to_json()}))
+}
+
+/// Writes the lines after the first one.
+struct Lines<'l> {
+    style: Style,
+    key: SigningKey,
+    /// Of the end.
+    signed: SignedCheckpoint,
+    /// The position from which on there is a checkpoint.
+    next: u64,
+    reached: ChainHash,
+    out: &'l mut dyn Write,
+    progress: &'l mut dyn FnMut(u64, u64),
+    failed: Result<(), ExportError>,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, record: &Walked<'_>) -> io::Result<()> {
+        self.reached = record.end.chain;
+        writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
+        let Checkpoint { log, head, at } = *self.signed.checkpoint();
+        if record.end.position.0 >= self.next && record.end != head {
+            let signed = Checkpoint { log, head: record.end, at }.sign(&self.key);
+            writeln!(self.out, "{}", checkpoint_line(self.style, &signed))?;
+        }
+        self.next = self.next.max(after(record.end.position.0));
+        (self.progress)(record.end.position.0, head.position.0);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), ExportError> {
+        self.failed?;
+        let Head { position, chain } = self.signed.checkpoint().head;
+        if self.reached != chain {
+            return Err(ExportError::Unvouched(format!(
+                "HEAD was signed for another history up to position {position}"
+            )));
+        }
+        writeln!(self.out, "{}", checkpoint_line(self.style, &self.signed))?;
+        Ok(())
+    }
+}
+
+/// The position at which the next checkpoint is due once `position` is reached.
+#[must_use]
+pub fn after(position: u64) -> u64 {
+    (position / CHECKPOINT_EVERY + 1) * CHECKPOINT_EVERY
+}
+
+impl Watch for Lines<'_> {
+    fn record(&mut self, record: &Walked<'_>) {
+        if self.failed.is_ok() {
+            self.failed = self.write(record).map_err(ExportError::Write);
+        }
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        if self.failed.is_ok() {
+            self.failed = Err(ExportError::Damaged(damage.into()));
+        }
+    }
+
+    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), OpenError> {
+        Ok(())
+    }
+}

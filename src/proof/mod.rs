@@ -1,0 +1,42 @@
+//! Proof for those who must not have to trust: a data directory verified whole, and exports that are verified elsewhere with the
+//! public key alone. Nothing here changes what it looks at.
+
+pub mod directory;
+pub mod export;
+pub mod exported;
+
+use serde_json::{Value, json};
+
+use crate::events::hex;
+use crate::events::verify::Finding;
+
+/// Is told how many bytes were gone through, and of how many.
+pub type Progress<'p> = &'p mut dyn FnMut(u64, u64);
+
+/// A finding as a line for people.
+#[must_use]
+pub fn line(finding: &Finding) -> String {
+    let Finding { file, offset, position, what } = finding;
+    let offset = offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default();
+    let position = position.map(|position| format!(", position {position}")).unwrap_or_default();
+    format!("{}{offset}{position}: {what}", file.display())
+}
+
+/// Findings for machines.
+fn findings_json(findings: &[Finding]) -> Value {
+    let finding = |finding: &Finding| {
+        let mut json = json!({"file": finding.file.display().to_string(), "what": finding.what});
+        if let Some(offset) = finding.offset {
+            json["offset"] = offset.into();
+        }
+        if let Some(position) = finding.position {
+            json["position"] = position.0.into();
+        }
+        json
+    };
+    findings.iter().map(finding).collect()
+}
+
+fn key_text(key: Option<[u8; 32]>) -> Option<String> {
+    key.map(|key| hex::encode(&key))
+}

@@ -1,0 +1,303 @@
+//! `mediary backup` and `restore`: consistent under load, incremental, never half, verified before anything is written.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use mediary::events::envelope::{Append, Circumstances, NewEvent, RecordedEvent};
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::SledLog;
+use mediary::events::stream::{Position, Version};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::process::{Process, TOKEN, on, run};
+use crate::support::{TestApp, client};
+use crate::verify::{add, copy, inhabited, with_log};
+
+/// The position that a backup says it was taken at.
+fn position(out: &str) -> u64 {
+    let rest = out.split("position ").nth(1).unwrap_or_else(|| panic!("no position in {out}"));
+    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+async fn write_until(base: String, writer: usize, done: Arc<AtomicBool>) {
+    let (client, publisher) = (client(), format!("p{writer}"));
+    let post = |path: String, body: serde_json::Value| {
+        client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(&body).send()
+    };
+    assert_eq!(post("/publishers".to_owned(), json!({"id": publisher})).await.unwrap().status(), 201);
+    for number in 0.. {
+        if done.load(Ordering::Relaxed) {
+            return;
+        }
+        let body = json!({"id": format!("n{writer}-{number}"), "latest_version": {"version": "1.0.0", "changelog": number.to_string()}});
+        assert_eq!(post(format!("/publishers/{publisher}/nodes"), body).await.unwrap().status(), 201);
+    }
+}
+
+/// The same log up to a position, made by appending its events again.
+fn as_of(data: &Path, position: u64) -> TempDir {
+    let options = |data: &Path| mediary::app::log_options(data, &Settings::default());
+    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
+    let events = log.read_all(Position(0), usize::try_from(position).unwrap()).unwrap();
+    let until = tempfile::tempdir().unwrap();
+    fs::create_dir_all(until.path().join("log")).unwrap();
+    let mut small = options(until.path());
+    small.journal.segment_bytes = 1 << 20;
+    let (again, _) = SledLog::open(&small, &Surroundings::real(), |_| {}).unwrap();
+    let group: Vec<_> = events.iter().map(append_again).collect();
+    assert!(again.append(group).unwrap().iter().all(Result::is_ok));
+    assert_eq!(again.head(), Position(position));
+    again.close().unwrap();
+    copy(&data.join("personal"), &until.path().join("personal"));
+    until
+}
+
+fn append_again(event: &RecordedEvent) -> Append {
+    let (actor, request, causation, at) = (event.actor, event.request.clone(), event.causation, event.at);
+    Append {
+        stream: event.stream.clone(),
+        expected: Version(event.version.0 - 1),
+        circumstances: Circumstances { actor, request, causation, at, claim: None },
+        events: vec![NewEvent { id: event.id, event: event.event.clone() }],
+    }
+}
+
+#[actix_web::test]
+async fn a_backup_under_load_restores_to_what_was_at_its_position() {
+    // Given a service to which 16 clients write
+    let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let service = Process::start(data.path());
+    let done = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> =
+        (0..16).map(|writer| actix_web::rt::spawn(write_until(service.url(""), writer, Arc::clone(&done)))).collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // When it is backed up twice meanwhile
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap().to_owned();
+    let take = {
+        let (data, name) = (data.path().to_owned(), name.clone());
+        move || [run(&data, &["backup", &name]), run(&data, &["backup", &name])]
+    };
+    let [first, second] = actix_web::web::block(take).await.unwrap();
+    done.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let (first, second) = (position(&first.expect(0).out), position(&second.expect(0).out));
+    assert!(0 < first && first < second, "{first} {second}");
+    service.terminate();
+    run(data.path(), &["backup", "--verify", &name]).expect(0).says(&["clean: a backup at position "]);
+    // And restored on an empty directory
+    let restored = elsewhere.path().join("restored");
+    run(&restored, &["restore", &name]).expect(0).says(&[&format!("at position {second}")]);
+    // Then it is clean, and answers as the log did at that position
+    run(&restored, &["audit", "verify"]).expect(0).says(&[&format!("clean: {second} events up to position {second}")]);
+    let restored = TempDirOf(restored);
+    let expected = as_of(data.path(), second);
+    let public = |settings: &mut Settings| settings.public_url = Some("http://registry.example".to_owned());
+    let expected = TestApp::start_in(expected, public, Surroundings::real()).await;
+    let restored = TestApp::start_in(restored.temporary(), public, Surroundings::real()).await;
+    let mut chance = StdRng::seed_from_u64(0xB0);
+    let listed = expected.get("/nodes?limit=1000").await.expect(200).json();
+    let nodes: Vec<&str> =
+        listed["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect();
+    assert!(nodes.len() > 16, "{} nodes", nodes.len());
+    let lists = [
+        "/nodes?limit=1000",
+        "/nodes?limit=30&sort=name;desc&page=2",
+        "/publishers?limit=50",
+        "/versions?limit=1000",
+        "/nodes/search?search=n1",
+    ];
+    let reads = (0..100).map(|nth| {
+        let node = nodes.choose(&mut chance).unwrap();
+        match nth % 5 {
+            0 => format!("/nodes/{node}"),
+            1 => format!("/nodes/{node}/versions"),
+            2 => format!("/nodes/{node}/versions/1.0.0"),
+            3 => format!("/publishers/p{}", chance.gen_range(0..16)),
+            _ => format!("/nodes?limit=7&sort=created_at&page={}", chance.gen_range(1..5)),
+        }
+    });
+    for path in lists.map(str::to_owned).into_iter().chain(reads) {
+        let (was, is) = (expected.get(&path).await, restored.get(&path).await);
+        assert_eq!((is.status, is.text()), (was.status, was.text()), "{path}");
+    }
+}
+
+/// A directory that is kept where the tests keep theirs.
+struct TempDirOf(PathBuf);
+
+impl TempDirOf {
+    fn temporary(&self) -> TempDir {
+        let temporary = tempfile::tempdir().unwrap();
+        copy(&self.0, temporary.path());
+        temporary
+    }
+}
+
+#[actix_web::test]
+async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
+    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap();
+    run(data.path(), &["backup", name]).expect(0);
+    // Nothing has changed: nothing is copied
+    run(data.path(), &["backup", name]).expect(0).says(&["; 0 files, 0.0 MiB were new, 0 old ones removed"]);
+    assert!(
+        files_below(&backup)
+            .iter()
+            .all(|file| fs::metadata(file).unwrap().permissions().mode() % 0o100 == 0 || file.ends_with("lock"))
+    );
+    // A new file of a user, and one that is gone: the next backup has the one and not the other
+    let keys = data.path().join("personal/ab");
+    fs::create_dir_all(&keys).unwrap();
+    fs::set_permissions(data.path().join("personal"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(keys.join("one"), "key of one").unwrap();
+    fs::set_permissions(keys.join("one"), fs::Permissions::from_mode(0o600)).unwrap();
+    run(data.path(), &["backup", name]).expect(0).says(&["; 1 files, ", "were new"]);
+    fs::rename(keys.join("one"), keys.join("two")).unwrap();
+    fs::write(keys.join("two"), "key of two").unwrap();
+    run(data.path(), &["backup", name]).expect(0).says(&["; 1 files, ", "1 old ones removed"]);
+    let held = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
+    assert!(held("key of two") && !held("key of one"));
+    // Restored, every file is what it was, with its mode
+    let restored = elsewhere.path().join("restored");
+    fs::create_dir(&restored).unwrap();
+    run(&restored, &["restore", name]).expect(0);
+    let left_out =
+        |path: &Path| ["answers", "log/sled", "lock", "log/journal/next.tmp"].iter().any(|name| path.starts_with(name));
+    let mut compared = 0;
+    for file in files_below(data.path()) {
+        let relative = file.strip_prefix(data.path()).unwrap();
+        if left_out(relative) || relative.ends_with("HEAD") {
+            continue;
+        }
+        assert!(fs::read(&file).unwrap() == fs::read(restored.join(relative)).unwrap(), "{}", relative.display());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&file), mode(&restored.join(relative)), "{}", relative.display());
+        compared += 1;
+    }
+    assert!(compared > 8, "{compared} files");
+    assert_eq!(fs::metadata(restored.join("personal")).unwrap().permissions().mode() & 0o777, 0o700);
+    run(&restored, &["audit", "verify"]).expect(0);
+}
+
+#[actix_web::test]
+async fn a_damaged_backup_is_not_put_back() {
+    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
+    let (backup, target) = (elsewhere.path().join("backup"), elsewhere.path().join("target"));
+    let name = backup.to_str().unwrap();
+    run(data.path(), &["backup", name]).expect(0);
+    let sound = tempfile::tempdir().unwrap();
+    copy(&backup, sound.path());
+    for file in files_below(sound.path()) {
+        let relative = file.strip_prefix(sound.path()).unwrap();
+        if relative.ends_with("lock") {
+            continue;
+        }
+        let bytes = fs::read(&file).unwrap();
+        let mut changed = bytes.clone();
+        changed[bytes.len() / 2] ^= 1;
+        fs::write(backup.join(relative), changed).unwrap();
+        let refused = run(&target, &["restore", name]).expect(1);
+        let told = format!("{}{}", refused.out, refused.err);
+        assert!(told.contains(file.file_name().unwrap().to_str().unwrap()) && told.contains("damaged"), "{told}");
+        assert!(!target.exists());
+        let verified = run(data.path(), &["backup", "--verify", name]);
+        assert_eq!(verified.code, Some(if relative.ends_with("manifest.json") { 2 } else { 1 }), "{}", verified.out);
+        fs::write(backup.join(relative), bytes).unwrap();
+    }
+    // A file that is missing, and one too many: the one is missed, the other is no matter
+    let file = files_below(&backup.join("files")).pop().unwrap();
+    fs::remove_file(&file).unwrap();
+    run(&target, &["restore", name]).expect(1).says(&["cannot be read"]);
+    fs::remove_file(backup.join("manifest.json")).unwrap();
+    assert!(run(&target, &["restore", name]).expect(1).err.contains("no complete backup"));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "something was left behind");
+}
+
+#[test]
+fn nothing_is_overwritten_and_no_history_is_mixed() {
+    let (data, elsewhere) = (with_log(20), tempfile::tempdir().unwrap());
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap();
+    let earlier = tempfile::tempdir().unwrap();
+    copy(data.path(), earlier.path());
+    add(data.path(), 20..30);
+    run(data.path(), &["backup", name]).expect(0).says(&["position 60"]);
+    let refused = |data: &Path, arguments: &[&str], why: &str| {
+        let told = run(data, arguments).expect(1).err;
+        assert!(told.contains(why), "{why:?} is not in: {told}");
+    };
+    refused(earlier.path(), &["restore", name], "is not empty, and a restore overwrites nothing");
+    refused(earlier.path(), &["backup", name], "another history");
+    refused(with_log(5).path(), &["backup", name], "another log");
+    refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "lie in each other");
+    refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is no backup directory");
+    refused(elsewhere.path(), &["backup", name], "is not a data directory");
+    // A damaged journal is not backed up, and the backup from before is as good as it was
+    let segment = data.path().join("log/journal/00000000000000000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    refused(data.path(), &["backup", name], "the journal is damaged");
+    run(data.path(), &["backup", "--verify", name]).expect(0).says(&["at position 60"]);
+    let empty = elsewhere.path().join("empty");
+    run(&empty, &["backup", "--verify", empty.to_str().unwrap()]).expect(2);
+}
+
+#[test]
+fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
+    let (data, elsewhere) = (with_log(40), tempfile::tempdir().unwrap());
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap();
+    run(data.path(), &["backup", name]).expect(0);
+    let mut chance = StdRng::seed_from_u64(0xDEAD);
+    for round in 0..8 {
+        add(data.path(), 40 + round..41 + round);
+        let mut killed = on(data.path(), &["backup", name]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(chance.gen_range(0..60)));
+        let _ = killed.kill();
+        killed.wait().unwrap();
+        let out = run(data.path(), &["backup", "--verify", name]).expect(0).out;
+        assert!((80..=82 + 2 * round).contains(&position(&out)), "{out}");
+    }
+    let target = elsewhere.path().join("target");
+    for _ in 0..8 {
+        let mut killed = on(&target, &["restore", name]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(chance.gen_range(0..40)));
+        let _ = killed.kill();
+        killed.wait().unwrap();
+        if target.exists() {
+            run(&target, &["audit", "verify"]).expect(0);
+            fs::remove_dir_all(&target).unwrap();
+        }
+    }
+    run(&target, &["restore", name]).expect(0);
+    run(&target, &["audit", "verify"]).expect(0);
+}

@@ -1,0 +1,210 @@
+//! Damage: whatever happened to a file of the log, the start serves all of it or says what is wrong with which file.
+//!
+//! The suite does a share of the cases on a small log; `DAMAGE_CASES=full cargo test --test it damage` does 1,000 flipped
+//! bits, 200 cuts, 100 zeroed pages and 100 files that are swapped, stale, missing or doubled, over 10,000 events.
+
+mod harm;
+mod history;
+
+use std::collections::BTreeMap;
+use std::panic;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use harm::{Harm, Plan};
+use history::History;
+pub use history::files;
+use mediary::clock::Surroundings;
+use mediary::events::envelope::RecordedEvent;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{OpenReport, SledLog};
+use mediary::events::stream::{Position, Version};
+use mediary::events::verify::Verification;
+use mediary::projections::read_models::Models;
+use parking_lot::Mutex;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+const SEED: u64 = 0xDA_3A6E;
+/// Longest time that a start may take, on a busy machine.
+const HANG: Duration = Duration::from_mins(2);
+
+/// Everything that a log tells.
+#[derive(PartialEq)]
+pub struct Answers {
+    pub events: Vec<RecordedEvent>,
+    streams: Vec<Vec<RecordedEvent>>,
+    folded: Models,
+}
+
+impl Answers {
+    /// Opens the log and asks it everything; or says why it does not open.
+    fn of(directory: &Path) -> Result<(Self, OpenReport), String> {
+        let mut folded = Models::default();
+        let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| folded.apply(event));
+        let opened = SledLog::open(&history::options(directory), &Surroundings::real(), fold);
+        let (log, report) = opened.map_err(|error| error.to_string())?;
+        let events = log.read_all(Position(0), usize::MAX).expect("what opened can be read");
+        let read = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
+        let streams = history::streams(&events).into_iter().map(read).collect();
+        assert_eq!(log.head(), Position(events.len() as u64));
+        log.close().expect("what opened can be closed");
+        Ok((Self { events, streams, folded }, report))
+    }
+}
+
+/// What came of one case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// The same answers, nothing to report.
+    Unharmed,
+    /// The same answers, and the start says what it mended.
+    Mended,
+    /// No start, and the reason.
+    Refused(String),
+    /// What must never be.
+    Broken(String),
+}
+
+#[test]
+fn damage_is_mended_or_named_and_never_served() {
+    // Given a log
+    let full = std::env::var("DAMAGE_CASES").is_ok_and(|cases| cases == "full");
+    let plan = if full {
+        Plan { events: 10_000, flips: 1000, cuts: 200, zeroed: 100, misplaced: 100 }
+    } else {
+        Plan { events: 1_500, flips: 12, cuts: 4, zeroed: 4, misplaced: 20 }
+    };
+    let history = History::make(plan.events);
+    let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
+    assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
+    // When something happens to a copy of it, and it is started
+    let outcomes = run(&history, &cases);
+    // Then it is as before, or the file is named
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (harm, outcome) in &outcomes {
+        let outcome = match outcome {
+            Outcome::Unharmed => "no effect",
+            Outcome::Mended => "mended and reported",
+            Outcome::Refused(_) => "named, no start",
+            Outcome::Broken(_) => "BROKEN",
+        };
+        *counts.entry((harm.kind(), outcome)).or_default() += 1;
+    }
+    for ((harm, outcome), count) in &counts {
+        println!("{harm}: {count} {outcome}");
+    }
+    let broken: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
+    assert!(broken.is_empty(), "{} cases of {}: {broken:#?}", broken.len(), outcomes.len());
+    assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "nothing was found: {counts:?}");
+    assert!(counts.keys().any(|(_, outcome)| *outcome == "mended and reported"), "nothing was mended: {counts:?}");
+}
+
+/// Runs the cases on two threads.
+fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
+    let (waiting, outcomes) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(harm) = waiting.lock().next() else { return };
+                    let outcome = suffer(history, harm);
+                    outcomes.lock().push((harm.clone(), outcome));
+                }
+            });
+        }
+    });
+    outcomes.into_inner()
+}
+
+fn suffer(history: &History, harm: &Harm) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    history::copy(history.today(), directory.path());
+    harm.inflict(directory.path(), history.yesterday());
+    let Ok(told) = panic::catch_unwind(|| verified(directory.path())) else {
+        return Outcome::Broken("the verification panics".to_owned());
+    };
+    let outcome = outlive(history, harm, directory.path());
+    let expected = match &outcome {
+        // What only sled knows is not in the journal's files.
+        Outcome::Refused(reason) => !reason.contains("sled holds"),
+        Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
+        Outcome::Unharmed | Outcome::Broken(_) => false,
+    };
+    if expected && told == 0 {
+        return Outcome::Broken(format!("the verification finds nothing, and the start: {outcome:?}"));
+    }
+    outcome
+}
+
+/// How much a verification that changes nothing has to say.
+fn verified(directory: &Path) -> usize {
+    let verification = Verification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
+    verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
+}
+
+fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+    match start(directory, history) {
+        Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
+        // What was mended is whole for the next start.
+        Outcome::Mended if start(directory, history) != Outcome::Unharmed => {
+            Outcome::Broken("it was mended, and the next start found more".to_owned())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Starts the log in a thread, so that a panic or a hang is seen as one.
+fn start(directory: &Path, history: &History) -> Outcome {
+    let (tell, told) = mpsc::channel();
+    let path = directory.to_owned();
+    thread::spawn(move || {
+        let _ = tell.send(panic::catch_unwind(|| Answers::of(&path)));
+    });
+    match told.recv_timeout(HANG) {
+        Err(_) => Outcome::Broken("it hangs".to_owned()),
+        Ok(Err(panic)) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            Outcome::Broken(format!("it panics: {}", text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?")))
+        }
+        Ok(Ok(Err(reason))) => Outcome::Refused(reason),
+        Ok(Ok(Ok((answers, report)))) if answers == history.answers => {
+            if report.sentences().is_empty() {
+                Outcome::Unharmed
+            } else {
+                Outcome::Mended
+            }
+        }
+        Ok(Ok(Ok((answers, report)))) => {
+            let (found, expected) = (answers.events.len(), history.answers.events.len());
+            Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {report:?}"))
+        }
+    }
+}
+
+/// A refusal must name the file, the place in it where there is one, and the command to run.
+fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
+    let names = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
+    let place = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
+    let wanted = match harm {
+        // The gap is seen where the journal goes on, or at its end.
+        Harm::Missing(_) | Harm::Stale(_) | Harm::Cut { .. } => true,
+        _ => harm.file().is_none_or(names),
+    };
+    let complaint = if !reason.contains(directory.to_str().unwrap()) {
+        "no file is named"
+    } else if !wanted {
+        "another file is named"
+    } else if !place {
+        "the place is not named"
+    } else if !reason.contains("mediary ") {
+        "no command is named"
+    } else if harm.file().is_some_and(|file| file.starts_with("sled")) {
+        "sled is a copy: it must never stop the start"
+    } else {
+        return Outcome::Refused(reason);
+    };
+    Outcome::Broken(format!("{complaint}: {reason}"))
+}

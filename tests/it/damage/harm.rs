@@ -1,0 +1,250 @@
+//! What can happen to the files of a log while nobody uses it.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+use super::history::{self, History};
+
+const PAGE_BYTES: u64 = 4096;
+
+/// One thing that happened; files are named from the directory of the log.
+#[derive(Debug, Clone)]
+pub enum Harm {
+    /// One bit is another.
+    Flip { file: PathBuf, offset: u64, bit: u8 },
+    /// The file ends early.
+    Cut { file: PathBuf, length: u64 },
+    /// A page reads as zeros.
+    ZeroPage { file: PathBuf, offset: u64 },
+    /// Each file has the name of the other.
+    Swap(PathBuf, PathBuf),
+    /// The file, or everything below the directory, is as it was yesterday.
+    Stale(PathBuf),
+    /// All of these are as they were yesterday.
+    StaleTogether(Vec<PathBuf>),
+    /// The file, or the directory, is gone.
+    Missing(PathBuf),
+    /// The file is there under another name too.
+    Doubled(PathBuf, PathBuf),
+}
+
+impl Harm {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Flip { .. } => "flipped bit",
+            Self::Cut { .. } => "cut file",
+            Self::ZeroPage { .. } => "zeroed page",
+            Self::Swap(..) => "swapped files",
+            Self::Stale(_) | Self::StaleTogether(_) => "older copy",
+            Self::Missing(_) => "missing file",
+            Self::Doubled(..) => "doubled file",
+        }
+    }
+
+    /// The one file that was changed, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Flip { file, .. }
+            | Self::Cut { file, .. }
+            | Self::ZeroPage { file, .. }
+            | Self::Stale(file)
+            | Self::Missing(file) => Some(file),
+            Self::Swap(..) | Self::StaleTogether(_) | Self::Doubled(..) => None,
+        }
+    }
+
+    /// Does it to a copy of today's log.
+    pub fn inflict(&self, directory: &Path, yesterday: &Path) {
+        let open = |file: &Path| OpenOptions::new().read(true).write(true).open(directory.join(file)).unwrap();
+        match self {
+            Self::Flip { file, offset, bit } => {
+                let (file, mut byte) = (open(file), [0]);
+                file.read_exact_at(&mut byte, *offset).unwrap();
+                file.write_all_at(&[byte[0] ^ (1 << bit)], *offset).unwrap();
+            }
+            Self::Cut { file, length } => open(file).set_len(*length).unwrap(),
+            Self::ZeroPage { file, offset } => {
+                let length = fs::metadata(directory.join(file)).unwrap().len().min(offset + PAGE_BYTES) - offset;
+                open(file).write_all_at(&vec![0; usize::try_from(length).unwrap()], *offset).unwrap();
+            }
+            Self::Swap(one, other) => {
+                let (one, other, aside) = (directory.join(one), directory.join(other), directory.join("aside"));
+                fs::rename(&one, &aside).unwrap();
+                fs::rename(&other, &one).unwrap();
+                fs::rename(&aside, &other).unwrap();
+            }
+            Self::Stale(what) => put_back(what, directory, yesterday),
+            Self::StaleTogether(all) => all.iter().for_each(|what| put_back(what, directory, yesterday)),
+            Self::Missing(what) => remove(&directory.join(what)),
+            Self::Doubled(file, name) => drop(fs::copy(directory.join(file), directory.join(name)).unwrap()),
+        }
+    }
+}
+
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+fn remove(what: &Path) {
+    if what.is_dir() { fs::remove_dir_all(what).unwrap() } else { fs::remove_file(what).unwrap() }
+}
+
+/// Yesterday's state of a file or directory; what did not exist then is gone.
+fn put_back(what: &Path, directory: &Path, yesterday: &Path) {
+    let (target, source) = (directory.join(what), yesterday.join(what));
+    remove(&target);
+    if source.is_dir() {
+        history::copy(&source, &target);
+    } else {
+        fs::copy(source, target).unwrap();
+    }
+}
+
+/// How large the log is, and how many cases of each kind there are.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub events: u64,
+    pub flips: usize,
+    pub cuts: usize,
+    pub zeroed: usize,
+    pub misplaced: usize,
+}
+
+/// Draws the cases: every file has its turn, then chance decides.
+pub fn draw(plan: Plan, history: &History, chance: &mut StdRng) -> Vec<Harm> {
+    let files = Files::of(history);
+    let flips = (0..plan.flips).map(|nth| files.flip(nth, chance)).collect::<Vec<_>>();
+    let cuts = (0..plan.cuts).map(|nth| files.cut(nth, chance)).collect::<Vec<_>>();
+    let zeroed = (0..plan.zeroed).map(|nth| files.zero_page(nth, chance)).collect::<Vec<_>>();
+    let certain = files.misplaced_for_certain();
+    let misplaced = certain.into_iter().chain((0..).map(|_| files.misplaced(chance)));
+    let misplaced: Vec<_> = misplaced.take(plan.misplaced).collect();
+    [flips, cuts, zeroed, misplaced].concat()
+}
+
+/// The files of the log, by what they are for.
+struct Files {
+    root: PathBuf,
+    segments: Vec<PathBuf>,
+    /// Those that exist since yesterday.
+    old_segments: Vec<PathBuf>,
+    sled: Vec<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+impl Files {
+    fn of(history: &History) -> Self {
+        let (segments, rest): (Vec<_>, Vec<_>) =
+            history.files().into_iter().partition(|file| file.extension().is_some_and(|kind| kind == "seg"));
+        let (sled, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|file| file.starts_with("sled"));
+        assert!(segments.len() > 4 && !sled.is_empty() && others.len() > 1, "{segments:?} {sled:?} {others:?}");
+        let old = segments.iter().filter(|segment| history.yesterday().join(segment).exists());
+        Self { root: history.today().to_owned(), old_segments: old.cloned().collect(), segments, sled, others }
+    }
+
+    /// Half of the cases are in segments; a quarter each in sled and in HEAD, the key and so on.
+    fn pick<'f>(&'f self, nth: usize, chance: &mut StdRng) -> &'f Path {
+        let among = match nth % 4 {
+            0 | 2 => &self.segments,
+            1 => &self.sled,
+            _ => &self.others,
+        };
+        loop {
+            let file = among.choose(chance).unwrap();
+            if self.length(file) > 0 {
+                return file;
+            }
+        }
+    }
+
+    fn length(&self, file: &Path) -> u64 {
+        fs::metadata(self.root.join(file)).unwrap().len()
+    }
+
+    /// Mostly where something stands.
+    fn offset(&self, file: &Path, chance: &mut StdRng) -> u64 {
+        let (handle, length) = (File::open(self.root.join(file)).unwrap(), self.length(file));
+        let tries = if chance.gen_bool(0.1) { 1 } else { 200 };
+        let mut offset = 0;
+        for _ in 0..tries {
+            offset = chance.gen_range(0..length);
+            let mut byte = [0];
+            handle.read_exact_at(&mut byte, offset).unwrap();
+            if byte != [0] {
+                break;
+            }
+        }
+        offset
+    }
+
+    fn flip(&self, nth: usize, chance: &mut StdRng) -> Harm {
+        let file = self.pick(nth, chance);
+        Harm::Flip { file: file.to_owned(), offset: self.offset(file, chance), bit: chance.gen_range(0..8) }
+    }
+
+    fn cut(&self, nth: usize, chance: &mut StdRng) -> Harm {
+        let file = self.pick(nth, chance);
+        Harm::Cut { file: file.to_owned(), length: self.offset(file, chance) }
+    }
+
+    fn zero_page(&self, nth: usize, chance: &mut StdRng) -> Harm {
+        let file = self.pick(nth, chance);
+        Harm::ZeroPage { file: file.to_owned(), offset: self.offset(file, chance) / PAGE_BYTES * PAGE_BYTES }
+    }
+
+    /// What a person does to a directory.
+    fn misplaced_for_certain(&self) -> Vec<Harm> {
+        let path = PathBuf::from;
+        let (head, last) = (path("journal/HEAD"), self.segments.last().unwrap().clone());
+        let changed = self.old_segments.last().unwrap().clone();
+        let copy = |name: &str| path("journal").join(name);
+        vec![
+            Harm::Stale(head.clone()),
+            Harm::Stale(changed.clone()),
+            Harm::Stale(path("sled")),
+            Harm::Stale(path("journal")),
+            Harm::StaleTogether(vec![head.clone(), changed.clone()]),
+            Harm::StaleTogether(vec![head.clone(), path("sled")]),
+            Harm::StaleTogether(vec![changed.clone(), path("sled")]),
+            Harm::Missing(head.clone()),
+            Harm::Missing(path("signing.key")),
+            Harm::Missing(path("journal")),
+            Harm::Missing(path("sled")),
+            Harm::Missing(last.clone()),
+            Harm::Missing(self.segments[0].clone()),
+            Harm::Swap(head.clone(), last.clone()),
+            Harm::Doubled(head, copy("HEAD.draft")),
+            Harm::Doubled(last.clone(), copy("next.tmp")),
+            Harm::Doubled(last, copy("99999999999999999999.seg")),
+            Harm::Doubled(changed, copy("a copy.seg")),
+        ]
+    }
+
+    fn misplaced(&self, chance: &mut StdRng) -> Harm {
+        let segment = |chance: &mut StdRng| self.segments.choose(chance).unwrap().clone();
+        let any = |chance: &mut StdRng| {
+            let nth = chance.gen_range(0..4);
+            self.pick(nth, chance).to_owned()
+        };
+        match chance.gen_range(0..10) {
+            0..4 => {
+                let pair: Vec<_> = self.segments.choose_multiple(chance, 2).cloned().collect();
+                Harm::Swap(pair[0].clone(), pair[1].clone())
+            }
+            4..6 => Harm::StaleTogether(self.old_segments.choose_multiple(chance, 3).cloned().collect()),
+            6..9 => Harm::Missing(any(chance)),
+            _ => {
+                let position: u64 = chance.gen_range(1..15_000);
+                Harm::Doubled(segment(chance), format!("journal/{position:020}.seg").into())
+            }
+        }
+    }
+}

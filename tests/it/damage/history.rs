@@ -1,0 +1,224 @@
+//! A log of events as a registry writes them, made once through the real log, and what it answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mediary::clock::Surroundings;
+use mediary::domain::claim::{Claim, ClaimEvent};
+use mediary::domain::delivery::DeliveryEvent;
+use mediary::domain::event::Event;
+use mediary::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use mediary::domain::node::NodeEvent;
+use mediary::domain::publisher::PublisherEvent;
+use mediary::domain::task::{Submission, TaskEvent};
+use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use mediary::domain::user::{UserEvent, UserOpening};
+use mediary::domain::value::Digest;
+use mediary::domain::version::{SemVer, VersionDraft};
+use mediary::events::envelope::{Append, NewEvent, RecordedEvent};
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::events::stream::{Position, StreamId, Version};
+use tempfile::TempDir;
+
+use super::Answers;
+use crate::samples::{AT, circumstances, every_kind, id};
+
+/// Appends that share a sync.
+const GROUP: usize = 24;
+
+/// The log, an older copy of it, and what it answers.
+pub struct History {
+    yesterday: TempDir,
+    today: TempDir,
+    pub answers: Answers,
+}
+
+/// Segments so small that there are many.
+pub fn options(directory: &Path) -> SledLogOptions {
+    let mut options = SledLogOptions::new(directory);
+    options.journal.segment_bytes = 64 * 1024;
+    options
+}
+
+impl History {
+    /// A log of at least so many events.
+    pub fn make(events: u64) -> Self {
+        let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut households = (1..).map(household);
+        // The older copy lacks a third.
+        fill(today.path(), events / 3 * 2, &mut households);
+        copy(today.path(), yesterday.path());
+        fill(today.path(), events, &mut households);
+        let answers = Answers::of(today.path()).unwrap().0;
+        assert!(answers.events.len() as u64 >= events);
+        Self { yesterday, today, answers }
+    }
+
+    pub fn today(&self) -> &Path {
+        self.today.path()
+    }
+
+    pub fn yesterday(&self) -> &Path {
+        self.yesterday.path()
+    }
+
+    /// The files of the log, from its directory, sorted.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let strip = |file: PathBuf| file.strip_prefix(self.today()).unwrap().to_owned();
+        files(self.today()).into_iter().map(strip).collect()
+    }
+}
+
+/// Every file below a directory, sorted.
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    let (mut open, mut files) = (vec![directory.to_owned()], Vec::new());
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() { open.push(entry.path()) } else { files.push(entry.path()) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Copies a directory.
+pub fn copy(from: &Path, to: &Path) {
+    for file in files(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(file, target).unwrap();
+    }
+}
+
+/// Appends until there are so many events, and closes the log.
+fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec<Append>>) {
+    let mut options = options(directory);
+    // No power is lost here.
+    options.journal.sync = Arc::new(|_| Ok(()));
+    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    while log.head() < Position(events) {
+        for group in households.next().unwrap().chunks(GROUP) {
+            assert!(log.append(group.to_vec()).unwrap().iter().all(Result::is_ok));
+            log.after_group();
+        }
+    }
+    log.close().unwrap();
+}
+
+/// A user with a token, a publisher, a node with versions, and a task that was told of.
+fn household(n: u128) -> Vec<Append> {
+    let base = n * 1000;
+    let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
+    let publisher = PublisherId::parse(&format!("publisher-{n}")).unwrap();
+    let node = NodeId::parse(&format!("node-{n}")).unwrap();
+    let mut writing = Writing { next: base + 100, appends: Vec::new() };
+    let kinds = every_kind();
+    let kinds = kinds.iter();
+
+    let mut people = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    let (mut work, mut told) = (Vec::new(), Vec::new());
+    let delivery = DeliveryId(id(base + 3));
+    for kind in kinds.cloned() {
+        match own(kind, user, token, task, delivery, &publisher, &node) {
+            event @ Event::User(_) => people[0].push(vec![event]),
+            event @ Event::Token(_) => people[1].push(vec![event]),
+            event @ Event::Publisher(_) => people[2].push(vec![event]),
+            Event::Node(NodeEvent::VersionReleased { version }) => people[3].extend(releases(base, &version)),
+            event @ Event::Node(_) => people[3].push(vec![event]),
+            event @ Event::Task(_) => work.push(vec![event]),
+            event @ Event::Delivery(_) => told.push(vec![event]),
+            Event::Claim(_) => {
+                let claim = Claim { key: Digest([n.to_le_bytes()[0]; 32]), fingerprint: Digest([1; 32]), nth: 0 };
+                people[0].last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
+            }
+        }
+    }
+    let [users, tokens, publishers, nodes] = people;
+    writing.stream(&StreamId::from(&user), users);
+    writing.stream(&StreamId::from(&publisher), publishers);
+    writing.stream(&StreamId::from(&token), tokens);
+    writing.stream(&StreamId::from(&node.key()), nodes);
+    writing.stream(&StreamId::from(&task), work);
+    writing.stream(&StreamId::from(&delivery), told);
+    writing.appends
+}
+
+/// A sample, as an event of this household.
+fn own(
+    sample: Event,
+    user: UserId,
+    token: TokenId,
+    task: TaskId,
+    delivery: DeliveryId,
+    publisher: &PublisherId,
+    node: &NodeId,
+) -> Event {
+    let publisher = publisher.clone();
+    match sample {
+        Event::User(UserEvent::UserCreated(opening)) => {
+            UserEvent::UserCreated(UserOpening { id: user, ..opening }).into()
+        }
+        Event::Token(TokenEvent::TokenIssued(grant)) => {
+            let subject = TokenSubject::Publisher { publisher, issued_by: user };
+            let secret_hash = Digest([token.0.as_bytes()[14]; 32]);
+            TokenEvent::TokenIssued(TokenGrant { id: token, subject, secret_hash, ..grant }).into()
+        }
+        Event::Publisher(PublisherEvent::PublisherCreated { fields, .. }) => {
+            PublisherEvent::PublisherCreated { id: publisher, owner: user, fields }.into()
+        }
+        Event::Node(NodeEvent::NodeCreated { fields, .. }) => {
+            NodeEvent::NodeCreated { id: node.clone(), publisher, fields }.into()
+        }
+        Event::Task(TaskEvent::TaskSubmitted(submission)) => {
+            TaskEvent::TaskSubmitted(Submission { task, owner: user, ..submission }).into()
+        }
+        Event::Delivery(DeliveryEvent::DeliverySucceeded { attempt, status, .. }) => {
+            DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }.into()
+        }
+        other => other,
+    }
+}
+
+fn releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
+    let release = |nth: u128| {
+        let number = SemVer::parse(&format!("1.{nth}.0")).unwrap();
+        let draft = VersionDraft { id: VersionId(id(base + 10 + nth)), number, ..version.clone() };
+        vec![NodeEvent::VersionReleased { version: draft }.into(), NodeEvent::DownloadsCounted { count: 7 }.into()]
+    };
+    (0..4).map(release).collect()
+}
+
+/// What is appended, with an id for each event.
+struct Writing {
+    next: u128,
+    appends: Vec<Append>,
+}
+
+impl Writing {
+    fn stream(&mut self, stream: &StreamId, commits: Vec<Vec<Event>>) {
+        let mut expected = 0;
+        for events in commits {
+            let count = events.len() as u64;
+            let events = events.into_iter().map(|event| {
+                self.next += 1;
+                NewEvent { id: EventId(id(self.next)), event }
+            });
+            let events = events.collect();
+            self.appends.push(Append {
+                stream: stream.clone(),
+                expected: Version(expected),
+                circumstances: circumstances(),
+                events,
+            });
+            expected += count;
+        }
+    }
+}
+
+/// The names of the streams of these events, each once.
+pub fn streams(events: &[RecordedEvent]) -> Vec<StreamId> {
+    let streams: std::collections::BTreeSet<_> = events.iter().map(|event| event.stream.clone()).collect();
+    streams.into_iter().collect()
+}

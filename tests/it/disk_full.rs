@@ -1,0 +1,344 @@
+//! A full disk: changes are refused with a reason, reading goes on, changes come back by themselves, nothing is half done.
+//!
+//! Three ways to fill a disk: a measure that lies (everywhere), a limit of the size of files (everywhere), and a small file
+//! system in memory (where one may be mounted; where not, the test says so).
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mediary::clock::Surroundings;
+use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::sled_log::SledLog;
+use mediary::events::stream::{Position, Version};
+use mediary::space::{Space, StorageKind};
+use reqwest::{Client, Method, RequestBuilder};
+use rustix::process::{Resource, Rlimit};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::journal::{House, all, write_group};
+use crate::samples::{append, task_stream};
+use crate::support::process::{Process, TOKEN, command};
+use crate::support::{client, picture};
+
+/// How long a change may take to come back once there is room.
+const BACK_WITHIN: Duration = Duration::from_secs(8);
+/// Of four bytes each, so that few changes fill a disk.
+const TEXT_CHARACTERS: usize = 19_000;
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+
+#[test]
+fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
+    // Given a log whose disk has as much room as the test says
+    let free = Arc::new(AtomicU64::new(u64::MAX));
+    let measured = Arc::clone(&free);
+    let mut house = House::new();
+    let places = vec![house.path("")];
+    let measure = move |_: &Path| Ok(measured.load(Ordering::SeqCst));
+    house.options.journal.space = Space::measured(places, 1 << 20, Arc::new(measure));
+    let log = house.open().0;
+    write_group(&log, 0);
+    let before = all(&log);
+    // When there is less than the reserve
+    free.store(1000, Ordering::SeqCst);
+    let started = Instant::now();
+    let failure = loop {
+        if let Err(failure) = log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]) {
+            break failure;
+        }
+        assert!(started.elapsed() < BACK_WITHIN, "never refused");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // Then appends are refused with the reason, and reading goes on
+    let said = "no room on the disk: 0 MiB are free, and 1 MiB are kept in reserve (storage.reserve_mib)";
+    assert!(matches!(&failure, LogFailure::Full { reason } if reason == said), "{failure}");
+    let events = all(&log);
+    assert_eq!(events[..before.len()], before);
+    assert_eq!((log.storage().state, log.storage().free_bytes), (StorageKind::Full, Some(1000)));
+    // and once there is room, appends go on at the versions that there were
+    free.store(u64::MAX, Ordering::SeqCst);
+    eventually("an append is taken", || log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok()));
+    assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
+    assert_eq!((log.head(), log.storage().state), (Position(events.len() as u64 + 1), StorageKind::Ok));
+}
+
+#[test]
+fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
+    // Given room for the reserve, but not for another segment
+    let free = Arc::new(AtomicU64::new(u64::MAX));
+    let measured = Arc::clone(&free);
+    let mut house = House::new();
+    let measure = move |_: &Path| Ok(measured.load(Ordering::SeqCst));
+    house.options.journal.space = Space::measured(vec![house.path("")], 1, Arc::new(measure));
+    let log = house.open().0;
+    write_group(&log, 0);
+    free.store(100, Ordering::SeqCst);
+    // When the present segment is full
+    let (mut nth, mut failure) = (1, None);
+    let started = Instant::now();
+    while failure.is_none() && started.elapsed() < BACK_WITHIN {
+        match log.append(vec![append(1, nth, nth, 1), append(1, nth + 1, nth, 1)]) {
+            Ok(_) => nth += 2,
+            Err(refusal) => failure = Some(refusal),
+        }
+    }
+    // Then appends are refused, nothing of the group is there, no half segment either
+    let failure = failure.expect("a full segment refuses");
+    assert!(failure.to_string().contains("a new journal segment takes"), "{failure}");
+    assert_eq!(log.head(), Position(nth + 1));
+    assert!(!house.path("journal/next.tmp").exists());
+    // and the same group is taken once there is room
+    free.store(u64::MAX, Ordering::SeqCst);
+    eventually("the group is taken", || {
+        log.append(vec![append(1, nth, nth, 1), append(1, nth + 1, nth, 1)])
+            .is_ok_and(|done| done.iter().all(Result::is_ok))
+    });
+    let events = all(&log);
+    drop(log);
+    assert_eq!(all(&house.open().0), events);
+}
+
+#[actix_web::test]
+async fn a_limit_of_file_sizes_is_a_full_disk() {
+    let data = tempfile::tempdir().unwrap();
+    let service = Service::start(data.path(), 0);
+    service.fill_registry().await;
+    // When no file may grow beyond where the journal and sled are now
+    service.limit_files(Some(600_000));
+    let written = service.write_until_refused().await;
+    // Then reading goes on
+    service.check_reads(written).await;
+    // and without the limit changes are taken again, by the same process
+    service.limit_files(None);
+    service.write_until_taken().await;
+    service.check_log_after_stop(data.path());
+}
+
+#[actix_web::test]
+async fn a_full_file_system_refuses_changes_and_takes_them_again() {
+    let Some(disk) = SmallDisk::mount(40) else {
+        eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
+        return;
+    };
+    let data = disk.path("data");
+    let service = Service::start(&data, 4);
+    let kept = service.fill_registry().await;
+    // When the disk is filled by somebody else
+    disk.fill();
+    service.write_until_refused().await;
+    // Then every kind of change is refused, with the same code and the time to come back
+    for (method, path, body) in [
+        (Method::POST, "/publishers", json!({"id": "late"})),
+        (Method::PUT, "/publishers/acme", json!({"name": "Late"})),
+        (Method::DELETE, "/publishers/acme", json!(null)),
+        (Method::POST, UPSCALER, json!({"image": picture::base64_png(8, 8)})),
+        (Method::PUT, kept["upload"].as_str().unwrap(), json!("no zip")),
+    ] {
+        let refusal = service.send(service.request(method.clone(), path).json(&body)).await;
+        service.check_refusal(&refusal, &format!("{method} {path}"));
+    }
+    // An answer that was kept is given again, and reading goes on
+    let again = service.request(Method::POST, "/publishers").header("idempotency-key", "k1");
+    let (status, _, body) = service.send(again.json(&json!({"id": "acme", "name": "acme"}))).await;
+    assert_eq!((status, &body["id"]), (201, &json!("acme")));
+    service.check_reads(0).await;
+    let (status, retry, body) = service.send(service.request(Method::GET, "/ready")).await;
+    assert_eq!((status, retry.is_some(), &body["error"]), (503, true, &json!("not_ready")));
+    // Also a service that starts on the full disk reads
+    service.process.kill();
+    let service = Service::start(&data, 4);
+    service.check_reads(0).await;
+    service.check_refusal(&service.write(0).await, "after the start");
+    // And once there is room, changes are taken without another start
+    disk.empty();
+    service.write_until_taken().await;
+    service.check_log_after_stop(&data);
+}
+
+#[actix_web::test]
+async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
+    let Some(disk) = SmallDisk::mount(40) else {
+        eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
+        return;
+    };
+    // Given no reserve, so that the journal and sled themselves meet the full disk
+    let data = disk.path("data");
+    let service = Service::start(&data, 0);
+    service.fill_registry().await;
+    disk.fill();
+    let written = service.write_until_refused().await;
+    service.check_reads(written).await;
+    disk.empty();
+    service.write_until_taken().await;
+    service.check_log_after_stop(&data);
+}
+
+/// The real program, and what was written through it.
+struct Service {
+    process: Process,
+    client: Client,
+}
+
+type Reply = (u16, Option<String>, Value);
+
+impl Service {
+    fn start(data: &Path, reserve_mib: u64) -> Self {
+        let mut command = command(data);
+        command.env("MEDIARY_STORAGE__RESERVE_MIB", reserve_mib.to_string());
+        Self { process: Process::from_command(&mut command), client: client() }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = if path.starts_with("http") { path.to_owned() } else { self.process.url(path) };
+        self.client.request(method, url).bearer_auth(TOKEN)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Reply {
+        let answer = request.send().await.expect("an answer");
+        let retry = answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
+        let status = answer.status().as_u16();
+        (status, retry, serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap_or_default())
+    }
+
+    /// A publisher, made with a key; a node; a version that waits for its archive.
+    async fn fill_registry(&self) -> Value {
+        let keyed = self.request(Method::POST, "/publishers").header("idempotency-key", "k1");
+        assert_eq!(self.send(keyed.json(&json!({"id": "acme", "name": "acme"}))).await.0, 201);
+        let node = json!({"id": "tools", "name": "tools"});
+        assert_eq!(self.send(self.request(Method::POST, "/publishers/acme/nodes").json(&node)).await.0, 201);
+        let token = self.request(Method::POST, "/publishers/acme/tokens").json(&json!({"name": "ci"}));
+        let token = self.send(token).await.2["token"].clone();
+        let version = json!({"personal_access_token": token, "node": {}, "node_version": {"version": "1.0.0"}});
+        let path = "/publishers/acme/nodes/tools/versions";
+        let (status, _, published) = self.send(self.request(Method::POST, path).json(&version)).await;
+        assert_eq!(status, 201, "{published}");
+        json!({"upload": published["signedUrl"]})
+    }
+
+    /// Gives the version a large changelog.
+    async fn write(&self, nth: usize) -> Reply {
+        let changelog = format!("{nth} {}", "𝒳".repeat(TEXT_CHARACTERS));
+        let path = "/publishers/acme/nodes/tools/versions/1.0.0";
+        self.send(self.request(Method::PUT, path).json(&json!({"changelog": changelog}))).await
+    }
+
+    /// Changes until one is refused; how many were taken.
+    async fn write_until_refused(&self) -> usize {
+        for nth in 1..400 {
+            let reply = self.write(nth).await;
+            if reply.0 != 200 {
+                self.check_refusal(&reply, "a change");
+                return nth - 1;
+            }
+        }
+        panic!("the disk never was full");
+    }
+
+    async fn write_until_taken(&self) {
+        let started = Instant::now();
+        loop {
+            let reply = self.write(1).await;
+            if reply.0 == 200 {
+                break;
+            }
+            self.check_refusal(&reply, "a change before there was room");
+            assert!(started.elapsed() < BACK_WITHIN, "changes did not come back: {reply:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let (status, ..) = self.send(self.request(Method::GET, "/ready")).await;
+        assert_eq!(status, 200);
+    }
+
+    fn check_refusal(&self, (status, retry, body): &Reply, what: &str) {
+        assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{what}: {body}");
+        assert_eq!(retry.as_deref(), Some("30"), "{what}");
+        let detail = body["detail"].as_str().unwrap();
+        assert!(detail.contains("nothing was changed") && detail.contains("must make room"), "{what}: {detail}");
+        assert!(!detail.contains("/data"), "{what}: {detail}");
+        let base = self.process.url("");
+        assert!(base.starts_with("http"), "{base}");
+    }
+
+    /// What was there is read, and the last change that was answered is the last one there is.
+    async fn check_reads(&self, written: usize) {
+        for path in ["/health", "/publishers", "/publishers/acme", "/nodes", "/nodes/tools/versions"] {
+            assert_eq!(self.send(self.request(Method::GET, path)).await.0, 200, "{path}");
+        }
+        let (status, _, version) = self.send(self.request(Method::GET, "/nodes/tools/versions/1.0.0")).await;
+        assert_eq!(status, 200);
+        if written > 0 {
+            let number = version["changelog"].as_str().unwrap().split(' ').next().unwrap();
+            assert_eq!(number, written.to_string(), "the last change that was answered is the last there is");
+        }
+    }
+
+    fn limit_files(&self, bytes: Option<u64>) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        rustix::process::prlimit(Some(self.process.pid()), Resource::Fsize, limit).expect("limits can be set");
+    }
+
+    /// The log is whole: journal and sled tell the same, from the first event to the last.
+    fn check_log_after_stop(self, data: &Path) {
+        let (status, errors) = self.process.terminate();
+        assert!(status.success(), "{status}: {errors}");
+        let options = mediary::app::log_options(data, &mediary::config::Settings::default());
+        let mut commits = Vec::new();
+        let opened = SledLog::open(&options, &Surroundings::real(), |commit| commits.extend_from_slice(commit));
+        let (log, report) = opened.unwrap();
+        assert_eq!((report.torn, report.mended), (None, Vec::new()));
+        assert_eq!(all(&log), commits);
+        for folder in ["archives/incoming", "log/journal"] {
+            for entry in fs::read_dir(data.join(folder)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                assert!(!name.contains(".part") && !name.contains(".draft"), "{folder}/{name} was left");
+            }
+        }
+    }
+}
+
+/// A file system in memory.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    /// Mounts one; `None` where this is not allowed.
+    fn mount(mib: u64) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "none"]).arg(folder.path());
+        let mounted = mount.stderr(std::process::Stdio::null()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) {
+        let mut ballast = fs::File::create(self.path("ballast")).unwrap();
+        while ballast.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.path("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < BACK_WITHIN, "{what}: not within {BACK_WITHIN:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,275 @@
+//! Forgetting: a user can be erased, and then nobody can read who it was, wherever the bytes are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mediary::clock::{Place, Surroundings};
+use mediary::events::log::EventLog;
+use mediary::events::stream::Position;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{TestApp, TestUser};
+
+const EMAIL: &str = "zyxwvut.srqponm@quetzalcoatl.example";
+const NAME: &str = "Ermintrude Quetzalcóatl";
+
+/// Somebody whose name and e-mail address stand nowhere else.
+async fn distinctive(app: &TestApp) -> TestUser {
+    let user = app.user("first-called-otherwise").await;
+    let body = json!({"email": EMAIL, "name": NAME});
+    let shown = app.put_as(app.admin_token(), &account(&user), body).await.expect(200).json();
+    assert_eq!((&shown["email"], &shown["name"]), (&json!(EMAIL), &json!(NAME)));
+    user
+}
+
+fn account(user: &TestUser) -> String {
+    format!("/admin/users/{}", user.id)
+}
+
+async fn listed(app: &TestApp, user: &TestUser) -> Value {
+    let page = app.get_as(app.admin_token(), "/admin/users?limit=100").await.expect(200).json();
+    page["users"].as_array().unwrap().iter().find(|other| other["id"] == user.id.as_str()).cloned().unwrap()
+}
+
+fn tombstone(user: &TestUser) -> Value {
+    json!({"id": user.id, "isAdmin": false, "isApproved": false, "erased": true})
+}
+
+/// Every file below the directory.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The files that hold a text somewhere.
+fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let holds = |path: &PathBuf| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    files(folder).into_iter().filter(holds).collect()
+}
+
+/// How many events of this name the log holds.
+fn recorded(app: &TestApp, name: &str) -> usize {
+    let events = app.app.log().read_all(Position(0), usize::MAX).expect("the log can be read");
+    events.iter().filter(|event| event.event.name() == name).count()
+}
+
+fn key_of(dir: &TempDir, user: &TestUser) -> PathBuf {
+    dir.path().join("personal").join(&user.id[user.id.len() - 2..]).join(&user.id)
+}
+
+#[actix_web::test]
+async fn an_erased_user_is_an_id_and_nothing_more() {
+    // Given an owner of a publisher, who made a token for it and reviewed a node
+    let app = TestApp::start().await;
+    let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
+    app.publisher("acme", &bob).await;
+    let membership = format!("/publishers/acme/members/{}", ada.id);
+    app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
+    app.node("acme", "face-tools", &bob).await;
+    app.post_as(&ada.token, "/nodes/face-tools/reviews?star=4", json!({})).await.expect(200);
+    let made = app.access_token("acme", &ada).await;
+    let reviewed = app.get("/nodes/face-tools").await.expect(200).json();
+
+    // When an administrator erases the user
+    app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
+
+    // Then nothing is shown of the user, and nobody speaks for it
+    assert_eq!(listed(&app, &ada).await, tombstone(&ada));
+    let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).json();
+    assert_eq!(acme["members"].as_array().unwrap().len(), 1, "{acme}");
+    for token in [&ada.token, &made] {
+        app.get_as(token, "/publishers/acme/nodes").await.expect(401);
+    }
+    let tokens = app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(200).json();
+    assert_eq!(tokens, json!([]), "what opens nothing is not listed");
+    // And what the user did stays
+    assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
+    // And nothing can be done to it any more
+    let reason = json!({"reason": "spam"});
+    let refused = [
+        app.put_as(app.admin_token(), &account(&ada), json!({"name": "Ada"})).await,
+        app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await,
+        app.post_as(app.admin_token(), &format!("{}/ban", account(&ada)), reason.clone()).await,
+        app.post_as(app.admin_token(), &format!("{}/unban", account(&ada)), reason).await,
+        app.post_as(app.admin_token(), &format!("{}/tokens", account(&ada)), json!({"name": "x"})).await,
+        app.put_as(&bob.token, &membership, json!({})).await,
+        app.delete_as(app.admin_token(), &account(&ada)).await,
+    ];
+    for answer in refused {
+        let problem = answer.expect(404).json();
+        assert_eq!(problem["detail"], "there is no such user any more: it was erased, which is final");
+    }
+    app.delete_as(&bob.token, &membership).await.expect(404);
+    assert_eq!(recorded(&app, "UserErased"), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn users_erase_themselves() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.delete_as(&ada.token, "/users").await.expect(204);
+    app.get_as(&ada.token, "/users").await.expect(401);
+    app.delete_as(&ada.token, "/users").await.expect(401);
+    assert_eq!(listed(&app, &ada).await, tombstone(&ada));
+    let nobody = "/admin/users/00000000-0000-4000-8000-00000000abcd";
+    app.delete_as(app.admin_token(), nobody).await.expect(404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn there_is_always_an_administrator() {
+    let app = TestApp::start().await;
+    let (root, other) = (app.user("root").await, app.user("other").await);
+    for user in [&root, &other] {
+        app.put_as(app.admin_token(), &account(user), json!({"isAdmin": true})).await.expect(200);
+    }
+    let bootstrap = app.get_as(app.admin_token(), "/users").await.expect(200).json();
+    let bootstrap = format!("/admin/users/{}", bootstrap["id"].as_str().unwrap());
+    for (token, path) in [(app.admin_token(), "/users"), (app.admin_token(), &bootstrap), (&root.token, &bootstrap)] {
+        let refused = app.delete_as(token, path).await.expect(409).json();
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("bootstrap") && detail.contains("none left"), "{detail}");
+    }
+    app.delete_as(&root.token, &account(&other)).await.expect(204);
+    app.delete_as(&root.token, "/users").await.expect(204);
+    app.get_as(app.admin_token(), "/admin/users").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_last_owner_is_told_of_which_publishers() {
+    let app = TestApp::start().await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    for publisher in ["acme", "zeta", "shared"] {
+        app.publisher(publisher, &ada).await;
+    }
+    let owner = json!({"role": "owner"});
+    app.put_as(&ada.token, &format!("/publishers/shared/members/{}", bob.id), owner.clone()).await.expect(200);
+    for (token, path) in [(ada.token.as_str(), "/users".to_owned()), (app.admin_token(), account(&ada))] {
+        let refused = app.delete_as(token, &path).await.expect(409).json();
+        assert_eq!(refused["error"], "conflict");
+        let sentences: Vec<_> = refused["details"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
+        assert_eq!(sentences.len(), 2, "{sentences:?}");
+        assert!(sentences[0].starts_with("acme has no other owner") && sentences[1].starts_with("zeta has"));
+    }
+    assert_eq!(recorded(&app, "MemberRemoved"), 0, "a refusal changes nothing");
+    app.put_as(&ada.token, &format!("/publishers/acme/members/{}", bob.id), owner).await.expect(200);
+    app.delete_as(&ada.token, "/publishers/zeta").await.expect(204);
+    app.delete_as(&ada.token, "/users").await.expect(204);
+    let own = app.get_as(&bob.token, "/users/publishers").await.expect(200).json();
+    assert!(own.as_array().unwrap().iter().all(|publisher| publisher["members"].as_array().unwrap().len() == 1));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
+    // Given a user whose name was given in every way, with a key too, and shown in every way
+    let app = TestApp::start().await;
+    let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
+    let keyed = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
+    let body = json!({"email": EMAIL, "name": NAME});
+    let twin = app.send(keyed.header("idempotency-key", "k").json(&body)).await.expect(201).json();
+    let twin = TestUser { id: twin["id"].as_str().unwrap().to_owned(), token: String::new() };
+    app.publisher("acme", &bob).await;
+    let membership = format!("/publishers/acme/members/{}", ada.id);
+    app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
+    let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).text();
+    assert!(acme.contains(EMAIL) && acme.contains(NAME), "{acme}");
+    // When the service has stopped, and started again
+    let dir = app.stop().await;
+    for text in [EMAIL, NAME, "first-called-otherwise"] {
+        assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, before");
+    }
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    assert_eq!(listed(&app, &ada).await["name"], NAME, "the key survives");
+    assert_eq!(listed(&app, &twin).await["email"], EMAIL);
+    // And the user and the twin are erased
+    for user in [&ada, &twin] {
+        assert!(key_of(&app.dir, user).exists());
+        app.delete_as(app.admin_token(), &account(user)).await.expect(204);
+        assert!(!key_of(&app.dir, user).exists());
+    }
+    let dir = app.stop().await;
+    // Then nothing of them is in any file, and the log is whole
+    for text in [EMAIL, NAME, "first-called-otherwise"] {
+        assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
+    }
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    assert_eq!(app.app.reports(), [""; 0], "there was nothing to mend");
+    assert_eq!((listed(&app, &ada).await, listed(&app, &twin).await), (tombstone(&ada), tombstone(&twin)));
+    assert_eq!(listed(&app, &bob).await["name"], "bob");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_request_that_made_a_user_does_not_bring_it_back() {
+    let app = TestApp::start().await;
+    let ask = || {
+        let request = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
+        app.send(request.header("idempotency-key", "k").json(&json!({"email": EMAIL, "name": NAME})))
+    };
+    let made = ask().await.expect(201).json();
+    assert_eq!(ask().await.expect(201).json(), made);
+    assert_eq!(files(&app.dir.path().join("answers")).len(), 1);
+    app.delete_as(app.admin_token(), &format!("/admin/users/{}", made["id"].as_str().unwrap())).await.expect(204);
+    assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new(), "kept answers are dropped");
+    assert!(!ask().await.expect(404).text().contains(EMAIL));
+    assert_eq!(recorded(&app, "UserCreated"), 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
+    // Given a service that dies between the event and the end of the key
+    let mishap = Arc::new(|place, _: &str| assert!(place != Place::Erased, "killed here"));
+    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(mishap)).await;
+    let (ada, bob) = (distinctive(&app).await, distinctive(&app).await);
+    for user in [&ada, &bob] {
+        app.delete_as(app.admin_token(), &account(user)).await.expect(500);
+        assert!(key_of(&app.dir, user).exists());
+        assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
+        app.get_as(&user.token, "/users").await.expect(401);
+    }
+    // When it is asked again for one, and starts again
+    app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
+    app.delete_as(app.admin_token(), &account(&ada)).await.expect(404);
+    assert!(!key_of(&app.dir, &ada).exists() && key_of(&app.dir, &bob).exists());
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    // Then no key is left
+    assert!(!key_of(&app.dir, &bob).exists());
+    assert_eq!(listed(&app, &bob).await, tombstone(&bob));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn without_keys_the_service_goes_on_without_names() {
+    let app = TestApp::start().await;
+    let ada = distinctive(&app).await;
+    app.publisher("acme", &ada).await;
+    let dir = app.stop().await;
+    fs::remove_dir_all(dir.path().join("personal")).unwrap();
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let shown = app.get_as(&ada.token, "/users").await.expect(200).json();
+    assert_eq!(shown, json!({"id": ada.id, "isAdmin": false, "isApproved": false}));
+    let acme = app.get_as(&ada.token, "/publishers/acme").await.expect(200).json();
+    assert_eq!(acme["members"][0]["user"], json!({"id": ada.id}));
+    // What is said anew is sealed with a new key
+    let shown = app.put_as(app.admin_token(), &account(&ada), json!({"name": NAME})).await.expect(200).json();
+    assert_eq!((&shown["name"], &shown["email"]), (&json!(NAME), &Value::Null));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn saying_the_same_again_records_nothing() {
+    let app = TestApp::start().await;
+    let ada = distinctive(&app).await;
+    let before = recorded(&app, "UserRevised");
+    let same = json!({"email": EMAIL, "name": NAME, "isApproved": false});
+    app.put_as(app.admin_token(), &account(&ada), same).await.expect(200);
+    assert_eq!(recorded(&app, "UserRevised"), before);
+    app.stop().await;
+}

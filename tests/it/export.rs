@@ -1,0 +1,207 @@
+//! The export: the same bytes for the same log for ever, and whatever is changed in it is found and named by its line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mediary::clock::Surroundings;
+use mediary::events::checkpoint::SignedCheckpoint;
+use mediary::events::hex;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::proof::export::{Style, export};
+use mediary::proof::exported::{ExportReport, Known, verify};
+use tempfile::TempDir;
+
+use crate::samples::{AT, append};
+use crate::support::process::run;
+use crate::verify::{add, with_log};
+
+fn golden() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/export/log.jsonl")
+}
+
+/// A log that is the same to the byte each time it is made.
+fn same_log(commits: &[u64]) -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    let mut options = SledLogOptions::new(data.path().join("log"));
+    options.journal.segment_bytes = 1 << 16;
+    fs::create_dir_all(data.path().join("log")).unwrap();
+    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let mut version = 0;
+    for (nth, events) in (0..).zip(commits) {
+        log.append(vec![append(1, version, nth, *events)]).unwrap();
+        version += events;
+    }
+    log.after_group();
+    log.close().unwrap();
+    data
+}
+
+fn exported(data: &Path) -> String {
+    let mut out = Vec::new();
+    let surroundings = Surroundings::manual(AT, 1);
+    export(&data.join("log"), Style::default(), &surroundings, &mut out, &mut |_, _| {}).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn verified(text: &str, known: Known<'_>) -> ExportReport {
+    verify(text.as_bytes(), Style::default(), known, &mut |_| {}).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn key_of(text: &str) -> [u8; 32] {
+    let head: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    hex::decode(head["public_key"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn an_export_is_the_same_for_ever() {
+    let text = exported(same_log(&[1, 3, 1, 2]).path());
+    if std::env::var_os("UPDATE_GOLDEN").is_some() && !golden().exists() {
+        fs::create_dir_all(golden().parent().unwrap()).unwrap();
+        fs::write(golden(), &text).unwrap();
+    }
+    let kept = fs::read_to_string(golden()).expect("UPDATE_GOLDEN=1 writes it once");
+    assert_eq!(text, kept);
+    let report = verified(&kept, Known::Key(key_of(&kept)));
+    assert_eq!((report.findings, report.notes, report.events, report.lines), (vec![], vec![], 7, 6));
+}
+
+#[test]
+fn the_program_exports_and_verifies_elsewhere() {
+    let (data, elsewhere) = (with_log(20), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("log.jsonl");
+    let name = file.to_str().unwrap();
+    let since = elsewhere.path().join("checkpoint");
+    run(data.path(), &["audit", "checkpoint", "--out", since.to_str().unwrap()]).expect(0);
+    add(data.path(), 20..30);
+    run(data.path(), &["audit", "export", name]).expect(0).says(&["60 events exported"]);
+    assert_eq!(run(data.path(), &["audit", "export", "-"]).expect(0).out.lines().count(), 62);
+    // Nothing but the export and the key is needed
+    let nowhere = elsewhere.path().join("nowhere");
+    let text = fs::read_to_string(&file).unwrap();
+    let key = hex::encode(&key_of(&text));
+    let check = |more: &[&str]| run(&nowhere, &[&["audit", "verify", "--file", name], more].concat());
+    check(&["--key", &key]).expect(0).says(&["clean: 60 events", &key]);
+    check(&["--since", since.to_str().unwrap()]).expect(0);
+    check(&[]).expect(0).says(&["only checked against itself"]);
+    check(&["--key", &"0".repeat(64)]).expect(1).says(&["line 1: the export is signed with key"]);
+    check(&["--key", "short"]).expect(2);
+    // A line that somebody changed is named
+    let changed = text.replacen(
+        "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000002\"",
+        "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000003\"",
+        1,
+    );
+    assert_ne!(changed, text);
+    fs::write(&file, changed).unwrap();
+    check(&["--key", &key])
+        .expect(1)
+        .says(&["line 3: the line does not say what its payload says", "damaged: 1 finding"]);
+    fs::write(&file, "{}\n").unwrap();
+    assert!(check(&[]).expect(2).err.contains("not an export"));
+    assert!(!nowhere.exists());
+}
+
+#[test]
+fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
+    let (one, other) = (exported(same_log(&[1, 1, 1]).path()), exported(same_log(&[1, 2, 1]).path()));
+    let checkpoint = |text: &str| {
+        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        SignedCheckpoint::from_json(&last["checkpoint"]).unwrap()
+    };
+    assert!(verified(&one, Known::Since(&checkpoint(&one))).is_clean());
+    let told = verified(&other, Known::Since(&checkpoint(&one))).findings;
+    assert!(told[0].what.contains("the history was rewritten"), "{told:?}");
+    let told = verified(&one, Known::Since(&checkpoint(&other))).findings;
+    assert!(told[0].what.contains("the history ends at position 3, the checkpoint was taken at 4"), "{told:?}");
+}
+
+#[test]
+fn a_changed_byte_is_found_and_its_line_is_named() {
+    let text = exported(same_log(&[1, 3, 1, 2]).path());
+    let key = Known::Key(key_of(&text));
+    let mut line = 1;
+    for (at, byte) in text.bytes().enumerate() {
+        let here = line;
+        line += u64::from(byte == b'\n');
+        // Every byte of the structure, and a share of the long texts.
+        if byte.is_ascii_alphanumeric() && at % 7 != 0 {
+            continue;
+        }
+        let mut changed = text.clone().into_bytes();
+        changed[at] ^= 1;
+        match verify(&changed[..], Style::default(), key, &mut |_| {}) {
+            // The first line says what it is: without that it is no export.
+            Err(error) => assert_eq!(here, 1, "byte {at}: {error}"),
+            Ok(report) => {
+                let first =
+                    report.findings.first().unwrap_or_else(|| panic!("byte {at} of line {here} was not missed"));
+                // Text that is cut in two lines, or two that became one, are named by the first.
+                assert_eq!(first.line, here, "byte {at}: {}", first.what);
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_that_are_dropped_added_or_moved_are_found() {
+    let text = exported(same_log(&[1, 3, 1, 2]).path());
+    let key = Known::Key(key_of(&text));
+    let lines: Vec<&str> = text.lines().collect();
+    let found = |lines: &[&str]| {
+        let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
+        verify(text.as_bytes(), Style::default(), key, &mut |_| {})
+            .map(|report| report.findings.first().map(|first| first.line))
+    };
+    assert_eq!(found(&lines).unwrap(), None);
+    for nth in 0..lines.len() {
+        let mut dropped = lines.clone();
+        dropped.remove(nth);
+        let mut doubled = lines.clone();
+        doubled.insert(nth, lines[nth]);
+        assert_eq!(found(&doubled).unwrap(), Some(nth as u64 + 2), "line {} twice", nth + 1);
+        if nth == 0 {
+            assert!(found(&dropped).is_err());
+            continue;
+        }
+        assert_eq!(found(&dropped).unwrap(), Some(nth as u64 + 1), "without line {}", nth + 1);
+        let mut added = lines.clone();
+        added.insert(nth, "{}");
+        assert_eq!(found(&added).unwrap(), Some(nth as u64 + 1), "a line before {}", nth + 1);
+        if nth + 1 < lines.len() {
+            let mut moved = lines.clone();
+            moved.swap(nth, nth + 1);
+            assert_eq!(found(&moved).unwrap(), Some(nth as u64 + 1), "line {} behind the next", nth + 1);
+        }
+    }
+    // All that comes after a line
+    for kept in 1..lines.len() {
+        assert_eq!(found(&lines[..kept]).unwrap(), Some(kept as u64 + 1), "{kept} lines are left");
+    }
+}
+
+#[test]
+fn a_long_export_has_checkpoints_and_cannot_end_at_one() {
+    let text = exported(same_log(&[100; 201]).path());
+    let report = verified(&text, Known::Key(key_of(&text)));
+    assert_eq!((report.findings, report.events, report.checkpoints, report.lines), (vec![], 20_100, 3, 205));
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with("{\"checkpoint\"")).unwrap();
+    let cut: String = lines[..=at].iter().flat_map(|line| [line, "\n"]).collect();
+    let told = verified(&cut, Known::Key(key_of(&text))).findings;
+    assert!(told.len() == 1 && told[0].what.contains("lines are missing"), "{told:?}");
+    let without: String = lines.iter().filter(|line| **line != lines[at]).flat_map(|line| [line, "\n"]).collect();
+    let told = verified(&without, Known::Key(key_of(&text))).findings;
+    assert_eq!((told[0].line, told[0].what.as_str()), (at as u64 + 1, "a checkpoint is missing before this line"));
+}
+
+#[test]
+fn a_damaged_journal_is_not_exported() {
+    let data = with_log(20);
+    let segment = data.path().join("log/journal/00000000000000000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let told = run(data.path(), &["audit", "export", "-"]).expect(1);
+    assert!(told.err.contains("the journal is damaged") && told.err.contains("offset"), "{}", told.err);
+}

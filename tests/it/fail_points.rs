@@ -1,0 +1,255 @@
+//! kill -9 after every numbered step of a commit, a segment, a start and a file: what was answered is there, nothing has a
+//! gap or a double, and the service starts by itself.
+//!
+//! The service that ends itself is this test program started once more, so that nothing of this is in the real one. The
+//! suite ends it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does more.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mediary::app::{App, StopSignals};
+use mediary::clock::{Place, Step, Surroundings};
+use mediary::config::{Secret, Settings};
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use reqwest::Method;
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::{Value, json};
+
+use crate::crash::{Answered, ended, told, verify, verify_log, write_until_killed};
+use crate::support::process::{Process, TOKEN};
+use crate::support::receiver::Receiver;
+use crate::support::zip::good;
+use crate::support::{client, picture};
+
+const WRITERS: usize = 4;
+/// The directory, the step and the pass at which the program that is started once more ends itself.
+const ORDERS: [&str; 3] = ["ENDING_DIRECTORY", "ENDING_STEP", "ENDING_PASS"];
+/// A step that is not reached within this time is not reached at all.
+const REACHED_WITHIN: Duration = Duration::from_mins(1);
+/// Passes count from the moment that this file is in the directory.
+const ARMED: &str = "armed";
+const PUBLISHER: &str = "/publishers/archivist";
+
+/// Steps of the first start.
+const FIRST: &[Step] = &[
+    Step::KeyMade,
+    Step::SegmentZeroed,
+    Step::SegmentBegun,
+    Step::SegmentRenamed,
+    Step::SegmentNamed,
+    Step::HeadMade,
+    Step::HeadSynced,
+];
+/// Steps of a clean stop.
+const LAST: &[Step] = &[Step::HeadSynced, Step::SledFlushed];
+
+/// The service that ends itself; without orders there is nothing to do.
+#[actix_web::test]
+async fn a_service_that_ends_itself() {
+    let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
+    let pass: u64 = pass.parse().unwrap();
+    let step = *Step::ALL.iter().find(|known| format!("{known:?}") == step).unwrap();
+    let (passes, armed) = (AtomicU64::new(0), Path::new(&directory).join(ARMED));
+    let end = move |place: Place, _: &str| {
+        if place == Place::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+    };
+    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
+    settings.listen.set_port(0);
+    settings.journal.segment_bytes = 32 * 1024;
+    settings.admin_token = Some(Secret::new(TOKEN));
+    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(end))).await.unwrap();
+    let signals = StopSignals::listen();
+    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
+    app.run_until_stopped(signals).await.unwrap();
+}
+
+/// This program once more, as that service.
+fn doomed(directory: &Path, step: Step, pass: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "fail_points::a_service_that_ends_itself", "--nocapture"]);
+    let values = [directory.to_str().unwrap().to_owned(), format!("{step:?}"), pass.to_string()];
+    command.envs(ORDERS.into_iter().zip(values));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[track_caller]
+fn assert_it_ended_itself(status: ExitStatus, step: Step) {
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{step:?} was not reached: {status}");
+}
+
+#[actix_web::test]
+async fn a_first_start_killed_after_any_step_starts_again() {
+    for step in FIRST {
+        // Given a first start that ends after a step; HEAD is first synced when there is a segment to change to or at a stop
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join(ARMED), "").unwrap();
+        match Process::try_start(&mut doomed(data.path(), *step, 1)) {
+            Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
+            Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
+        }
+        // When it is started again, then it works
+        let service = Process::start(data.path());
+        let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&json!({"id": "first"}));
+        assert_eq!(created.send().await.unwrap().status(), 201, "{step:?}");
+        let (status, errors) = service.terminate();
+        assert!(status.success(), "{step:?}: {status}: {errors}");
+        verify_log(data.path());
+    }
+}
+
+#[actix_web::test]
+async fn a_kill_after_any_step_loses_nothing() {
+    let rounds: u64 = std::env::var("CRASH_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let data = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start().await;
+    let (answered, archives) = (Arc::new(Mutex::new(Answered::default())), Arc::default());
+    let mut chance = StdRng::seed_from_u64(0x57E9);
+    let (mut reached, mut nth) = (BTreeSet::new(), 0);
+    // What a first start writes is not what is tested here.
+    assert!(Process::start(data.path()).terminate().0.success());
+
+    let armed = data.path().join(ARMED);
+    for round in 0..rounds {
+        let only_first = |step: &&Step| !matches!(step, Step::KeyMade | Step::HeadMade);
+        for step in Step::ALL.iter().filter(only_first).copied() {
+            // Given a service that was killed after the step before
+            nth += 1;
+            let pass = if may_be_rare(step) { 1 } else { chance.gen_range(1..=3 + round * 3) };
+            if step == Step::SledRemoved {
+                std::fs::write(data.path().join("log/sled.damaged"), "a test asks for it").unwrap();
+                std::fs::write(&armed, "").unwrap();
+            }
+            let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass)) else {
+                assert_eq!(step, Step::SledRemoved, "it ended at the start");
+                reached.insert(step);
+                std::fs::remove_file(&armed).unwrap();
+                continue;
+            };
+            let so_far = answered.lock().clone();
+            verify(&service, so_far).await;
+            // When it is killed after this one, under load or while it stops
+            std::fs::write(&armed, "").unwrap();
+            let load = load(&service, nth, &answered, &archives, &receiver);
+            if LAST.contains(&step) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                assert_it_ended_itself(service.terminate().0, step);
+            } else {
+                let ended = tokio::task::spawn_blocking(move || service.ended());
+                let ended = tokio::time::timeout(REACHED_WITHIN, ended).await;
+                assert_it_ended_itself(ended.unwrap_or_else(|_| panic!("{step:?} was not reached")).unwrap(), step);
+            }
+            for writer in load {
+                writer.await.unwrap();
+            }
+            reached.insert(step);
+            std::fs::remove_file(&armed).unwrap();
+            // Then the log has no gap and no double
+            verify_log(data.path());
+        }
+    }
+    // And every step was reached, here or at a first start
+    reached.extend([Step::KeyMade, Step::HeadMade]);
+    assert_eq!(reached, Step::ALL.iter().copied().collect(), "steps that were not reached");
+    // And what was answered is there, and every task ends and is told of
+    let service = Process::start(data.path());
+    let so_far = answered.lock().clone();
+    verify(&service, so_far.clone()).await;
+    verify_archives(&service, &archives).await;
+    assert!(!so_far.tasks.is_empty() && !archives.lock().is_empty(), "the test shows nothing");
+    let received = receiver.wait_until(|received| so_far.tasks.iter().all(|task| ended(received, task))).await;
+    for task in &so_far.tasks {
+        assert_eq!(told(&received, task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
+    }
+    let (status, errors) = service.terminate();
+    assert!(status.success(), "{status}: {errors}");
+    println!("killed {nth} times after {} steps: {} events", reached.len(), verify_log(data.path()));
+}
+
+/// Steps that one round of load may take only once.
+fn may_be_rare(step: Step) -> bool {
+    step >= Step::HeadSynced
+}
+
+/// Clients that go on until they are not answered any more.
+fn load(
+    service: &Process,
+    nth: u64,
+    answered: &Arc<Mutex<Answered>>,
+    archives: &Arc<Mutex<Vec<String>>>,
+    receiver: &Receiver,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let (base, webhook) = (service.url(""), receiver.url("/hook"));
+    let writers = (0..WRITERS).map(|writer| {
+        let (base, answered, webhook) = (base.clone(), answered.clone(), webhook.clone());
+        actix_web::rt::spawn(async move { write_until_killed(base, writer, nth, &answered, &webhook).await })
+    });
+    let (archives, uploads, pictures) = (archives.clone(), base.clone(), base.clone());
+    let uploading = actix_web::rt::spawn(async move { upload_until_killed(&uploads, nth, &archives).await });
+    let submitting = actix_web::rt::spawn(async move { submit_until_killed(&pictures).await });
+    writers.chain([uploading, submitting]).collect()
+}
+
+async fn send(method: Method, url: &str, body: &Value) -> Option<Value> {
+    let answer = client().request(method, url).bearer_auth(TOKEN).json(body).send().await.ok()?;
+    answer.json().await.ok()
+}
+
+/// Publishes versions with archives; notes those whose upload was answered.
+async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>) {
+    let nodes = format!("{base}{PUBLISHER}/nodes");
+    for (url, body) in
+        [(format!("{base}/publishers"), json!({"id": "archivist"})), (nodes.clone(), json!({"id": "kept"}))]
+    {
+        if send(Method::POST, &url, &body).await.is_none() {
+            return;
+        }
+    }
+    for number in 0.. {
+        let version = format!("{nth}.{number}.0");
+        let body = json!({"node_version": {"version": version}});
+        let Some(published) = send(Method::POST, &format!("{nodes}/kept/versions"), &body).await else { return };
+        let link = published["signedUrl"].as_str().unwrap_or_else(|| panic!("{published}")).to_owned();
+        let mut archive = good();
+        // A name of its own for every archive: a comment at its end.
+        let comment = version.as_bytes();
+        let at = archive.len() - 2;
+        archive[at] = u8::try_from(comment.len()).unwrap();
+        archive.extend_from_slice(comment);
+        let Ok(uploaded) = client().put(link).body(archive).send().await else { return };
+        if uploaded.status() == 200 {
+            archives.lock().push(version);
+        } else {
+            panic!("{}: {:?}", uploaded.status(), uploaded.text().await);
+        }
+    }
+}
+
+/// Submits pictures, each a little wider, so that each has a file of its own.
+async fn submit_until_killed(base: &str) {
+    for width in 8.. {
+        let body = json!({"image": picture::base64_png(width, 8)});
+        if send(Method::POST, &format!("{base}/proxy/imagevendor/v1/ai/image-upscaler"), &body).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn verify_archives(service: &Process, archives: &Mutex<Vec<String>>) {
+    let versions = archives.lock().clone();
+    for version in versions {
+        let url = service.url(&format!("/nodes/kept/versions/{version}/download"));
+        let answer = client().get(url).bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "the archive of {version} was answered and is lost");
+        assert!(answer.bytes().await.unwrap().ends_with(version.as_bytes()));
+    }
+}

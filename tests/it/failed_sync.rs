@@ -1,0 +1,84 @@
+//! A disk that fails to make a group durable: nothing of it is answered or served, and a start keeps all of it or nothing.
+
+use std::fs::{self, File};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::stream::Position;
+use mediary::space::StorageKind;
+
+use crate::journal::{House, RECORDS_START, all, overwrite, write_group};
+use crate::samples::append;
+
+#[test]
+fn a_failed_sync_makes_the_log_read_only() {
+    let mut house = House::new();
+    let broken = Arc::new(AtomicBool::new(false));
+    let breaks = Arc::clone(&broken);
+    house.options.journal.sync = Arc::new(move |file: &File| {
+        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
+    });
+    let (log, _) = house.open();
+    write_group(&log, 0);
+    let before = all(&log);
+    broken.store(true, Ordering::SeqCst);
+    let failure = log.append(vec![append(1, 1, 5, 1), append(3, 0, 5, 1)]).unwrap_err();
+    assert!(matches!(failure, LogFailure::Storage { .. }), "{failure}");
+    // Also when the disk is back: nobody knows what it holds.
+    broken.store(false, Ordering::SeqCst);
+    let failure = log.append(vec![append(4, 0, 6, 1)]).unwrap_err();
+    assert!(matches!(&failure, LogFailure::ReadOnly { reason } if reason.contains("the disk is gone")), "{failure}");
+    log.after_group();
+    assert_eq!((log.head(), all(&log)), (Position(2), before.clone()));
+    drop(log);
+    // The group came into the file all the same: it comes back, whole. Nothing that was acknowledged is lost.
+    let (log, _) = house.open();
+    assert_eq!((&all(&log)[..2], log.head()), (&before[..], Position(4)));
+}
+
+#[test]
+fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
+    // Given a group of three whose sync failed, and of which the disk kept only the first and the last
+    let mut house = House::new();
+    let broken = Arc::new(AtomicBool::new(false));
+    let breaks = Arc::clone(&broken);
+    house.options.journal.sync = Arc::new(move |file: &File| {
+        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
+    });
+    let (log, _) = house.open();
+    write_group(&log, 0);
+    let before = all(&log);
+    let (segment, end) = house.end();
+    broken.store(true, Ordering::SeqCst);
+    assert!(log.append((0..3).map(|nth| append(nth + 10, 0, 9, 1)).collect()).is_err());
+    // Reads go on, and see nothing of it
+    assert_eq!((all(&log), log.storage().state), (before.clone(), StorageKind::ReadOnly));
+    drop(log);
+    let (_, longer) = house.end();
+    let record = (longer - end) / 3;
+    overwrite(&segment, end + record, &vec![0; usize::try_from(record).unwrap()]);
+    // When the log opens, then the first command is there whole, as after any command whose answer was lost, and nothing
+    // behind the gap is
+    broken.store(false, Ordering::SeqCst);
+    let (log, report) = house.open();
+    let after = all(&log);
+    assert_eq!((&after[..before.len()], after.len()), (&before[..], before.len() + 1));
+    assert_eq!(report.torn.map(|torn| torn.position), Some(Position(4)));
+}
+
+#[test]
+fn what_no_head_vouches_for_is_written_again_by_a_start() {
+    // Given a group that is whole in memory, of which nobody knows whether the disk has it
+    let house = House::with_groups(1);
+    let (segment, end) = house.end();
+    house.without_head(|| write_group(&house.open().0, 1));
+    let written = fs::metadata(&segment).unwrap().modified().unwrap();
+    // When the log opens, then the group is written once more before it is served, and only once
+    house.open().0.close().unwrap();
+    let again = fs::metadata(&segment).unwrap().modified().unwrap();
+    assert!(again > written && end > RECORDS_START);
+    house.open().0.close().unwrap();
+    assert_eq!(fs::metadata(&segment).unwrap().modified().unwrap(), again);
+}

@@ -1,0 +1,108 @@
+//! A log that the release with schema version 1 wrote: it opens, gives the answers that that release gave, and goes on in the
+//! newest version.
+
+use std::fs;
+use std::path::Path;
+
+use mediary::clock::Surroundings;
+use mediary::config::{Secret, Settings};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::TestApp;
+
+fn golden() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/log-v1"))
+}
+
+/// What was asked of the old release after it had written the log, and its answers.
+fn old_answers() -> Value {
+    serde_json::from_slice(&fs::read(golden().join("answers.json")).unwrap()).unwrap()
+}
+
+/// A data directory with the old log.
+fn old_directory() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for folder in ["log/journal", "log/sled"] {
+        fs::create_dir_all(dir.path().join(folder)).unwrap();
+        for entry in fs::read_dir(golden().join(folder)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), dir.path().join(folder).join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    fs::copy(golden().join("log/signing.key"), dir.path().join("log/signing.key")).unwrap();
+    dir
+}
+
+async fn start(dir: TempDir) -> TestApp {
+    let admin = old_answers()["admin"].as_str().unwrap().to_owned();
+    let change = |settings: &mut Settings| {
+        settings.public_url = Some("https://registry.example".to_owned());
+        settings.admin_token = Some(Secret::new(admin));
+    };
+    TestApp::start_in(dir, change, Surroundings::real()).await
+}
+
+/// Asks everything again, and compares.
+async fn compare(app: &TestApp) {
+    for asked in old_answers()["answers"].as_array().unwrap() {
+        let (path, token) = (asked["path"].as_str().unwrap(), asked["as"].as_str().unwrap());
+        let answer = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
+        let mut answer = answer.expect(200).json();
+        // When a token was used last is told since somebody asks here.
+        for token in answer.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            token.remove("lastUsedAt");
+        }
+        assert_eq!(answer, asked["answer"], "{path}");
+    }
+}
+
+fn journal_holds(dir: &Path, text: &str) -> bool {
+    let segments = fs::read_dir(dir.join("log/journal")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    segments.into_iter().any(|bytes| bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
+}
+
+#[actix_web::test]
+async fn an_old_log_gives_the_answers_that_it_gave_with_and_without_sled() {
+    for sled in [true, false] {
+        let dir = old_directory();
+        if !sled {
+            fs::remove_dir_all(dir.path().join("log/sled")).unwrap();
+        }
+        let app = start(dir).await;
+        compare(&app).await;
+        app.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn an_old_log_goes_on_in_the_newest_version() {
+    // Given an old log to which the newest version was added
+    let app = start(old_directory()).await;
+    let user = |name: &str| format!("/admin/users/{}", old_answers()["users"][name]["id"].as_str().unwrap());
+    let revised = json!({"name": "Grace Hopper"});
+    app.put_as(app.admin_token(), &user("ada"), revised).await.expect(200);
+    app.put_as(app.admin_token(), &user("bob"), json!({"name": "bob"})).await.expect(200);
+    let dora = app.user("dora-the-second").await;
+    // When the service starts again
+    let dir = app.stop().await;
+    assert!(journal_holds(dir.path(), "ada@example.org"), "what is old is never rewritten");
+    assert!(!journal_holds(dir.path(), "Grace Hopper") && !journal_holds(dir.path(), "dora-the-second"));
+    let app = start(dir).await;
+    // Then old and new records are one history
+    let ada = old_answers()["users"]["ada"]["token"].as_str().unwrap().to_owned();
+    let shown = app.get_as(&ada, "/users").await.expect(200).json();
+    assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace Hopper"), &json!("ada@example.org")));
+    assert_eq!(app.get_as(&dora.token, "/users").await.expect(200).json()["name"], "dora-the-second");
+    let bob = old_answers()["users"]["bob"]["token"].as_str().unwrap().to_owned();
+    assert_eq!(app.get_as(&bob, "/users").await.expect(200).json()["name"], "bob");
+    // And a user of old records is erased as others are: hidden, though the old bytes stay
+    app.delete_as(app.admin_token(), &user("carol")).await.expect(204);
+    let page = app.get_as(app.admin_token(), "/admin/users?limit=100").await.expect(200).text();
+    let acme = app.get_as(app.admin_token(), "/publishers/acme").await.expect(200).text();
+    assert!(!page.contains("carol") && !acme.contains("carol"), "{page} {acme}");
+    let dir = app.stop().await;
+    assert!(journal_holds(dir.path(), "carol@example.org"), "docs/operations.md says so");
+    start(dir).await.stop().await;
+}

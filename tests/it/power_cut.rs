@@ -1,0 +1,118 @@
+//! Power cuts: the service runs on a file system of its own, is stopped in the middle of its work, and goes on with what the
+//! disk held at that moment, without the cache. What kill -9 cannot show: whether what was answered was synced.
+//!
+//! Needs root, mkfs.ext4 and loop devices; where they are missing the tests say so and do nothing. The suite cuts the power
+//! once; `POWER_CUTS=50 cargo test --test it power_cut -- --nocapture` does more.
+
+mod disk;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::Disk;
+use mediary::clock::Surroundings;
+use mediary::events::journal::SyncFile;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::events::stream::Position;
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::crash::{Answered, verify, verify_log, write_until_killed};
+use crate::journal::{all, write_group};
+use crate::samples::AT;
+use crate::support::process::Process;
+use crate::support::receiver::Receiver;
+
+const WRITERS: usize = 16;
+const GROUPS: u64 = 40;
+
+/// A disk, or nothing where there can be none: said, so that nobody takes it for tested.
+fn disk() -> Option<Disk> {
+    match Disk::new() {
+        Ok(disk) => Some(disk),
+        Err(reason) => {
+            eprintln!("SKIPPED: no power cut was tested, because this machine has no disk for it: {reason}");
+            None
+        }
+    }
+}
+
+#[actix_web::test]
+async fn answered_commands_survive_a_power_cut() {
+    let Some(mut disk) = disk() else { return };
+    let cuts: u64 = std::env::var("POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let receiver = Receiver::start().await;
+    let answered = Arc::new(Mutex::new(Answered::default()));
+    let mut moments = StdRng::seed_from_u64(0xD15C);
+    for cut in 0..cuts {
+        // Given a service that may have lost its power before: it started by itself, and everything answered is there
+        let service = Process::start(&disk.root().join("data"));
+        let so_far = answered.lock().clone();
+        verify(&service, so_far).await;
+        // When the power is cut while clients write
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (base, answered, webhook) = (service.url(""), answered.clone(), receiver.url("/hook"));
+                actix_web::rt::spawn(async move { write_until_killed(base, writer, cut, &answered, &webhook).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(moments.gen_range(100..600))).await;
+        service.hold();
+        let after = disk.after_power_cut();
+        service.kill();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        disk = after;
+        // Then the log has no gap
+        verify_log(&disk.root().join("data"));
+    }
+    let service = Process::start(&disk.root().join("data"));
+    let so_far = answered.lock().clone();
+    assert!(!so_far.tasks.is_empty(), "no task was answered: the test shows nothing");
+    verify(&service, so_far).await;
+    let (status, errors) = service.terminate();
+    assert!(status.success(), "{status}: {errors}");
+    println!("{cuts} power cuts: {} events, nothing answered is lost", verify_log(&disk.root().join("data")));
+}
+
+#[test]
+fn the_log_survives_a_power_cut() {
+    let Some(disk) = disk() else { return };
+    let (written, found) = cut_after(&disk, Arc::new(File::sync_data));
+    assert_eq!(found, Ok(written));
+}
+
+/// The harness can fail: it is the sync that saves the log.
+#[test]
+fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
+    let Some(disk) = disk() else { return };
+    let (written, found) = cut_after(&disk, Arc::new(|_: &File| Ok(())));
+    assert!(found.as_ref().is_err() || found.as_ref().is_ok_and(|found| *found < written), "{found:?} of {written}");
+}
+
+/// Writes with this sync, cuts the power, and opens what is left: what was written and what is there.
+fn cut_after(disk: &Disk, sync: SyncFile) -> (Position, Result<Position, String>) {
+    let mut options = options(&disk.root());
+    options.journal.sync = sync;
+    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    for nth in 0..GROUPS {
+        write_group(&log, nth);
+    }
+    let written = log.head();
+    let after = disk.after_power_cut();
+    drop(log);
+    let found = SledLog::open(&self::options(&after.root()), &Surroundings::manual(AT, 7), |_| {});
+    (written, found.map(|(log, _)| Position(all(&log).len() as u64)).map_err(|error| error.to_string()))
+}
+
+fn options(root: &Path) -> SledLogOptions {
+    let mut options = SledLogOptions::new(root.join("log"));
+    // Some segments fill up.
+    options.journal.segment_bytes = 8 * 1024;
+    options
+}

@@ -1,0 +1,112 @@
+//! A disk whose power can be cut: an image file with a file system, mounted so that the image holds what was synced and
+//! nothing of the cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+const BYTES: u64 = 96 << 20;
+/// How often the image is copied anew when the kernel wrote to it meanwhile.
+const COPIES: usize = 20;
+
+/// A mounted image; unmounted when it is dropped.
+pub struct Disk {
+    folder: TempDir,
+    device: String,
+    mounted: bool,
+}
+
+impl Disk {
+    /// A fresh file system.
+    ///
+    /// # Errors
+    /// Why this machine cannot do it.
+    pub fn new() -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let image = folder.path().join("image");
+        let file = fs::File::create(&image).and_then(|file| file.set_len(BYTES));
+        file.map_err(|error| error.to_string())?;
+        let quick = ["-q", "-F", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        run(Command::new("mkfs.ext4").args(quick).arg(&image))?;
+        Self::attach(folder)
+    }
+
+    fn attach(folder: TempDir) -> Result<Self, String> {
+        let image = folder.path().join("image");
+        let device = run(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(image))?;
+        let mut disk = Self { folder, device: device.trim().to_owned(), mounted: false };
+        if disk.told("loop/dio")?.trim() != "1" {
+            return Err("the loop device goes through the cache of the host".to_owned());
+        }
+        fs::create_dir(disk.root()).map_err(|error| error.to_string())?;
+        run(Command::new("mount").arg(&disk.device).arg(disk.root()))?;
+        disk.mounted = true;
+        Ok(disk)
+    }
+
+    /// Where it is mounted.
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    /// The disk as it would be found after its power was cut now: nobody may be writing to the file system. What its cache
+    /// holds is lost, what the kernel writes back meanwhile is waited for.
+    pub fn after_power_cut(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        for _ in 0..COPIES {
+            let before = self.settled();
+            fs::copy(self.folder.path().join("image"), &image).unwrap();
+            if self.told("stat").unwrap() == before {
+                return Self::attach(folder).expect("the file system mounts after a power cut");
+            }
+        }
+        panic!("the kernel writes to {} all the time", self.device);
+    }
+
+    /// What the device counts, once nothing is under way.
+    fn settled(&self) -> String {
+        let mut last = self.told("stat").unwrap();
+        loop {
+            thread::sleep(Duration::from_millis(5));
+            let idle = self.told("inflight").unwrap().split_whitespace().all(|count| count == "0");
+            let now = self.told("stat").unwrap();
+            if idle && now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+
+    fn told(&self, what: &str) -> Result<String, String> {
+        let name = Path::new(&self.device).file_name().ok_or("a device without a name")?;
+        let path = Path::new("/sys/block").join(name).join(what);
+        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.mounted
+            && let Err(reason) = run(Command::new("umount").arg(self.root()))
+        {
+            eprintln!("{reason}");
+            let _ = run(Command::new("umount").arg("--lazy").arg(self.root()));
+        }
+        if let Err(reason) = run(Command::new("losetup").args(["--detach", &self.device])) {
+            eprintln!("{reason}");
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("{}: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim()))
+}

@@ -1,0 +1,346 @@
+//! The ladder of a start: what it heals, by what proof, and the exact words with which it stops.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mediary::clock::Surroundings;
+use mediary::events::envelope::RecordedEvent;
+use mediary::events::journal::{MendedPart, OpenError};
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{OpenReport, SledLog};
+use mediary::events::stream::Position;
+use parking_lot::Mutex;
+
+use crate::journal::{House, all, flip, write_group};
+use crate::samples::AT;
+
+const RECORDS_START: usize = 512;
+const FRAME_BYTES: usize = 56;
+
+/// A log on disk as it was, to be damaged and compared with.
+struct Case {
+    house: House,
+    before: Vec<RecordedEvent>,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Where a record is: its segment, its offset, its length with the frame.
+type Place = (PathBuf, usize, usize);
+
+impl Case {
+    /// A log of so many groups of two records, closed; sled has all of them.
+    fn of(groups: u64) -> Self {
+        let house = House::with_groups(groups);
+        let (log, report) = house.open();
+        assert_eq!(report.sentences(), [""; 0]);
+        let before = all(&log);
+        log.close().unwrap();
+        drop(log);
+        let journal = fs::read_dir(house.path("journal")).unwrap().map(|entry| entry.unwrap().path());
+        let files = journal.map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
+        Self { house, before, files }
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let mut segments: Vec<_> = self.files.iter().map(|(path, _)| path.clone()).collect();
+        segments.retain(|path| path.extension().is_some_and(|kind| kind == "seg"));
+        segments.sort();
+        segments
+    }
+
+    fn original(&self, path: &Path) -> &[u8] {
+        &self.files.iter().find(|(file, _)| file == path).unwrap().1
+    }
+
+    /// The records of a segment, as it was.
+    fn records(&self, segment: &Path) -> Vec<Place> {
+        let bytes = self.original(segment);
+        let (mut at, mut places) = (RECORDS_START, Vec::new());
+        while let Some(length) = bytes.get(at..at + 4).map(|length| u32::from_le_bytes(length.try_into().unwrap())) {
+            if length == 0 {
+                break;
+            }
+            let length = FRAME_BYTES + usize::try_from(length).unwrap();
+            places.push((segment.to_owned(), at, length));
+            at += length;
+        }
+        places
+    }
+
+    /// Everything is answered as before, the journal has the bytes that it had, and the next start finds nothing.
+    fn healed(&self) -> OpenReport {
+        let (log, report) = self.house.open();
+        assert_eq!(all(&log), self.before);
+        log.close().unwrap();
+        drop(log);
+        for path in self.segments() {
+            assert!(fs::read(&path).unwrap() == self.original(&path), "{} has other bytes", path.display());
+        }
+        let (log, second) = self.house.open();
+        assert_eq!((all(&log), second.sentences()), (self.before.clone(), Vec::new()));
+        report
+    }
+
+    /// As [`Case::healed`], when so many records were healed at one place.
+    fn healed_records(&self, (segment, offset, _): &Place, count: usize) {
+        let report = self.healed();
+        let [mended] = report.mended.as_slice() else { panic!("{report:?}") };
+        assert_eq!((&mended.file, mended.offset), (segment, *offset as u64));
+        assert_eq!(mended.part, MendedPart::Records(count), "{report:?}");
+    }
+}
+
+fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
+    OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset as u64).unwrap();
+}
+
+fn garbage((segment, offset, length): &Place) {
+    overwrite(segment, *offset, &vec![0xA5; *length]);
+}
+
+#[test]
+fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
+    let case = Case::of(3);
+    let (segment, offset, length) = case.records(&case.segments()[0])[2].clone();
+    // Every byte of the frame but the chain hash, and some of the payload, the last byte of it too.
+    let frame = (0..24).step_by(5).chain([FRAME_BYTES, length - 1]);
+    for byte in frame {
+        flip(&segment, (offset + byte) as u64);
+        case.healed_records(&(segment.clone(), offset, length), 1);
+    }
+    // The whole payload
+    overwrite(&segment, offset + FRAME_BYTES, &vec![0; length - FRAME_BYTES]);
+    case.healed_records(&(segment, offset, length), 1);
+}
+
+#[test]
+fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
+    let case = Case::of(3);
+    for record in &case.records(&case.segments()[0])[..5] {
+        garbage(record);
+        let report = case.house.open().1;
+        assert_eq!(report.mended[0].part, MendedPart::Records(1), "{report:?}");
+        let said = &report.sentences()[0];
+        let place = format!("{} at offset {}, position", record.0.display(), record.1);
+        assert!(said.starts_with("a damaged record in the journal, healed from its copy in sled: "), "{said}");
+        assert!(said.contains(&place), "{said}");
+    }
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn the_last_record_is_healed_by_the_signed_head() {
+    let case = Case::of(3);
+    let last = case.records(&case.segments()[0]).pop().unwrap();
+    garbage(&last);
+    let report = case.house.open().1;
+    assert_eq!((report.mended[0].part, report.torn), (MendedPart::Records(1), None));
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn the_last_record_of_a_segment_is_healed_by_the_header_of_the_next() {
+    let case = Case::of(60);
+    let segments = case.segments();
+    assert!(segments.len() > 1);
+    garbage(&case.records(&segments[0]).pop().unwrap());
+    assert_eq!(case.house.open().1.mended[0].part, MendedPart::Records(1));
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn neighbouring_damaged_records_are_healed_together() {
+    let case = Case::of(60);
+    for segment in &case.segments()[..2] {
+        let records = case.records(segment);
+        for run in [&records[..1], &records[3..9], &records[..]] {
+            run.iter().for_each(garbage);
+            let report = case.house.open().1;
+            assert_eq!(report.mended.len(), 1, "{report:?}");
+            assert_eq!(report.mended[0].part, MendedPart::Records(run.len()), "{report:?}");
+        }
+    }
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn an_older_copy_of_the_last_segment_is_brought_up_to_head() {
+    let case = Case::of(3);
+    let segment = case.segments().pop().unwrap();
+    let from = case.records(&segment)[3].1;
+    overwrite(&segment, from, &vec![0; case.original(&segment).len() - from]);
+    let report = case.house.open().1;
+    assert_eq!(report.mended[0].part, MendedPart::Records(3), "{report:?}");
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn a_cut_segment_is_healed() {
+    let case = Case::of(60);
+    for segment in case.segments() {
+        let (_, offset, length) = case.records(&segment).pop().unwrap();
+        OpenOptions::new().write(true).open(&segment).unwrap().set_len((offset + length - 1) as u64).unwrap();
+        assert_eq!(case.house.open().1.mended[0].part, MendedPart::Records(1));
+        assert_eq!(all(&case.house.open().0), case.before);
+    }
+}
+
+#[test]
+fn a_damaged_header_is_made_anew() {
+    let case = Case::of(60);
+    for segment in &case.segments()[..2] {
+        for byte in [9, 30, 70] {
+            flip(segment, byte);
+            let report = case.healed();
+            assert_eq!(report.mended[0].part, MendedPart::Header, "byte {byte} of {}", segment.display());
+        }
+        // Also together with the first record
+        overwrite(segment, 0, &[0xA5; 72]);
+        garbage(&case.records(segment)[0]);
+        let parts: Vec<_> = case.house.open().1.mended.iter().map(|mended| mended.part).collect();
+        assert_eq!(parts, [MendedPart::Header, MendedPart::Records(1)]);
+        assert_eq!(all(&case.house.open().0), case.before);
+    }
+}
+
+#[test]
+fn a_missing_segment_is_made_anew_from_sled() {
+    let case = Case::of(200);
+    let segments = case.segments();
+    assert!(segments.len() > 3);
+    for missing in [0, 1] {
+        fs::remove_file(&segments[missing]).unwrap();
+        let report = case.house.open().1;
+        let count = case.records(&segments[missing]).len();
+        assert_eq!((report.mended[0].part, &report.mended[0].file), (MendedPart::Segment(count), &segments[missing]));
+    }
+    assert_eq!(all(&case.house.open().0), case.before);
+    // The last one comes back as far as HEAD vouches for it.
+    fs::remove_file(&segments[segments.len() - 1]).unwrap();
+    case.house.open();
+    assert_eq!(all(&case.house.open().0), case.before);
+}
+
+#[test]
+fn bytes_after_the_end_of_a_full_segment_are_cleared() {
+    let case = Case::of(60);
+    let segment = &case.segments()[0];
+    let (_, offset, length) = case.records(segment).pop().unwrap();
+    overwrite(segment, offset + length, &[7; 20]);
+    let report = case.healed();
+    assert_eq!(report.mended[0].part, MendedPart::Rest);
+}
+
+#[test]
+fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
+    let case = Case::of(3);
+    garbage(&case.records(&case.segments()[0])[1]);
+    fs::write(case.house.path("sled.damaged"), "a reader found a gap").unwrap();
+    let (log, report) = case.house.open();
+    assert_eq!(report.mended[0].part, MendedPart::Records(1));
+    assert_eq!(report.sled.rebuilt.as_deref(), Some("a reader found a gap"));
+    assert_eq!(all(&log), case.before);
+}
+
+#[test]
+fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
+    const REST: &str = "and no copy in sled is proven by the chain; keep a copy of the data directory, see all that is wrong with \
+                        `mediary audit verify`, then put a backup into a fresh data directory with `mediary restore`";
+    // Given a damaged record, and no sled
+    let case = Case::of(3);
+    let (segment, offset, _) = case.records(&case.segments()[0])[2].clone();
+    fs::remove_dir_all(case.house.path("sled")).unwrap();
+    flip(&segment, offset as u64 + 60);
+    // Then the start stops, twice, with these words
+    for _ in 0..2 {
+        let said = case.house.refusal().to_string();
+        let what = "position 3: the checksum of the record does not fit, but HEAD says that events up to position 6 were acknowledged";
+        assert_eq!(said, format!("damage in {} at offset {offset}, {what}, {REST}", segment.display()));
+    }
+    // and the same with the sled of another log, whose copies prove nothing
+    flip(&segment, offset as u64 + 60);
+    let other = Case::of(3);
+    garbage(&other.records(&other.segments()[0])[2]);
+    fs::remove_dir_all(other.house.path("sled")).unwrap();
+    let strange = House::new();
+    let log = strange.open().0;
+    for nth in 0..9 {
+        assert!(log.append(vec![crate::samples::append(5, nth, nth, 1)]).unwrap()[0].is_ok());
+    }
+    log.close().unwrap();
+    drop(log);
+    fs::rename(strange.path("sled"), other.house.path("sled")).unwrap();
+    let OpenError::Damaged { position, .. } = other.house.refusal() else { panic!("another refusal") };
+    assert_eq!(position, Position(3));
+}
+
+#[test]
+fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
+    // Given a HEAD that is old, a journal cut to it, and a sled that knows more
+    let case = Case::of(2);
+    let segment = case.segments().pop().unwrap();
+    write_more_and_forget(&case.house, &segment);
+    // Then nothing proves what was there
+    let said = case.house.refusal().to_string();
+    assert!(said.contains("sled holds events up to position 6, and no copy in sled is proven by the chain"), "{said}");
+}
+
+/// A third group that only sled knows of.
+fn write_more_and_forget(house: &House, segment: &Path) {
+    let (head, bytes) = (fs::read(house.path("journal/HEAD")).unwrap(), fs::read(segment).unwrap());
+    let log = house.open().0;
+    write_group(&log, 2);
+    log.close().unwrap();
+    drop(log);
+    fs::write(house.path("journal/HEAD"), head).unwrap();
+    fs::write(segment, bytes).unwrap();
+}
+
+#[test]
+fn a_rebuild_of_sled_says_how_far_it_is() {
+    let mut house = House::new();
+    house.options.journal.segment_bytes = 1 << 20;
+    let log = house.open().0;
+    for nth in 0..30 {
+        let appends = (0..300).map(|stream| crate::samples::append(stream, nth, nth, 1)).collect();
+        assert!(log.append(appends).unwrap().iter().all(Result::is_ok));
+    }
+    log.close().unwrap();
+    drop(log);
+    fs::write(house.path("sled.damaged"), "made to").unwrap();
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&steps);
+    house.options.progress = Some(Arc::new(move |step| noted.lock().push(step)));
+    let (log, report) = SledLog::open(&house.options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let steps = steps.lock();
+    assert!(steps.len() >= 3 && steps.is_sorted_by_key(|step| step.position), "{steps:?}");
+    assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");
+    assert_eq!((steps.last().unwrap().position, log.head()), (Position(9000), Position(9000)));
+    let said = report.sentences();
+    assert_eq!(said, ["a damaged index of the log, made anew from the journal: 9000 events (made to)"]);
+}
+
+#[test]
+fn damage_in_every_byte_is_healed_or_named_and_never_served() {
+    // Given two segments, sled and HEAD: whatever byte of the journal is damaged
+    let case = Case::of(40);
+    let mut healed = 0;
+    for (path, bytes) in &case.files {
+        for at in (0..bytes.len()).step_by(911) {
+            flip(path, at as u64);
+            // When the log opens, then the answers are as before or the damage is named
+            match case.house.try_open() {
+                Ok((log, report)) => {
+                    assert_eq!(all(&log), case.before, "byte {at} of {}", path.display());
+                    healed += report.mended.len();
+                }
+                Err(error) => assert!(error.to_string().contains(path.to_str().unwrap()), "byte {at}: {error}"),
+            }
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    assert!(healed > 3, "{healed} records were healed");
+    assert!(File::open(case.house.path("journal/HEAD")).is_ok());
+}

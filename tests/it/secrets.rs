@@ -1,0 +1,175 @@
+//! No secret that goes through the service is found in its data directory or in its logs at the most talkative level: not in
+//! plain, not in base64, not in hexadecimal digits.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::process::{Process, command};
+use crate::support::receiver::Receiver;
+use crate::support::zip::good;
+use crate::support::{client, picture};
+
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
+/// What anybody may read, to see that the search finds what is there.
+const PUBLIC: &str = "publicly-known-node";
+/// Characters of a picture's text that are searched for at a time.
+const PIECE: usize = 48;
+
+/// What must not be found, with a name for it.
+type Secrets = Vec<(&'static str, String)>;
+
+#[actix_web::test]
+async fn no_secret_is_in_the_data_directory_or_the_logs() {
+    // Given a service that tells everything it can tell
+    let data = tempfile::tempdir().unwrap();
+    let service = talkative(data.path());
+    let receiver = Receiver::start().await;
+    // When secrets of every kind go through it
+    let secrets = use_secrets(&service, data.path(), &receiver).await;
+    let (status, log) = service.terminate();
+    assert!(status.success(), "{status}");
+    // Then none is found in what it keeps and says
+    assert!(log.contains("TRACE"), "the log is not at its most talkative level");
+    let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]].concat();
+    let mut found = Vec::new();
+    for (what, secret) in &secrets {
+        assert!(secret.len() >= 16, "{what} is too short to be searched for: {secret}");
+        for form in forms(secret) {
+            let there = places.iter().filter(|(_, bytes)| contains(bytes, form.as_bytes()));
+            found.extend(there.map(|(place, _)| format!("{what} is in {}: {form}", place.display())));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    // And what is no secret is found, so that the search is one
+    let known = places.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
+    assert!(known >= 2, "the search finds nothing at all");
+    println!("{} secrets, {} places", secrets.len(), places.len());
+}
+
+fn talkative(data: &Path) -> Process {
+    let mut command = command(data);
+    command.env_remove("MEDIARY_ADMIN_TOKEN").env("MEDIARY_LOG__LEVEL", "trace");
+    Process::from_command(&mut command)
+}
+
+/// Every file of the data directory, except those that keep a secret of the service for its owner.
+fn kept(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = crate::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
+    files.map(|file| (file.strip_prefix(data).unwrap().to_owned(), std::fs::read(&file).unwrap())).collect()
+}
+
+fn contains(bytes: &[u8], searched: &[u8]) -> bool {
+    // Most places hold not even the first bytes.
+    let first = searched[0];
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == first) {
+        if rest[at..].starts_with(searched) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+/// The forms in which a secret could be written down.
+fn forms(secret: &str) -> Vec<String> {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
+    let hex: String = secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+    vec![secret.to_owned(), STANDARD_NO_PAD.encode(secret), URL_SAFE_NO_PAD.encode(secret), hex]
+}
+
+struct Caller<'s> {
+    service: &'s Process,
+    token: String,
+}
+
+impl Caller<'_> {
+    async fn send(&self, method: Method, path: &str, key: Option<&str>, body: Value) -> Value {
+        let request = client().request(method, self.service.url(path)).bearer_auth(&self.token).json(&body);
+        let request = key.into_iter().fold(request, |request, key| request.header("Idempotency-Key", key));
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.send(Method::POST, path, None, body).await
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Secrets {
+    let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
+    let admin = Caller { service, token: token.clone() };
+    let mut secrets = vec![("the administrator's token", token)];
+    // Tokens of each kind, one of them made under an idempotency key, whose answer is kept.
+    let tokens = format!("/admin/users/{ADMINISTRATOR}/tokens");
+    let user = text(&admin.post(&tokens, json!({"name": "plain"})).await["token"]);
+    let key = "idempotency-key-of-a-token";
+    let kept = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
+    let replayed = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
+    assert_eq!(kept["token"], replayed["token"], "the answer was not kept");
+    admin.post("/publishers", json!({"id": "keeper"})).await;
+    let access = text(&admin.post("/publishers/keeper/tokens", json!({"name": "ci"})).await["token"]);
+    secrets.extend([
+        ("a user's token", user.clone()),
+        ("a token in an idempotent answer", text(&kept["token"])),
+        ("an idempotency key", key.to_owned()),
+        ("a publisher's access token", access.clone()),
+    ]);
+    secrets.push(("an upload link", publish(service, &access).await));
+    secrets.extend(strangers(service).await);
+    // A picture, as JSON carries it.
+    let owner = Caller { service, token: user };
+    let sent = picture::base64_png(40, 40);
+    let body = json!({"image": sent, "webhook_url": receiver.url("/hook")});
+    let task = text(&owner.post(UPSCALER, body).await["data"]["task_id"]);
+    let pieces = sent.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
+    secrets.extend(pieces.map(|piece| ("a piece of a picture's text", piece)));
+    // The keys that sign for the service stay in their files.
+    receiver.wait_until(|received| received.iter().filter(|one| one.task() == task).count() == 2).await;
+    secrets.retain(|(_, secret)| !secret.bytes().all(|byte| byte == b'A'));
+    secrets
+}
+
+/// Publishes a version with an archive; the secret part of the link.
+async fn publish(service: &Process, access: &str) -> String {
+    let publisher = Caller { service, token: access.to_owned() };
+    let nodes = "/publishers/keeper/nodes";
+    publisher.post(nodes, json!({"id": PUBLIC})).await;
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    let link = text(&publisher.post(&format!("{nodes}/{PUBLIC}/versions"), version).await["signedUrl"]);
+    let uploaded = client().put(&link).body(good()).send().await.unwrap();
+    assert_eq!(uploaded.status(), 200);
+    link[link.find("/uploads/").unwrap() + "/uploads/".len()..].to_owned()
+}
+
+/// Credentials that are not ours and are sent all the same, in the places where they are put by mistake.
+async fn strangers(service: &Process) -> Secrets {
+    let bearer = "a-token-of-another-service-in-a-header";
+    let refused = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
+    assert_eq!(refused.send().await.unwrap().status(), 401);
+    let password = "a-password-of-somebody";
+    let refused = client().post(service.url("/publishers")).basic_auth("somebody", Some(password)).json(&json!({}));
+    assert_eq!(refused.send().await.unwrap().status(), 401);
+    let basic = STANDARD.encode(format!("somebody:{password}"));
+    let field = "a-secret-in-a-field-that-nobody-knows";
+    let unknown = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"password": field}));
+    assert!(unknown.send().await.unwrap().status().is_client_error());
+    vec![
+        ("a stranger's token", bearer.to_owned()),
+        ("a stranger's password", password.to_owned()),
+        ("a stranger's password in base64", basic),
+        ("a secret in an unknown field", field.to_owned()),
+    ]
+}

@@ -1,0 +1,38 @@
+//! What `docs/hazards.md` says is guarded is guarded: the tests that it names are there.
+
+use std::fs;
+use std::path::Path;
+
+/// What stands where no test does.
+const UNGUARDED: &str = "not guarded";
+
+#[test]
+fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/hazards.md")).expect("the page of hazards");
+    // What was tried how often is another table.
+    let hazards = page.split("## How much").next().unwrap_or_default();
+    let rows: Vec<_> = hazards.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| What")).collect();
+    assert!(rows.len() > 20, "the table was not found");
+    let mut wrong = Vec::new();
+    for row in rows {
+        let guards = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, guards)| guards);
+        let named: Vec<_> = guards.split('`').skip(1).step_by(2).filter(|name| name.contains("::")).collect();
+        if named.is_empty() && !guards.starts_with(UNGUARDED) {
+            wrong.push(format!("no test is named: {row}"));
+        }
+        wrong.extend(named.iter().filter(|name| !exists(root, name)).map(|name| format!("there is no test {name}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Whether there is a test of this name: `crash::name` in `tests/it/crash.rs`, `media::store::name` in `src/media/store.rs`.
+fn exists(root: &Path, name: &str) -> bool {
+    let (module, name) = name.rsplit_once("::").expect("a name in a module");
+    let path = module.replace("::", "/");
+    let files = ["tests/it/", "src/"]
+        .into_iter()
+        .flat_map(|home| [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{home}{path}{ending}"))));
+    let is_there = |text: &str| text.contains(&format!("fn {name}(")) && text.contains("test]");
+    files.filter_map(|file| fs::read_to_string(file).ok()).any(|text| is_there(&text))
+}

@@ -1,0 +1,354 @@
+//! `mediary audit verify` and `checkpoint`: what is whole is called whole, every kind of damage is named, nothing is touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::SigningKey;
+use mediary::clock::Surroundings;
+use mediary::events::checkpoint::SignedCheckpoint;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::samples::append;
+use crate::support::process::{Process, TOKEN, run};
+use crate::support::zip::good;
+use crate::support::{TestApp, client, picture};
+
+/// A data directory of which only the log was ever used, with small segments.
+pub fn with_log(groups: u64) -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    add(data.path(), 0..groups);
+    data
+}
+
+fn options(data: &Path) -> SledLogOptions {
+    let mut options = SledLogOptions::new(data.join("log"));
+    options.journal.segment_bytes = 8 * 1024;
+    options
+}
+
+/// Adds groups of two events, of which each has its number.
+pub fn add(data: &Path, groups: std::ops::Range<u64>) {
+    add_marked(data, groups, 0);
+}
+
+fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
+    fs::create_dir_all(data.join("log")).unwrap();
+    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
+    for nth in groups {
+        log.append(vec![append(1, nth, nth + mark, 1), append(2, nth, nth + mark, 1)]).unwrap();
+        log.after_group();
+    }
+    log.close().unwrap();
+}
+
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Every file and directory below, with everything that a change would change.
+fn everything(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        let metadata = fs::metadata(&path).unwrap();
+        let bytes = if metadata.is_dir() { Vec::new() } else { fs::read(&path).unwrap() };
+        if metadata.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        all.insert(path, (bytes, metadata.mode(), metadata.mtime(), metadata.mtime_nsec()));
+    }
+    all
+}
+
+fn segments(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data.join("log/journal")).unwrap().map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "seg")).collect();
+    segments.sort();
+    segments
+}
+
+fn flip(file: &Path, at: u64) {
+    let opened = fs::File::options().read(true).write(true).open(file).unwrap();
+    let mut byte = [0];
+    opened.read_exact_at(&mut byte, at).unwrap();
+    opened.write_all_at(&[byte[0] ^ 0x40], at).unwrap();
+}
+
+/// A service's directory with an archive and pictures; one of each.
+pub async fn inhabited() -> TempDir {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let path = "/publishers/acme/nodes/face-tools/versions";
+    let version =
+        app.post_as(&alice.token, path, json!({"node_version": {"version": "1.0.0"}})).await.expect(201).json();
+    let link = version["signedUrl"].as_str().unwrap();
+    let link = &link[link.find("/uploads/").unwrap()..];
+    app.send(app.request(Method::PUT, link).body(good())).await.expect(200);
+    let body = json!({"image": picture::base64_png(8, 8)});
+    let upscaler = "/proxy/imagevendor/v1/ai/image-upscaler";
+    app.post_as(&alice.token, upscaler, body).await.expect(200);
+    app.stop().await
+}
+
+fn file_below(folder: &Path) -> PathBuf {
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_file() {
+            return path;
+        }
+        open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    panic!("no file below {}", folder.display())
+}
+
+#[actix_web::test]
+async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
+    // Given the directory of a service that has stopped
+    let data = inhabited().await;
+    let before = everything(data.path());
+    // When it is verified, then it is clean
+    let told = run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: ", "1 archives, ", "signed with key "]);
+    assert_eq!(told.out.lines().count(), 1, "{}", told.out);
+    // And machines are told the same
+    let told: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
+    assert_eq!((&told["result"], &told["findings"], &told["archives"]), (&json!("clean"), &json!([]), &json!(1)));
+    assert!(told["position"].as_u64().unwrap() >= 6 && told["events"] == told["position"], "{told}");
+    // And nothing was changed or made
+    assert_eq!(everything(data.path()), before);
+}
+
+#[actix_web::test]
+async fn damaged_and_missing_files_are_named() {
+    let data = inhabited().await;
+    let archive = file_below(&data.path().join("archives"));
+    let input = file_below(&data.path().join("media/inputs"));
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    // A changed picture and a changed archive
+    flip(&input, 20);
+    flip(&archive, 20);
+    let told = run(data.path(), &["audit", "verify"]).expect(1).says(&["damaged: 2 findings"]);
+    for file in [&archive, &input] {
+        let line = told.out.lines().find(|line| line.contains(&name(file))).expect("a line for the file");
+        assert!(line.contains("does not hold what its name says"), "{line}");
+    }
+    // Pictures may be gone, archives may not
+    fs::remove_file(&input).unwrap();
+    fs::remove_file(&archive).unwrap();
+    run(data.path(), &["audit", "verify"]).expect(1).says(&[
+        "1 finding ",
+        &name(&archive),
+        "a version names is missing",
+    ]);
+}
+
+/// What is done to a log, and what must be said of it.
+type Harm = (&'static str, fn(&Path), &'static [&'static str]);
+
+const HARMS: &[Harm] = &[
+    (
+        "a flipped bit",
+        |data| flip(&segments(data)[0], 2000),
+        &["00000000000000000001.seg at offset ", "the checksum of the record", "missing"],
+    ),
+    (
+        "a flipped bit of the length",
+        |data| flip(&segments(data)[0], 514),
+        &["at offset 512, position 1:", "length of the record is impossible"],
+    ),
+    ("a flipped header", |data| flip(&segments(data)[1], 30), &["at offset 0", "the checksum of the segment's header"]),
+    (
+        "zeros",
+        |data| {
+            let file = fs::File::options().write(true).open(&segments(data)[0]).unwrap();
+            file.write_all_at(&[0; 300], 3000).unwrap();
+        },
+        &["the next whole record is at offset"],
+    ),
+    (
+        "a cut segment",
+        |data| fs::File::options().write(true).open(&segments(data)[0]).unwrap().set_len(3000).unwrap(),
+        &["missing"],
+    ),
+    (
+        "a cut journal",
+        |data| {
+            let last = segments(data).pop().unwrap();
+            fs::File::options().write(true).open(last).unwrap().set_len(512).unwrap();
+        },
+        &["the journal ends here, but HEAD says"],
+    ),
+    ("a missing segment", |data| fs::remove_file(&segments(data)[1]).unwrap(), &["are missing", "at offset 0"]),
+    (
+        "swapped segments",
+        |data| {
+            let segments = segments(data);
+            let first = fs::read(&segments[0]).unwrap();
+            fs::copy(&segments[1], &segments[0]).unwrap();
+            fs::write(&segments[1], first).unwrap();
+        },
+        &["which is not its name"],
+    ),
+    (
+        "a segment of another log",
+        |data| {
+            let other = with_log(100);
+            fs::copy(&segments(other.path())[1], &segments(data)[1]).unwrap();
+        },
+        &["belongs to another log"],
+    ),
+    (
+        "a damaged HEAD",
+        |data| {
+            flip(&data.join("log/journal/HEAD"), 40);
+            flip(&data.join("log/journal/HEAD"), 4096 + 40);
+        },
+        &["HEAD: both slots are damaged"],
+    ),
+    ("a missing HEAD", |data| fs::remove_file(data.join("log/journal/HEAD")).unwrap(), &["HEAD is missing"]),
+    ("a missing key", |data| fs::remove_file(data.join("log/signing.key")).unwrap(), &["the signing key is missing"]),
+    ("another key", |data| fs::write(data.join("log/signing.key"), [7; 32]).unwrap(), &["signed with another key"]),
+    (
+        "sled of another log",
+        |data| {
+            let other = tempfile::tempdir().unwrap();
+            add_marked(other.path(), 0..100, 5000);
+            fs::remove_dir_all(data.join("log/sled")).unwrap();
+            copy(&other.path().join("log/sled"), &data.join("log/sled"));
+        },
+        &["sled, position 1: the record differs from that of the journal", "and 100 more differences"],
+    ),
+    (
+        "sled beyond the journal",
+        |data| {
+            let longer = tempfile::tempdir().unwrap();
+            copy(data, longer.path());
+            add(longer.path(), 100..103);
+            fs::remove_dir_all(data.join("log/sled")).unwrap();
+            copy(&longer.path().join("log/sled"), &data.join("log/sled"));
+        },
+        &["position 201: the journal does not hold this record", "6 findings"],
+    ),
+    (
+        "no sled any more",
+        |data| {
+            fs::remove_dir_all(data.join("log/sled")).unwrap();
+            fs::write(data.join("log/sled"), "x").unwrap();
+        },
+        &["sled does not open"],
+    ),
+];
+
+#[test]
+fn every_kind_of_damage_of_the_log_is_named() {
+    let sound = with_log(100);
+    run(sound.path(), &["audit", "verify"]).expect(0).says(&["clean: 200 events up to position 200"]);
+    for (what, harm, words) in HARMS {
+        let data = tempfile::tempdir().unwrap();
+        copy(sound.path(), data.path());
+        harm(data.path());
+        let before = everything(data.path());
+        println!("{what}");
+        run(data.path(), &["audit", "verify"]).expect(1).says(words).says(&["damaged: "]);
+        assert!(everything(data.path()) == before, "{what}: something was changed");
+    }
+}
+
+#[test]
+fn what_a_start_mends_by_itself_is_no_damage() {
+    // Given an unfinished write after HEAD, a sled that is behind, and none
+    let sound = with_log(20);
+    let data = tempfile::tempdir().unwrap();
+    copy(sound.path(), data.path());
+    let last = segments(data.path()).pop().unwrap();
+    let end = fs::read(&last).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+    fs::File::options().write(true).open(&last).unwrap().write_all_at(&[0xff; 100], end).unwrap();
+    run(data.path(), &["audit", "verify"])
+        .expect(0)
+        .says(&["unfinished write that was never acknowledged", "clean: 40"]);
+    add(data.path(), 20..22);
+    fs::remove_dir_all(data.path().join("log/sled")).unwrap();
+    run(data.path(), &["audit", "verify"]).expect(0).says(&["there is no sled", "clean: 44"]);
+    copy(&sound.path().join("log/sled"), &data.path().join("log/sled"));
+    run(data.path(), &["audit", "verify"]).expect(0).says(&["sled is 4 events behind", "clean: 44"]);
+}
+
+#[test]
+fn what_is_no_data_directory_cannot_be_verified() {
+    let empty = tempfile::tempdir().unwrap();
+    let told = run(&empty.path().join("nowhere"), &["audit", "verify"]).expect(2);
+    assert!(told.err.contains("is not a data directory"), "{}", told.err);
+    assert!(!empty.path().join("nowhere").exists());
+    let data = with_log(1);
+    for since in ["nowhere", data.path().join("log/signing.key").to_str().unwrap()] {
+        run(data.path(), &["audit", "verify", "--since", since]).expect(2);
+    }
+}
+
+#[test]
+fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
+    // Given a checkpoint that is kept elsewhere
+    let (data, elsewhere) = (with_log(10), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("checkpoint");
+    let file = file.to_str().unwrap();
+    let since = |data: &Path| run(data, &["audit", "verify", "--since", file]);
+    let earlier = tempfile::tempdir().unwrap();
+    copy(data.path(), earlier.path());
+    add(data.path(), 10..20);
+    run(data.path(), &["audit", "checkpoint", "--out", file]).expect(0);
+    // Then the history that it was taken of contains it, also when it goes on
+    since(data.path()).expect(0);
+    add(data.path(), 20..30);
+    since(data.path()).expect(0).says(&["clean: 60"]);
+    // And one that ends before does not, nor one that went on in another way, nor another log
+    since(earlier.path())
+        .expect(1)
+        .says(&["the history was cut: it ends at position 20, the checkpoint was taken at 40"]);
+    add_marked(earlier.path(), 10..40, 700);
+    since(earlier.path()).expect(1).says(&["the history was rewritten"]);
+    since(with_log(50).path()).expect(1).says(&["the checkpoint was taken of log "]);
+    // And one that somebody else signed is not taken for one of this log
+    let taken = SignedCheckpoint::parse(&fs::read_to_string(file).unwrap()).unwrap();
+    let forged = taken.checkpoint().sign(&SigningKey::from_bytes(&[5; 32]));
+    fs::write(file, forged.to_json().to_string()).unwrap();
+    since(data.path()).expect(1).says(&["the checkpoint was signed with "]);
+    // And a changed one is none at all
+    fs::write(file, taken.to_json().to_string().replace("\"position\":40", "\"position\":38")).unwrap();
+    assert!(since(data.path()).expect(2).err.contains("its signature does not fit"));
+}
+
+#[actix_web::test]
+async fn a_running_service_is_verified_up_to_its_head_and_gives_checkpoints() {
+    // Given a running service, of which something was asked
+    let data = tempfile::tempdir().unwrap();
+    let service = Process::start(data.path());
+    let body = json!({"id": "acme"});
+    let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+    assert_eq!(created.status(), 201);
+    // When a checkpoint is asked of it, and another one is taken from its directory
+    let asked = run(data.path(), &["audit", "checkpoint", "--url", &service.url(""), "--token", TOKEN]).expect(0).out;
+    let file = data.path().with_extension("checkpoint");
+    fs::write(&file, &asked).unwrap();
+    let verified = run(data.path(), &["audit", "verify", "--since", file.to_str().unwrap()]);
+    fs::remove_file(&file).unwrap();
+    // Then the directory contains it, and what was not looked at is said
+    verified.expect(0).says(&["a service is running on it", "sled was not compared", "clean: 2 events"]);
+    let read = run(data.path(), &["audit", "checkpoint"]).expect(0).out;
+    let chain = |text: &str| SignedCheckpoint::parse(text).unwrap().checkpoint().head;
+    assert_eq!(chain(&asked), chain(&read));
+}
