@@ -19,8 +19,10 @@ const LOOKED_AT_ONCE: usize = 2;
 pub enum InputFailure {
     /// The task cannot be done.
     Final(Failure),
-    /// It may be better soon.
-    Passing(String),
+    /// It may be better soon; the failure of a task that does not wait for that.
+    Passing(Failure),
+    /// The task is not to blame, and waits.
+    Ours(String),
 }
 
 /// Fetches and keeps inputs. Cheap to clone.
@@ -46,48 +48,50 @@ impl Inputs {
         let mut pictures = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
-            let bytes = self.fetcher.get(url.as_str()).await.map_err(unavailable)?;
+            let file = self.fetcher.get(url.as_str()).await.map_err(unavailable)?;
             // Only the picture that is worked on decides the size of the result.
             let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
             let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
-                return Err(InputFailure::Passing("the service stops".to_owned()));
+                return Err(InputFailure::Ours("the service stops".to_owned()));
             };
             let store = self.store.clone();
             let kept = tokio::task::spawn_blocking(move || {
-                let Inspected { format, width, height } = input::measure(&bytes).map_err(invalid)?;
+                let bytes = &file.bytes;
+                let Inspected { format, width, height } = input::measure(bytes).map_err(invalid)?;
                 if let Some(job) = measured_by {
                     job.check_output(width, height).map_err(too_large)?;
                 }
-                input::inspect(&bytes).map_err(invalid)?;
-                store.put(Area::Input, &bytes, format, width, height).map_err(|error| unkept(&error))
+                input::inspect(bytes).map_err(invalid)?;
+                store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
             });
-            pictures.push(kept.await.map_err(|_| InputFailure::Passing("looking at it was interrupted".to_owned()))??);
+            pictures.push(kept.await.map_err(|_| InputFailure::Ours("looking at it was interrupted".to_owned()))??);
         }
         Ok(pictures)
     }
 }
 
 fn unavailable(failure: FetchFailure) -> InputFailure {
+    let told = |reason| self::failure("input_unavailable", &format!("an input could not be fetched: {reason}"));
     match failure {
-        FetchFailure::Final(reason) => failed("input_unavailable", &format!("an input could not be fetched: {reason}")),
-        FetchFailure::Passing(reason) => InputFailure::Passing(format!("an input could not be fetched: {reason}")),
+        FetchFailure::Final(reason) => InputFailure::Final(told(reason)),
+        FetchFailure::Passing(reason) => InputFailure::Passing(told(reason)),
+        FetchFailure::NoRoom(reason) => InputFailure::Ours(reason.to_string()),
     }
 }
 
 fn invalid(reason: Invalid) -> InputFailure {
-    failed("input_invalid", &format!("a fetched input {reason}"))
+    InputFailure::Final(failure("input_invalid", &format!("a fetched input {reason}")))
 }
 
 fn too_large(reason: Invalid) -> InputFailure {
-    failed("output_too_large", &format!("image {reason}"))
+    InputFailure::Final(failure("output_too_large", &format!("image {reason}")))
 }
 
 fn unkept(error: &std::io::Error) -> InputFailure {
-    tracing::warn!(%error, "a fetched input cannot be stored");
-    InputFailure::Passing("a fetched input could not be stored".to_owned())
+    InputFailure::Ours(format!("a fetched input could not be stored: {error}"))
 }
 
-fn failed(code: &str, message: &str) -> InputFailure {
+fn failure(code: &str, message: &str) -> Failure {
     let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-    InputFailure::Final(Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) })
+    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }

@@ -23,6 +23,12 @@ use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
 use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
 
+/// The lane of tasks whose inputs are fetched.
+const INPUT_LANE: &str = "inputs";
+/// How long an input is tried to be had whose server is in trouble, from the submission of the task.
+const INPUT_PATIENCE: Duration = Duration::from_mins(2);
+/// The shortest and the longest rest before it is tried again: as long as the task has waited so far.
+const INPUT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// How long a task rests between two questions to a vendor that gives no hints.
 const POLL_PAUSE: Duration = Duration::from_secs(2);
 /// How long a task rests after something went wrong that may be better soon.
@@ -101,8 +107,15 @@ impl ImagePoller {
         match self.inputs.fetch(work).await {
             Ok(inputs) => self.then(task, entry, TaskCommand::RecordInputs { inputs }).await,
             Err(InputFailure::Final(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
-            Err(InputFailure::Passing(reason)) => {
-                tracing::info!(%task, reason, "inputs are not there yet");
+            Err(InputFailure::Passing(failure)) => {
+                let waited = self.surroundings.now().since(entry.record.created_at);
+                if waited >= INPUT_PATIENCE {
+                    return self.then(task, entry, TaskCommand::Fail { failure }).await;
+                }
+                Next::After(waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
+            }
+            Err(InputFailure::Ours(reason)) => {
+                tracing::warn!(%task, reason, "inputs cannot be taken in");
                 Next::After(RETRY_PAUSE)
             }
         }
@@ -197,7 +210,11 @@ impl Reactor for ImagePoller {
 
     fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
         let models = self.models.read();
-        let unfinished = models.tasks.unfinished().filter(|(id, _)| take(id, self.vendor.name()));
+        // Servers of inputs that are slow do not keep the vendor waiting.
+        let lane = |entry: &TaskEntry| {
+            if entry.record.submission.work.lacks_inputs() { INPUT_LANE } else { self.vendor.name() }
+        };
+        let unfinished = models.tasks.unfinished().filter(|(id, entry)| take(id, lane(entry)));
         unfinished.map(|(id, entry)| (id, (id, entry.clone()))).collect()
     }
 

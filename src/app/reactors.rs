@@ -24,12 +24,14 @@ use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
-/// How many tasks the poller has under way at the vendor.
+/// How many tasks the poller has under way at the vendor, and how many whose inputs it fetches.
 const POLLER_CONCURRENCY: usize = 256;
 /// How many callbacks may be under way to one receiver.
 const CALLBACKS_PER_RECEIVER: usize = 8;
 /// How long an input may take to arrive.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
+/// Bytes of inputs that are fetched and not stored yet, at most: five of the largest.
+const FETCHED_BYTES_MAX: usize = 256 << 20;
 /// How long the stop waits for work in progress.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -58,7 +60,9 @@ pub(super) fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<Ca
 pub(super) fn fetcher(settings: &Settings) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
     let client = Client::new(address_rules(settings), limits);
-    client.map(Fetcher::new).map_err(|error| StartError::part("the fetcher of inputs", &error))
+    client
+        .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
+        .map_err(|error| StartError::part("the fetcher of inputs", &error))
 }
 
 fn address_rules(settings: &Settings) -> AddressRules {
@@ -87,7 +91,7 @@ impl Reactors {
                 Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
             let poller =
                 ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, deadline);
-            let polling = ReactorOptions { concurrency: POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
+            let polling = ReactorOptions { concurrency: 2 * POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
             keep_running(poller, polling, surroundings.clone());
             let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };

@@ -10,8 +10,8 @@ mod task;
 mod user;
 
 pub use task::{
-    ImageJob, LightSettings, Portrait, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, TaskEvent, UpscalePrecision,
-    Work,
+    ImageJob, LightSettings, Portrait, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, TaskEvent,
+    UpscalePrecision, Work,
 };
 pub use user::{Personal, Sealed, UserEvent, UserFields};
 

@@ -77,11 +77,12 @@ pub(super) fn enhance_skin_flexibly(fields: &mut Fields<'_, '_>) -> Asked {
 
 fn enhance_skin(fields: &mut Fields<'_, '_>, mode: SkinMode) -> Asked {
     let usual = SkinEnhance::of(mode);
-    Asked::alone(ImageJob::SkinEnhance(SkinEnhance {
+    let job = SkinEnhance {
         sharpen: percent(fields, "sharpen", usual.sharpen),
         smart_grain: percent(fields, "smart_grain", usual.smart_grain),
         ..usual
-    }))
+    };
+    Asked { varies: true, ..Asked::alone(ImageJob::SkinEnhance(job)) }
 }
 
 pub(super) fn relight(fields: &mut Fields<'_, '_>) -> Asked {
