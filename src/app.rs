@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use actix_web::dev::ServerHandle;
 use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -22,9 +23,7 @@ use crate::domain::secret;
 use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
-use crate::http::server::{
-    AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
-};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
@@ -33,14 +32,19 @@ use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::space::Space;
 
+mod address;
 mod bootstrap;
 mod files;
+mod probes;
 mod reactors;
 
+pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 
+use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};
+use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Outside, Reactors, callback_sender, fetcher};
 
 /// How many commands of one kind may wait for their router.
@@ -96,6 +100,8 @@ pub struct App {
     public_url: String,
     admin_token: AdminToken,
     reports: Vec<String>,
+    /// Tells what has no end by itself that the service stops.
+    closing: watch::Sender<bool>,
     parts: Parts,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
@@ -107,7 +113,7 @@ struct Parts {
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
-    _data: DataDir,
+    data: DataDir,
 }
 
 /// Runs a future on a new system of this thread: the program's outermost call.
@@ -140,8 +146,9 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let (log, models, reports) = open_log(&data, &settings, &surroundings, links.clone())?;
         let personal = open_keyring(&data, &models, &keys);
+        let audit = auditing(&log, links, &personal);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
@@ -154,6 +161,8 @@ impl App {
         );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let (closing, closes) = watch::channel(false);
+        let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -168,6 +177,9 @@ impl App {
             space: log.space().clone(),
             storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
+            prober,
+            audit,
+            closing: closes,
             checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
@@ -176,8 +188,9 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let parts = Parts { log, models, actors, reactors, _data: data };
-        Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
+        announce(&data, address);
+        let parts = Parts { log, models, actors, reactors, data };
+        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
     /// The address that is really bound.
@@ -235,6 +248,7 @@ impl App {
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
     pub async fn stop(self) -> Result<(), StopError> {
+        self.closing.send_replace(true);
         self.server.stop(true).await;
         let served = self.serving.await.map_err(std::io::Error::other).flatten();
         self.parts.stop().await?;
@@ -247,6 +261,7 @@ impl Parts {
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
+        withdraw(&self.data);
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }
@@ -338,12 +353,6 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options
 }
 
-/// Signs what the log is now.
-fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
-    let log = Arc::clone(log);
-    Arc::new(move |at| log.checkpoint(at).to_json())
-}
-
 /// The room in the data directory, of which each part may be on a disk of its own.
 fn space(data_dir: &Path, settings: &Settings) -> Space {
     let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
@@ -365,20 +374,5 @@ fn progress() -> OpenProgress {
             }
             _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
         }
-    })
-}
-
-fn storage(log: &Arc<SledLog>) -> StorageProbe {
-    let log = Arc::clone(log);
-    Arc::new(move || log.storage())
-}
-
-/// Ready means: a command would be taken.
-fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
-    let log = Arc::clone(log);
-    Arc::new(move || match log.state() {
-        Ok(()) if writes() => Ok(()),
-        Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
-        Err(failure) => Err(failure.to_string()),
     })
 }

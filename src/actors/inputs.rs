@@ -57,11 +57,11 @@ impl Inputs {
             let store = self.store.clone();
             let kept = tokio::task::spawn_blocking(move || {
                 let bytes = &file.bytes;
-                let Inspected { format, width, height } = input::measure(bytes).map_err(invalid)?;
+                let Inspected { format, width, height } = input::measure(bytes).map_err(|reason| invalid(&reason))?;
                 if let Some(job) = measured_by {
-                    job.check_output(width, height).map_err(too_large)?;
+                    job.check_output(width, height).map_err(|reason| too_large(&reason))?;
                 }
-                input::inspect(bytes).map_err(invalid)?;
+                input::inspect(bytes).map_err(|reason| invalid(&reason))?;
                 store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
             });
             pictures.push(kept.await.map_err(|_| InputFailure::Ours("looking at it was interrupted".to_owned()))??);
@@ -79,11 +79,11 @@ fn unavailable(failure: FetchFailure) -> InputFailure {
     }
 }
 
-fn invalid(reason: Invalid) -> InputFailure {
+fn invalid(reason: &Invalid) -> InputFailure {
     InputFailure::Final(failure("input_invalid", &format!("a fetched input {reason}")))
 }
 
-fn too_large(reason: Invalid) -> InputFailure {
+fn too_large(reason: &Invalid) -> InputFailure {
     InputFailure::Final(failure("output_too_large", &format!("image {reason}")))
 }
 

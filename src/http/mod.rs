@@ -10,6 +10,9 @@
 
 mod admin;
 mod answer;
+pub mod as_of;
+mod audit;
+mod audit_stream;
 mod authorize;
 mod body;
 mod bulk;
@@ -47,6 +50,7 @@ mod refusal;
 mod review;
 pub mod routes;
 pub mod server;
+pub mod state;
 mod subject;
 mod submissions;
 mod token;

@@ -59,6 +59,11 @@ impl Query {
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
+    /// A parameter that passes a check; `None` when it is absent.
+    pub fn given<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        parse(self.one(name)?).map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    }
+
     /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
     #[must_use]
     pub fn many(&self, name: &str) -> Vec<&str> {
@@ -93,6 +98,16 @@ impl Query {
                 default
             }
         }
+    }
+
+    /// How many entries are asked for, from 1.
+    pub fn limit(&mut self, default: u64) -> u64 {
+        self.counting_number("limit", default)
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub fn fault(&mut self, name: &str, reason: &str) {
+        self.faults.add(format!("/{name}"), reason);
     }
 
     /// Ends the reading.

@@ -103,6 +103,12 @@ impl Deliveries {
         }
     }
 
+    /// How many deliveries are still to be made.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.queues.values().map(|queue| queue.pending.len()).sum()
+    }
+
     /// The deliveries that are due at `now`, the longest due first.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &PendingDelivery> {
         self.due

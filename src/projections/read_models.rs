@@ -109,6 +109,7 @@ pub struct ReadModels {
 
 /// Wakes reactors; a receiver that was away sees only that something changed.
 struct Changes {
+    all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
     deliveries: watch::Sender<Position>,
 }
@@ -118,8 +119,8 @@ impl ReadModels {
     #[must_use]
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
         models.nodes.warm_up();
-        let changes =
-            Changes { tasks: watch::Sender::new(models.position), deliveries: watch::Sender::new(models.position) };
+        let sender = || watch::Sender::new(models.position);
+        let changes = Changes { all: sender(), tasks: sender(), deliveries: sender() };
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
     }
 
@@ -140,6 +141,7 @@ impl ReadModels {
         }
         let position = models.position;
         drop(models);
+        self.changes.all.send_replace(position);
         if tasks {
             self.changes.tasks.send_replace(position);
         }
@@ -151,6 +153,12 @@ impl ReadModels {
     /// A look at all models at one position. Blocks the writer while it is held: keep it short, never across an await.
     pub fn read(&self) -> RwLockReadGuard<'_, Models> {
         self.models.read()
+    }
+
+    /// The last event that was folded; changes with every one.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Position> {
+        self.changes.all.subscribe()
     }
 
     /// Changes whenever a task has changed.

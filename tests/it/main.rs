@@ -6,6 +6,7 @@ mod actors;
 mod admin;
 mod archive;
 mod archive_check;
+mod audit;
 mod backup;
 mod ban;
 mod bulk;

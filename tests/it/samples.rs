@@ -83,7 +83,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
-        Some(Event::User(event)) => return registry::after_user(event),
+        Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
         Some(Event::Node(event)) => nodes::after(event).unwrap_or_else(key_claimed),

@@ -23,6 +23,7 @@ mod open;
 mod place;
 mod reader;
 mod segment;
+mod stopped;
 pub mod walk;
 
 use std::fs::File;
@@ -36,6 +37,7 @@ pub use error::OpenError;
 pub use heal::{Mended, MendedPart};
 pub use place::Place;
 pub use reader::{JournalReader, Record};
+pub use stopped::StoppedJournal;
 
 use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;

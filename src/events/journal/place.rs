@@ -29,11 +29,29 @@ impl Place {
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
-        read_segments(&self.directory, after, until, self.log)
+        read_segments(&self.directory, after, Some(until), self.log)
+    }
+
+    /// Reads the records that hold events after `after`, to where nothing whole is left.
+    ///
+    /// # Errors
+    /// As [`Place::read`].
+    pub(super) fn read_on(&self, after: Position) -> Result<JournalReader, OpenError> {
+        read_segments(&self.directory, after, None, self.log)
+    }
+
+    /// Where its segments are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 
-fn read_segments(directory: &Path, after: Position, until: Position, log: Uuid) -> Result<JournalReader, OpenError> {
+fn read_segments(
+    directory: &Path,
+    after: Position,
+    until: Option<Position>,
+    log: Uuid,
+) -> Result<JournalReader, OpenError> {
     let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);

@@ -39,9 +39,9 @@ impl JournalReader {
         Self { paths, segment, offset, next, chain, after: Position(0), until: None }
     }
 
-    /// Hands out only the records that hold events after `after`, up to `until`.
-    pub(super) fn between(self, after: Position, until: Position) -> Self {
-        Self { after, until: Some(until), ..self }
+    /// Hands out only the records that hold events after `after`, up to `until` if it is given.
+    pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
+        Self { after, until, ..self }
     }
 
     /// The next record; `None` at the end.
@@ -121,6 +121,12 @@ impl JournalReader {
     #[must_use]
     pub fn next_position(&self) -> Position {
         Position(self.next)
+    }
+
+    /// Where in its segment the next record begins.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
     }
 
     /// The last record that was read.

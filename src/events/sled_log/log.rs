@@ -139,6 +139,12 @@ impl SledLog {
         StorageState { state, reason, ..self.shared.space.state() }
     }
 
+    /// How far sled has followed the journal.
+    #[must_use]
+    pub fn followed(&self) -> Position {
+        Position(self.shared.tail.read().first_position().0 - 1)
+    }
+
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
     ///
     /// # Errors

@@ -140,6 +140,12 @@ fn accounts() -> Vec<Case> {
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
+        get(Administer, "/admin/events"),
+        get(Administer, "/admin/events/stream").asking("?after=0&to=1"),
+        get(Administer, "/admin/history/{kind}/{id}"),
+        get(Administer, "/admin/as-of/{kind}/{id}").asking("?position=1"),
+        get(Administer, "/admin/diff").asking("?from=0&to=1"),
+        get(Administer, "/admin/state"),
         get(Administer, "/admin/checkpoint"),
         delete(EraseOwnAccount, "/users"),
         get(Administer, "/admin/users"),

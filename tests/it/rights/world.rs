@@ -261,6 +261,8 @@ impl Ground {
         let task = &self.tasks[family];
         let names = [
             ("{publisher_id}", self.publisher.as_str()),
+            ("{kind}", "publisher"),
+            ("{id}", &self.publisher),
             ("{node_id}", &self.node),
             ("{version_id}", &self.version),
             ("{version}", "1.0.0"),

@@ -19,7 +19,7 @@ pub(super) fn work(stored: v2::Work<'_>) -> Result<ImageWork, DecodeError> {
             seed: None,
         },
         v2::Work::Image { job: asked, image, reference, seed } => {
-            ImageWork { job: job(asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed }
+            ImageWork { job: job(*asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed }
         }
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
             v2::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
         }
         ImageWork { job: asked, image, reference, seed } => v2::Work::Image {
-            job: job(asked),
+            job: Box::new(job(asked)),
             image: source(image),
             reference: reference.as_ref().map(source),
             seed: *seed,

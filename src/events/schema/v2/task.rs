@@ -23,7 +23,7 @@ pub enum TaskEvent<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Work<'a> {
     ImageUpscale { input: Picture<'a>, parameters: Upscale<'a> },
-    Image { job: ImageJob<'a>, image: Source<'a>, reference: Option<Source<'a>>, seed: Option<u32> },
+    Image { job: Box<ImageJob<'a>>, image: Source<'a>, reference: Option<Source<'a>>, seed: Option<u32> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
