@@ -20,32 +20,35 @@ use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
-use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
-use crate::projections::read_models::Models;
 use crate::space::Space;
 
 mod address;
 mod bootstrap;
 mod files;
+mod opening;
 mod probes;
 mod reactors;
+mod snapshots;
 
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
+pub use opening::log_options;
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};
+use opening::{OpenedLog, open_log};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Outside, Reactors, callback_sender, fetcher};
+use snapshots::Snapshots;
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -113,6 +116,7 @@ struct Parts {
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
+    snapshots: Snapshots,
     data: DataDir,
 }
 
@@ -146,7 +150,7 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let (log, models, reports) = open_log(&data, &settings, &surroundings, links.clone())?;
+        let OpenedLog { log, models, reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
         let personal = open_keyring(&data, &models, &keys);
         let audit = auditing(&log, links, &personal);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
@@ -188,8 +192,9 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
         announce(&data, address);
-        let parts = Parts { log, models, actors, reactors, data };
+        let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
@@ -257,11 +262,13 @@ impl App {
 }
 
 impl Parts {
-    /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
+    /// Reactors first: they give commands. Then the actors, which give the writer its last appends; what they left is worth a
+    /// snapshot. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
         withdraw(&self.data);
+        self.snapshots.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }
@@ -323,34 +330,6 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         submissions_per_caller: settings.limits.submissions_per_caller,
         moderation: settings.registry.moderation,
     }
-}
-
-/// Opens the log and folds it into read models in the same pass.
-fn open_log(
-    data: &DataDir,
-    settings: &Settings,
-    surroundings: &Surroundings,
-    links: Links,
-) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::new(links);
-    let fold = |commit: &Commit| {
-        for event in commit.iter() {
-            models.apply(event);
-        }
-    };
-    let options = log_options(data.root(), settings);
-    let opened = SledLog::open(&options, surroundings, fold).map_err(|error| StartError::Log(error.to_string()));
-    opened.map(|(log, report)| (Arc::new(log), models, report.sentences()))
-}
-
-/// Where the log of a data directory is, and how it is kept.
-#[must_use]
-pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
-    let mut options = SledLogOptions::new(data_dir.join("log"));
-    options.journal.segment_bytes = settings.journal.segment_bytes;
-    options.journal.space = space(data_dir, settings);
-    options.progress = Some(progress());
-    options
 }
 
 /// The room in the data directory, of which each part may be on a disk of its own.

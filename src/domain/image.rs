@@ -1,5 +1,7 @@
 //! What can be asked of the image engine, with the ranges and defaults of the interface.
 
+use serde::{Deserialize, Serialize};
+
 use super::value::{Digest, Invalid, Text, named_values};
 
 mod job;
@@ -27,7 +29,7 @@ pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 pub type Prompt = Text<2000>;
 
 /// A share from 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Percent(u8);
 
 impl Percent {
@@ -89,7 +91,7 @@ impl ImageFormat {
 }
 
 /// A picture kept outside the log, by the hash of its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Picture {
     pub digest: Digest,
     pub format: ImageFormat,

@@ -1,5 +1,7 @@
 //! Media tasks: from the submission to a picture or a reason, through a vendor that may be asked only once.
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::ids::{StreamKind, TaskId, UserId};
@@ -17,7 +19,7 @@ named_values! {
 }
 
 /// What is to be made, and from what.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// A job of the image gateway.
     Image(ImageWork),
@@ -45,7 +47,7 @@ impl Work {
 }
 
 /// A job as it was submitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     pub task: TaskId,
     pub owner: UserId,
@@ -54,7 +56,7 @@ pub struct Submission {
 }
 
 /// Why a task failed: a stable code and a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub code: Text<64>,
     pub message: Text<1000>,
@@ -75,7 +77,7 @@ pub type VendorReference = Text<200>;
 pub type VendorKey = Text<200>;
 
 /// Where a task stands. Facts live only in the stages where they are true.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// No vendor has it: none was asked yet, or the one that had taken it does not know it any more.
     Waiting { attempts: u32 },
@@ -91,7 +93,7 @@ pub enum Stage {
 }
 
 /// A task that exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     pub submission: Submission,
     pub stage: Stage,

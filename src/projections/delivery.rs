@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::delivery::DeliveryEvent;
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::image::Picture;
@@ -13,7 +15,7 @@ use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
 
 /// A delivery that is still to be made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingDelivery {
     pub id: DeliveryId,
     pub task: TaskId,
@@ -26,14 +28,14 @@ pub struct PendingDelivery {
 }
 
 /// All deliveries that are still to be made.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
     queues: HashMap<TaskId, Queue>,
     /// The first delivery of every queue that has one, by the time when it is due.
     due: BTreeSet<(Timestamp, TaskId)>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
     url: CallbackUrl,
     pending: VecDeque<PendingDelivery>,

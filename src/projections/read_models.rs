@@ -62,6 +62,39 @@ impl Models {
         Self { nodes: Nodes::new(links), ..Self::default() }
     }
 
+    /// The same models to be written down elsewhere: shares what is large, and leaves behind what can be made anew.
+    #[must_use]
+    pub fn captured(&self) -> Self {
+        Self {
+            users: self.users.clone(),
+            publishers: self.publishers.clone(),
+            tokens: self.tokens.clone(),
+            nodes: self.nodes.captured(),
+            versions: Versions::default(),
+            tasks: self.tasks.clone(),
+            deliveries: self.deliveries.clone(),
+            claims: self.claims.clone(),
+            position: self.position,
+        }
+    }
+
+    /// What of these models is not as in `other`: the name of each model, and the first thing of it that differs where there are
+    /// many. What is made from what was folded is not compared.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let all = [
+            ("users", self.users == other.users),
+            ("publishers", self.publishers == other.publishers),
+            ("tokens", self.tokens == other.tokens),
+            ("tasks", self.tasks == other.tasks),
+            ("deliveries", self.deliveries == other.deliveries),
+            ("claims", self.claims == other.claims),
+            ("the position", self.position == other.position),
+        ];
+        let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
+        differing.chain(self.nodes.difference(&other.nodes)).collect()
+    }
+
     /// Folds one event; it must be the one after [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);

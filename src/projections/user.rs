@@ -20,6 +20,16 @@ impl Users {
         User::evolve(self.by_id.entry(id).or_default(), event, at);
     }
 
+    /// Every user, for a snapshot.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&UserId, &User)> {
+        self.by_id.iter()
+    }
+
+    /// Takes back what was saved, in its order.
+    pub(super) fn restore(&mut self, users: Vec<(UserId, User)>) {
+        self.by_id.extend(users);
+    }
+
     /// The user with this id, unless it was erased.
     #[must_use]
     pub fn get(&self, id: UserId) -> Option<&UserProfile> {

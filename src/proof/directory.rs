@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::saved_models::SavedModels;
 use super::{Progress, findings_json, key_text};
 use crate::clock::Surroundings;
 use crate::events::checkpoint::SignedCheckpoint;
@@ -88,6 +89,7 @@ pub fn verify(
     progress: Progress<'_>,
 ) -> Result<Report, Unverifiable> {
     let in_use = use_of(root)?;
+    let mut saved = SavedModels::look(root);
     let total = journal_bytes(root) + content_bytes(root)?;
     let mut done = 0;
     let mut advance = |bytes: u64| {
@@ -107,6 +109,7 @@ pub fn verify(
     };
     let mut each = |record: &Walked<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
+        saved.compare(record, &models);
         if let Some(SledCopy::Open { comparison, .. }) = &mut sled {
             comparison.take(&record.commit, record.payload);
         }
@@ -118,6 +121,7 @@ pub fn verify(
     let mut journal = verification.run()?;
     let mut findings = std::mem::take(&mut journal.findings);
     notes.append(&mut journal.notes);
+    saved.finish(running, &mut findings, &mut notes);
     if let Some(sled) = sled {
         sled.finish(&directory.join("sled"), &mut findings, &mut notes);
     } else if !running {

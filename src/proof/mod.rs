@@ -4,6 +4,7 @@
 pub mod directory;
 pub mod export;
 pub mod exported;
+mod saved_models;
 
 use serde_json::{Value, json};
 

@@ -49,6 +49,7 @@ mod routes;
 mod samples;
 mod secrets;
 mod sled_log;
+mod snapshot;
 mod support;
 mod sync;
 mod tidy;

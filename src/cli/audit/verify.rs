@@ -19,8 +19,8 @@ use crate::proof::{directory, line};
 
 pub(super) const HELP: &str = "\
 Of a data directory: every record of the journal (checksum, position, hash chain, shape, version of its stream), the signed HEAD, sled
-against the journal, every file against the hash in its name, every archive that a version names. While a service runs on the
-directory the journal is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among
+against the journal, the snapshot of the read models against a fold of the journal, every file against the hash in its name, every
+archive that a version names. While a service runs on the directory the journal is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among
 the temporary files (TMPDIR).
 
 Examples:

@@ -1,10 +1,12 @@
 //! An image job whole: what is asked for, and the pictures that it is made from.
 
+use serde::{Deserialize, Serialize};
+
 use super::{OUTPUT_PIXELS_MAX, Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision};
 use crate::domain::value::{CallbackUrl, Invalid};
 
 /// Where an input picture is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
     /// In our store.
     Kept(Picture),
@@ -21,7 +23,7 @@ impl Source {
 }
 
 /// What is asked for, a variant for each submission endpoint but for the skin modes, which share one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageJob {
     /// `image-upscaler`
     Upscale(Upscale),
@@ -89,7 +91,7 @@ impl ImageJob {
 }
 
 /// An image job with its pictures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageWork {
     pub job: ImageJob,
     /// The picture that is worked on.

@@ -1,5 +1,7 @@
 //! `image-upscaler-precision-v2`: every parameter of the seed but the picture and the webhook.
 
+use serde::{Deserialize, Serialize};
+
 use super::Percent;
 use crate::domain::value::{Invalid, named_values};
 
@@ -16,7 +18,7 @@ named_values! {
 }
 
 /// How much larger the output is than the input, per side: 2 to 16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Factor(u8);
 
 impl Factor {
@@ -48,7 +50,7 @@ impl Factor {
 }
 
 /// A precision-upscaler job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpscalePrecision {
     pub scale_factor: Factor,
     pub flavor: PrecisionFlavor,

@@ -1,5 +1,7 @@
 //! `image-upscaler`: every parameter of the seed but the picture and the webhook.
 
+use serde::{Deserialize, Serialize};
+
 use super::Prompt;
 use crate::domain::value::{Invalid, named_values};
 
@@ -47,7 +49,7 @@ named_values! {
 }
 
 /// A strength from -10 to 10, 0 when not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Dial(i8);
 
 impl Dial {
@@ -76,7 +78,7 @@ impl Dial {
 }
 
 /// An image-upscaler job: every parameter of the seed but the picture and the webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upscale {
     pub scale_factor: ScaleFactor,
     pub engine: UpscaleEngine,

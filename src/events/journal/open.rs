@@ -19,9 +19,11 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 
+use super::anchor::{Anchor, reader_from};
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
 use super::heal::{self, Copies, Healer, Mended};
+use super::pump::{Course, pump};
 use super::reader::{JournalReader, Record};
 use super::segment::{self, Preparation, Segment};
 use super::{JournalOptions, TornTail};
@@ -65,7 +67,7 @@ impl Known {
 pub fn open<'c>(
     options: &'c JournalOptions,
     surroundings: &Surroundings,
-    followed: Position,
+    (followed, anchor): (Position, Option<&Anchor>),
     copies: &'c mut Copies<'c>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
@@ -90,8 +92,15 @@ pub fn open<'c>(
     }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
-    let repairs = Healer { options, log: first.header.log, head, copies, mended };
-    walk(segments, first.header, head_file, &known, repairs, each)
+    let header = first.header;
+    // It is as large as any segment.
+    drop(first);
+    let reader = match anchor {
+        None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
+        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
+    };
+    let repairs = Healer { options, log: header.log, head, copies, mended };
+    walk(reader, header, (head_file, anchor), &known, repairs, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -148,29 +157,17 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
 }
 
 fn walk(
-    segments: Vec<PathBuf>,
+    mut reader: JournalReader,
     header: Header,
-    mut head_file: HeadFile,
+    (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
     mut repairs: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
-    let genesis = ChainHash::genesis(header.log);
-    let mut reader = JournalReader::new(segments, 1, genesis);
-    // Where what HEAD vouches for ends, once that was read.
-    let mut vouched = (known.head == Head { position: Position(0), chain: genesis }).then_some((1, RECORDS_START));
+    let mut course = Course::start(&reader, known.head, anchor);
     loop {
-        let stopped = match reader.next_record() {
-            Ok(Some(record)) => {
-                each(record);
-                if reader.reached() == known.head {
-                    vouched = Some((reader.begun_at(), reader.offset));
-                }
-                continue;
-            }
-            Ok(None) => None,
-            Err(damage) => Some(damage),
-        };
+        let stopped;
+        (reader, course, stopped) = pump(reader, course, &mut each);
         if !repairs.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
@@ -183,7 +180,11 @@ fn walk(
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
     let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
-    let Some((signed_in, signed_to)) = vouched else {
+    if let Some(missed) = course.missed {
+        let reason = format!("the journal has another history up to position {}", missed.position);
+        return Err(segment.damaged(offset, missed.position.0, reason));
+    }
+    let Some((signed_in, signed_to)) = course.vouched else {
         let position = known.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damaged(offset, position.0, reason));

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::anchor::Anchor;
 use super::error::OpenError;
 use super::frame::{self, Frame, RECORDS_START};
+use super::place::first_position;
 use super::segment::Segment;
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
@@ -23,6 +25,8 @@ pub struct JournalReader {
     paths: std::vec::IntoIter<PathBuf>,
     pub(super) segment: Option<Segment>,
     pub(super) offset: usize,
+    /// Where the last record begins.
+    last: usize,
     /// The position that comes next.
     pub(super) next: u64,
     pub(super) chain: ChainHash,
@@ -36,12 +40,42 @@ impl JournalReader {
     /// Over all of `paths`, of which the first begins at `next` after `chain`.
     pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
-        Self { paths, segment, offset, next, chain, after: Position(0), until: None }
+        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None }
+    }
+
+    /// Over what comes after an anchor.
+    ///
+    /// # Errors
+    /// Why the anchor is not in these segments.
+    pub(super) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
+        let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
+        let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
+        let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
+        let segment = Segment::load(path, anchor.segment).map_err(|error| error.to_string())?;
+        let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX);
+        let frame = anchor.find(&segment.header, segment.bytes.get(last..).unwrap_or_default())?;
+        let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
+        (reader.segment, reader.last, reader.offset) = (Some(segment), last, last + frame.payload.end);
+        Ok(reader)
     }
 
     /// Hands out only the records that hold events after `after`, up to `until` if it is given.
     pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
+    }
+
+    /// Reads up to `until`.
+    #[must_use]
+    pub fn until(self, until: Position) -> Self {
+        Self { until: Some(until), ..self }
+    }
+
+    /// The last record that was read, to be found again.
+    #[must_use]
+    pub fn anchor(&self) -> Option<Anchor> {
+        let header = &self.segment.as_ref()?.header;
+        let (log, segment, offset) = (header.log, header.first, self.last as u64);
+        Some(Anchor { log, position: Position(self.next - 1), chain: self.chain, segment, offset })
     }
 
     /// The next record; `None` at the end.
@@ -72,7 +106,7 @@ impl JournalReader {
             };
             match self.check(segment) {
                 Ok((frame, commit)) => {
-                    (self.offset, self.chain) = (frame.payload.end, frame.chain);
+                    (self.last, self.offset, self.chain) = (self.offset, frame.payload.end, frame.chain);
                     self.next += commit.len() as u64;
                     return Ok(Some((frame, commit)));
                 }

@@ -1,7 +1,7 @@
 //! The files of the journal: their names, how one is made ready, and how one is read.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -115,6 +115,19 @@ pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mish
     sync_parent(&path)?;
     mishaps.done(Step::SegmentNamed);
     Ok(path)
+}
+
+/// The header of a segment, which should begin with position `expected`.
+pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
+    read.map_err(OpenError::io("read", path))?;
+    Header::parse(&bytes).map_err(|reason| OpenError::Damaged {
+        file: path.to_owned(),
+        offset: 0,
+        position: Position(expected),
+        reason: reason.to_owned(),
+    })
 }
 
 /// A segment in memory.

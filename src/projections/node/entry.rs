@@ -28,6 +28,18 @@ impl Entry {
         Self { owner, ..Self::default() }
     }
 
+    /// A node as it was saved.
+    #[must_use]
+    pub fn restored(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
+        Self { node, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
+    }
+
+    /// The node, deleted or not, and what it shows of its publisher.
+    #[must_use]
+    pub fn inside(&self) -> (&Node, &Arc<str>, bool) {
+        (&self.node, &self.owner_name, self.owner_hidden)
+    }
+
     /// Folds an event.
     pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         self.fragment.take();
