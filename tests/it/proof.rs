@@ -25,7 +25,9 @@ pub fn two_histories() -> (TempDir, TempDir) {
 
 /// Gives a log the segments of another one, and leaves its HEAD.
 pub fn exchange_segments(from: &Path, to: &Path) {
-    segments(to).iter().for_each(|segment| fs::remove_file(segment).unwrap());
+    for segment in segments(to) {
+        fs::remove_file(segment).unwrap();
+    }
     for segment in segments(from) {
         fs::copy(&segment, to.join("log/journal").join(segment.file_name().unwrap())).unwrap();
     }
