@@ -46,7 +46,7 @@ use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};
 use probes::{auditing, checkpointer, prober, readiness, storage};
-use reactors::{Outside, Reactors, callback_sender};
+use reactors::{Outside, Reactors, callback_sender, fetcher};
 use snapshots::Snapshots;
 
 /// How many commands of one kind may wait for their router.
@@ -161,8 +161,10 @@ impl App {
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (outside, tally) =
-            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let (outside, tally) = (
+            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
+            Tally::default(),
+        );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let (closing, closes) = watch::channel(false);
