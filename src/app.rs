@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use actix_web::dev::ServerHandle;
 use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::router::RouterOptions;
@@ -19,29 +20,34 @@ use crate::clock::Surroundings;
 use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
-use crate::events::envelope::Commit;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
-use crate::http::server::{
-    AdminCredential, Checkpointer, CorsOrigins, HttpOptions, Keys, Readiness, Services, StorageProbe,
-};
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
-use crate::projections::read_models::Models;
 use crate::space::Space;
 
+mod address;
 mod bootstrap;
 mod files;
+mod opening;
+mod probes;
 mod reactors;
+mod snapshots;
 
+pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
+pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
+use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};
-use reactors::{Outside, Reactors, callback_sender};
+use probes::{auditing, checkpointer, prober, readiness, storage};
+use reactors::{Outside, Reactors, callback_sender, fetcher};
+use snapshots::Snapshots;
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -96,6 +102,8 @@ pub struct App {
     public_url: String,
     admin_token: AdminToken,
     reports: Vec<String>,
+    /// Tells what has no end by itself that the service stops.
+    closing: watch::Sender<bool>,
     parts: Parts,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
@@ -107,7 +115,8 @@ struct Parts {
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
-    _data: DataDir,
+    snapshots: Snapshots,
+    data: DataDir,
 }
 
 /// Runs a future on a new system of this thread: the program's outermost call.
@@ -140,18 +149,26 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let (log, models, reports) = open_log(&data, &settings, &surroundings, links)?;
+        let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
+        let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
+        let OpenedLog { log, models, reports, snapshot } =
+            opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
+        let audit = auditing(&log, links, &personal);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
         let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (outside, tally) =
-            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let (outside, tally) = (
+            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
+            Tally::default(),
+        );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let (closing, closes) = watch::channel(false);
+        let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -166,6 +183,9 @@ impl App {
             space: log.space().clone(),
             storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
+            prober,
+            audit,
+            closing: closes,
             checkpoint: checkpointer(&log),
             webhook_key,
             options: http_options(&settings, &public_url),
@@ -174,8 +194,10 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let parts = Parts { log, models, actors, reactors, _data: data };
-        Ok(Self { address, public_url, admin_token, reports, parts, server: handle, serving })
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
+        announce(&data, address);
+        let parts = Parts { log, models, actors, reactors, snapshots, data };
+        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
     /// The address that is really bound.
@@ -233,6 +255,7 @@ impl App {
     /// # Errors
     /// [`StopError`] when the server failed or the log did not close cleanly.
     pub async fn stop(self) -> Result<(), StopError> {
+        self.closing.send_replace(true);
         self.server.stop(true).await;
         let served = self.serving.await.map_err(std::io::Error::other).flatten();
         self.parts.stop().await?;
@@ -241,10 +264,13 @@ impl App {
 }
 
 impl Parts {
-    /// Reactors first: they give commands. Then the actors, which give the writer its last appends. The log closes last.
+    /// Reactors first: they give commands. Then the actors, which give the writer its last appends; what they left is worth a
+    /// snapshot. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
+        withdraw(&self.data);
+        self.snapshots.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }
@@ -308,40 +334,6 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     }
 }
 
-/// Opens the log and folds it into read models in the same pass.
-fn open_log(
-    data: &DataDir,
-    settings: &Settings,
-    surroundings: &Surroundings,
-    links: Links,
-) -> Result<(Arc<SledLog>, Models, Vec<String>), StartError> {
-    let mut models = Models::new(links);
-    let fold = |commit: &Commit| {
-        for event in commit.iter() {
-            models.apply(event);
-        }
-    };
-    let options = log_options(data.root(), settings);
-    let opened = SledLog::open(&options, surroundings, fold).map_err(|error| StartError::Log(error.to_string()));
-    opened.map(|(log, report)| (Arc::new(log), models, report.sentences()))
-}
-
-/// Where the log of a data directory is, and how it is kept.
-#[must_use]
-pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
-    let mut options = SledLogOptions::new(data_dir.join("log"));
-    options.journal.segment_bytes = settings.journal.segment_bytes;
-    options.journal.space = space(data_dir, settings);
-    options.progress = Some(progress());
-    options
-}
-
-/// Signs what the log is now.
-fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
-    let log = Arc::clone(log);
-    Arc::new(move |at| log.checkpoint(at).to_json())
-}
-
 /// The room in the data directory, of which each part may be on a disk of its own.
 fn space(data_dir: &Path, settings: &Settings) -> Space {
     let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
@@ -363,20 +355,5 @@ fn progress() -> OpenProgress {
             }
             _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
         }
-    })
-}
-
-fn storage(log: &Arc<SledLog>) -> StorageProbe {
-    let log = Arc::clone(log);
-    Arc::new(move || log.storage())
-}
-
-/// Ready means: a command would be taken.
-fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
-    let log = Arc::clone(log);
-    Arc::new(move || match log.state() {
-        Ok(()) if writes() => Ok(()),
-        Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
-        Err(failure) => Err(failure.to_string()),
     })
 }

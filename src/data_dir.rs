@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
-    _lock: File,
+    /// None when nobody ever made one.
+    _lock: Option<File>,
 }
 
 /// Why the directory cannot be used.
@@ -33,10 +34,26 @@ impl DataDir {
         create_durably(root).map_err(failed)?;
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
+        Self::locked(root, lock)
+    }
+
+    /// Locks a directory that is there, and changes nothing in it. One in which no service ever ran has no lock to take.
+    ///
+    /// # Errors
+    /// [`DataDirError`] when it cannot be locked, or is in use.
+    pub fn hold(root: &Path) -> Result<Self, DataDirError> {
+        match File::open(root.join("lock")) {
+            Ok(lock) => Self::locked(root, lock),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { root: root.to_owned(), _lock: None }),
+            Err(reason) => Err(DataDirError::File { path: root.to_owned(), reason }),
+        }
+    }
+
+    fn locked(root: &Path, lock: File) -> Result<Self, DataDirError> {
         match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+            Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
     }
 

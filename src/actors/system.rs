@@ -49,6 +49,8 @@ pub struct ActorOptions {
 pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
+    /// How many appends wait.
+    waiting: Arc<dyn Fn() -> usize + Send + Sync>,
     /// Held by the writer's work.
     alive: Weak<()>,
 }
@@ -65,6 +67,7 @@ impl Actors {
         let projector = Projector::new(models.clone());
         let (writer, worker, alive) =
             Writer::new(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps());
+        let waiting = Arc::new(writer.waiting());
         let arbiter = Arbiter::new();
         arbiter.spawn(worker.run());
         let tools = Tools { log, writer, models, surroundings };
@@ -77,13 +80,19 @@ impl Actors {
             deliveries: start_router(&arbiter, &tools, options.router),
         };
         dispatch.await_routers().await;
-        Self { dispatch, arbiter, alive }
+        Self { dispatch, arbiter, waiting, alive }
     }
 
     /// Tells whether commands can still be written: false once the writer has died.
     pub fn pulse(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let alive = Weak::clone(&self.alive);
         move || alive.strong_count() > 0
+    }
+
+    /// Tells how many appends wait for the writer.
+    pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let waiting = Arc::clone(&self.waiting);
+        move || waiting()
     }
 
     /// Lets the actors go; a group that is being written is finished. Blocks.

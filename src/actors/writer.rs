@@ -89,6 +89,12 @@ impl Writer {
         (Self { queue: sender }, worker, alive)
     }
 
+    /// Tells how many appends wait for their group; does not keep the writer going.
+    pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let queue = self.queue.downgrade();
+        move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity())
+    }
+
     /// Makes the events of one command durable and visible.
     ///
     /// # Errors

@@ -1,22 +1,154 @@
-//! `mediary audit`: what the log tells, and the proof that it is whole.
+//! `mediary audit …`: who changed what, when and why, of a running service or of the directory of a stopped one; and the proof
+//! that the log is whole.
 
+mod ask;
+mod draft;
+mod follow;
+mod log;
+mod place;
+mod print;
 mod proof;
+mod text;
 mod verify;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
+use self::place::{Place, PlaceArguments};
 pub(super) use self::verify::Outcome;
 
 use super::{Failure, SettingFlags};
+use crate::audit::diff::EVENTS_MAX;
+use crate::audit::moment::{Edge, Moment};
+use crate::audit::thing::Thing;
+
+const WHEN: &str = "\
+A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: the end of that day).
+A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, delivery/<uuid>.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// The events: a table for people, with --json a line of JSON each for machines
+    Log(log::Arguments),
+    /// The history of one thing: each event with what it changed, before and after
+    #[command(after_help = WHEN)]
+    Show(ShowArguments),
+    /// One thing as it was, as the service would have shown it to an administrator
+    #[command(after_help = WHEN)]
+    AsOf(AsOfArguments),
+    /// What changed between two moments, thing by thing
+    #[command(after_help = WHEN)]
+    Diff(DiffArguments),
     #[command(flatten)]
     Proof(proof::Command),
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The thing, such as publisher/acme
+    thing: String,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AsOfArguments {
+    /// A position, a time or a date
+    when: String,
+    /// The thing, such as publisher/acme
+    thing: String,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArguments {
+    /// The earlier moment
+    from: String,
+    /// The later one
+    to: String,
+    /// Only this thing, or all of a kind (node/)
+    #[arg(long, value_name = "STREAM")]
+    stream: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+struct Output {
+    /// JSON for machines: a line each
+    #[arg(long)]
+    json: bool,
+    /// Ids whole and texts uncut
+    #[arg(long)]
+    wide: bool,
+}
+
 pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
     match command {
+        Command::Log(arguments) => log::run(arguments, outer),
+        Command::Show(arguments) => show(arguments, outer),
+        Command::AsOf(arguments) => as_of(arguments, outer),
+        Command::Diff(arguments) => diff(arguments, outer),
         Command::Proof(command) => proof::run(command, outer),
     }
+}
+
+fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), Failure> {
+    let ShowArguments { thing, output, place } = arguments;
+    let thing = read_thing(&thing)?;
+    let place = Place::open(place, outer)?;
+    let mut printer = output.printer();
+    ask::history(&place, &thing, |entry| printer.entry(&entry))?;
+    Ok(())
+}
+
+fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), Failure> {
+    let AsOfArguments { when, thing, output, place } = arguments;
+    let (thing, moment) = (read_thing(&thing)?, read_moment("the moment", &when)?);
+    let place = Place::open(place, outer)?;
+    let answer = ask::as_of(&place, &thing, moment, &when)?;
+    output.printer().state(&answer)?;
+    Ok(())
+}
+
+fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), Failure> {
+    let DiffArguments { from, to, stream, output, place } = arguments;
+    let asked = ask::DiffAsked {
+        from: read_moment("the first moment", &from)?,
+        to: read_moment("the second moment", &to)?,
+        streams: stream.as_deref().map(log::read_streams).transpose()?.unwrap_or_default(),
+        texts: [from, to, stream.unwrap_or_default()],
+    };
+    let place = Place::open(place, outer)?;
+    let mut printer = output.printer();
+    let told = ask::diff(&place, &asked, |thing| printer.thing(&thing))?;
+    printer.diff_end(told)?;
+    Ok(())
+}
+
+impl Output {
+    fn printer(&self) -> print::Printer {
+        print::Printer::new(self.json, self.wide)
+    }
+}
+
+fn read_thing(text: &str) -> Result<Thing, Failure> {
+    Thing::parse(text)
+        .map_err(|reason| Failure::Usage(format!("{} names no thing: it {reason}", text::printable(text))))
+}
+
+fn read_moment(what: &str, text: &str) -> Result<Moment, Failure> {
+    let told = |reason| Failure::Usage(format!("{what} {} cannot be: it {reason}", text::printable(text)));
+    Moment::parse(text, Edge::End).map_err(told)
+}
+
+/// For those who asked for too much at once.
+fn too_many(events: u64) -> Failure {
+    Failure::Usage(format!("{events} events lie between the two moments; ask for at most {EVENTS_MAX} at a time"))
 }

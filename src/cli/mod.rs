@@ -51,7 +51,7 @@ enum Command {
     /// What is made from the log to be read
     #[command(subcommand)]
     Projections(projections::Command),
-    /// What the log tells, and the proof that it is whole
+    /// Who changed what, when and why, and the proof that the log is whole
     #[command(subcommand)]
     Audit(audit::Command),
     /// Copy log and files to a backup directory, also while the service runs; or verify one
@@ -142,6 +142,8 @@ impl SettingFlags {
 #[derive(Debug)]
 enum Failure {
     Configuration(Problems),
+    /// What was asked for cannot be.
+    Usage(String),
     CouldNotRun(anyhow::Error),
     /// What was to be verified is damaged; that was told.
     Damage,
@@ -153,7 +155,7 @@ impl Failure {
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::CouldNotRun(_) | Self::Damage => 1,
-            Self::Configuration(_) | Self::Unable(_) => 2,
+            Self::Configuration(_) | Self::Usage(_) | Self::Unable(_) => 2,
         })
     }
 }
@@ -162,6 +164,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
+            Self::Usage(told) => told.fmt(f),
             Self::CouldNotRun(error) | Self::Unable(error) => write!(f, "{error:#}"),
             Self::Damage => f.write_str("damage was found"),
         }

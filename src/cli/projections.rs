@@ -15,6 +15,7 @@ use crate::data_dir::DataDir;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, distrust_sled};
 use crate::projections::read_models::Models;
+use crate::projections::snapshot;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -38,6 +39,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let total = checked.head().0;
     checked.close()?;
     distrust_sled(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
+    snapshot::remove(&snapshot::directory_in(data.root())).context("cannot remove the snapshots")?;
 
     let mut progress = Progress::new("replaying", Unit::Events);
     let mut models = Models::default();

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 pub use problem::{Problem, Problems};
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
-    LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings, StorageSettings,
-    TaskSettings,
+    LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings,
+    SnapshotSettings, StorageSettings, TaskSettings,
 };
 pub use source::{Flag, Source};
 

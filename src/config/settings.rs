@@ -31,6 +31,7 @@ pub struct Settings {
     pub cors: CorsSettings,
     pub log: LogSettings,
     pub journal: JournalSettings,
+    pub snapshots: SnapshotSettings,
     pub storage: StorageSettings,
     pub actors: ActorSettings,
     pub local_image: LocalImageSettings,
@@ -79,6 +80,15 @@ pub struct JournalSettings {
     pub segment_bytes: u64,
     /// Appends that may wait for the writer.
     pub queue: usize,
+}
+
+/// Read models kept on disk for the next start.
+#[derive(Debug, Clone)]
+pub struct SnapshotSettings {
+    /// Events between two snapshots; 0 for none at all.
+    pub every_events: u64,
+    /// Bytes of the journal below which a start reads and checks all of it.
+    pub whole_below: u64,
 }
 
 /// The room on the disk.
@@ -213,6 +223,10 @@ impl Reader {
             journal: JournalSettings {
                 segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
                 queue: self.read("journal.queue", &whole(1, 1_000_000)),
+            },
+            snapshots: SnapshotSettings {
+                every_events: self.read("snapshots.every_events", &whole(0, 1_000_000_000)),
+                whole_below: self.read("snapshots.whole_below", &size("0", "1024GiB")),
             },
             storage: StorageSettings {
                 reserve: self.read::<u64>("storage.reserve_mib", &whole(0, 1 << 40)).saturating_mul(1 << 20),

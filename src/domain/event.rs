@@ -30,6 +30,20 @@ impl Event {
     }
 }
 
+/// The name of every kind of event, aggregate by aggregate.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let names = [
+        user::UserEvent::NAMES,
+        publisher::PublisherEvent::NAMES,
+        token::TokenEvent::NAMES,
+        node::NodeEvent::NAMES,
+        task::TaskEvent::NAMES,
+        delivery::DeliveryEvent::NAMES,
+        claim::ClaimEvent::NAMES,
+    ];
+    names.into_iter().flatten().copied()
+}
+
 /// Wires an aggregate's event enum into [`Event`]: conversion and stable names.
 macro_rules! part_of_event {
     ($event:ident as $variant:ident { $($name:ident),+ $(,)? }) => {
@@ -40,6 +54,9 @@ macro_rules! part_of_event {
         }
 
         impl $event {
+            /// The stable names of all of them.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
             /// The stable name of the event.
             #[must_use]
             pub fn name(&self) -> &'static str {

@@ -78,7 +78,7 @@ impl<T: Default> Parts<T> {
 macro_rules! field_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
         pub struct $name { $($(#[$fdoc])* pub $field: Option<$type>),+ }
 
         impl $name {

@@ -1,13 +1,17 @@
 //! What can be asked of the image engine, with the ranges and defaults of the interface.
 
+use serde::{Deserialize, Serialize};
+
 use super::value::{Digest, Invalid, Text, named_values};
 
+mod job;
 mod precision;
 mod relight;
 mod skin;
 mod style;
 mod upscale;
 
+pub use job::{ImageFamily, ImageJob, ImageWork, Source};
 pub use precision::{Factor, PrecisionFlavor, UpscalePrecision};
 pub use relight::{LightSettings, LightSource, Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
 pub use skin::{SkinEnhance, SkinFocus, SkinMode};
@@ -25,7 +29,7 @@ pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 pub type Prompt = Text<2000>;
 
 /// A share from 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Percent(u8);
 
 impl Percent {
@@ -59,17 +63,6 @@ impl Percent {
     }
 }
 
-/// Whether a picture enlarged `times` per side stays small enough.
-fn check_output(times: u32, width: u32, height: u32) -> Result<(), Invalid> {
-    let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
-    if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
-        return Ok(());
-    }
-    Err(Invalid::new(format!(
-        "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
-    )))
-}
-
 named_values! {
     /// The file formats that pictures come in and go out as, by file extension.
     ImageFormat {
@@ -98,7 +91,7 @@ impl ImageFormat {
 }
 
 /// A picture kept outside the log, by the hash of its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Picture {
     pub digest: Digest,
     pub format: ImageFormat,

@@ -1,12 +1,14 @@
 //! Lists of short texts: tags, systems, dependencies.
 
+use serde::{Deserialize, Serialize};
+
 use super::value::{Invalid, Label};
 
 /// Most entries that a list may have (contract 4).
 pub const LIST_MAX: usize = 100;
 
 /// A list of labels: at most [`LIST_MAX`] of them. One piece of memory, as a registry has a million such lists.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Labels(
     /// Each followed by [`END`].
     Box<str>,

@@ -16,6 +16,7 @@ pub mod personal;
 pub mod policy;
 pub mod publisher;
 pub mod secret;
+mod shared;
 pub mod task;
 pub mod token;
 pub mod user;

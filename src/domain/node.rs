@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
@@ -99,15 +101,21 @@ pub enum NodeRejection {
     TooManyLanguages,
     /// The states of nodes or of versions do not follow each other so.
     IllegalTransition(Transition),
+    /// The node would be banned without a reason.
+    BanWithoutReason,
+    /// The version would be banned without a reason.
+    VersionBanWithoutReason,
 }
 
 /// A node whose id is claimed. What can be large is shared between copies: readers hold one while the next change is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProfile {
     pub id: NodeId,
     pub publisher: PublisherId,
+    #[serde(with = "super::shared")]
     pub fields: Arc<NodeFields>,
     /// In the order of registration; those that were deleted too.
+    #[serde(with = "super::shared::list")]
     pub versions: Vec<Arc<NodeVersion>>,
     pub status: NodeStatus,
     /// Why the node is banned, or what an administrator has to say of its status.
@@ -125,7 +133,7 @@ pub struct NodeProfile {
 }
 
 /// A node's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Node {
     /// The id is free.
     #[default]

@@ -1,5 +1,7 @@
 //! Publishers: the owners of nodes, and their members.
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
@@ -55,7 +57,7 @@ pub enum PublisherRejection {
 }
 
 /// A publisher that exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherProfile {
     pub id: PublisherId,
     pub fields: PublisherFields,
@@ -68,7 +70,7 @@ pub struct PublisherProfile {
 }
 
 /// A publisher's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Publisher {
     /// The id is free.
     #[default]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::ids::{PublisherId, StreamKind, TokenId, UserId};
@@ -11,7 +13,7 @@ use super::value::{Digest, Label, Name, Timestamp};
 pub const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// Whom a token speaks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TokenSubject {
     /// A user, with everything that the user may do.
     User(UserId),
@@ -20,7 +22,7 @@ pub enum TokenSubject {
 }
 
 /// A token as it is handed out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenGrant {
     pub id: TokenId,
     pub subject: TokenSubject,
@@ -31,7 +33,7 @@ pub struct TokenGrant {
 }
 
 /// What is known of a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRecord {
     pub grant: TokenGrant,
     pub issued_at: Timestamp,
@@ -50,7 +52,7 @@ pub enum TokenRejection {
 }
 
 /// A token's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Token {
     /// No token has this id.
     #[default]

@@ -1,5 +1,7 @@
 //! Users: people and programs with an account.
 
+use serde::{Deserialize, Serialize};
+
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
@@ -44,7 +46,7 @@ pub struct UserOpening {
 }
 
 /// What is known of a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
     pub email: Option<Personal>,
@@ -57,7 +59,7 @@ pub struct UserProfile {
 }
 
 /// A user's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum User {
     /// Nobody has this id yet.
     #[default]
@@ -69,7 +71,7 @@ pub enum User {
 }
 
 /// What is left of a user who was erased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     pub id: UserId,
     pub created_at: Timestamp,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
 
 pub use super::labels::{LIST_MAX, Labels};
 
@@ -24,7 +25,7 @@ impl fmt::Display for Invalid {
 }
 
 /// A moment in UTC, in microseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
@@ -80,7 +81,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Text<const MAX: usize>(Box<str>);
 
 impl<const MAX: usize> Text<MAX> {
@@ -133,7 +134,7 @@ pub type Label = Text<200>;
 pub type Reason = Text<1000>;
 
 /// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Link(Box<str>);
 
 impl Link {
@@ -165,7 +166,7 @@ impl Link {
 }
 
 /// Where a receiver wants to be told: an absolute http or https URL without user name or password, never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallbackUrl(String);
 
 impl CallbackUrl {
@@ -216,7 +217,7 @@ fn check_http_url(text: &str) -> Result<(), Invalid> {
 }
 
 /// SHA-256 of some bytes: the name of a file, or what is kept of a secret.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
@@ -281,7 +282,9 @@ impl fmt::Display for Transition {
 macro_rules! named_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+        )]
         pub enum $name { $($(#[$vdoc])* $variant),+ }
 
         impl $name {

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::field_set::field_set;
 use super::ids::VersionId;
 use super::value::{Digest, Invalid, Label, Labels, Reason, Text, Timestamp, named_values};
@@ -75,6 +77,19 @@ impl SemVer {
     }
 }
 
+impl Serialize for SemVer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SemVer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        semver::Version::parse(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
 impl fmt::Display for SemVer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -104,7 +119,7 @@ field_set! {
 }
 
 /// The zip of a version, kept by its SHA-256.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Archive {
     pub digest: Digest,
     pub bytes: u64,
@@ -119,7 +134,7 @@ pub struct VersionDraft {
 }
 
 /// A version that exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeVersion {
     pub id: VersionId,
     pub number: SemVer,

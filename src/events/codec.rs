@@ -79,6 +79,31 @@ fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, DecodeError>
     }
 }
 
+/// A cached value may have more bytes than a record; its checksum was compared before.
+fn cache_configuration() -> impl Config {
+    config::standard().with_limit::<{ 1 << 30 }>()
+}
+
+/// Appends a value that is cached, not recorded: its bytes are read by this very release only.
+///
+/// # Panics
+/// Never: memory takes everything.
+pub fn pack(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    bincode::serde::encode_into_std_write(value, out, cache_configuration())
+        .expect("plain values of known length always encode into memory");
+}
+
+/// Takes a cached value from the front of `bytes`.
+///
+/// # Errors
+/// When the bytes do not begin with such a value.
+pub fn unpack<T: serde::de::DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, DecodeError> {
+    let (value, used) = bincode::serde::decode_from_slice(bytes, cache_configuration())
+        .map_err(|error| DecodeError::Malformed(error.to_string()))?;
+    *bytes = &bytes[used..];
+    Ok(value)
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;

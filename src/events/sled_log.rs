@@ -14,6 +14,7 @@ pub mod compare;
 mod log;
 mod open;
 mod repair;
+mod scrub;
 mod shared;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport, distrust_sled};
 pub use repair::{OpenProgress, OpenStep};
+pub use scrub::ScrubState;
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};

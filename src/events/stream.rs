@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
 
 /// The name of a stream, for example `publisher/acme`. Cheap to clone. Never holds personal data (DESIGN 3).
@@ -75,7 +77,7 @@ pub struct Version(pub u64);
 
 /// The place of an event in the whole log; the first event has position 1, and there are no gaps. Position 0 is before
 /// the first event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Position(pub u64);
 
 impl fmt::Display for Version {

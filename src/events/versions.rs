@@ -21,6 +21,11 @@ impl VersionCache {
         Self { young: HashMap::new(), old: HashMap::new(), capacity, complete: true }
     }
 
+    /// From now on a stream that is not here may exist.
+    pub fn forget(&mut self) {
+        self.complete = false;
+    }
+
     /// The version of a stream; `None` when it was forgotten, or perhaps never existed.
     pub fn get(&self, stream: &StreamId) -> Option<Version> {
         let known = self.young.get(stream).or_else(|| self.old.get(stream)).copied();

@@ -6,6 +6,7 @@
 
 mod admin;
 mod archive;
+mod audit;
 mod error;
 mod health;
 mod image;
@@ -54,6 +55,7 @@ fn groups() -> Vec<Group> {
         archive::group(),
         user::group(),
         admin::group(),
+        audit::group(),
         image::group(),
         health::group(),
     ]

@@ -44,9 +44,9 @@ impl Query {
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
-    /// True or false; `None` when the parameter is absent.
+    /// True or false, whatever the case; `None` when the parameter is absent or empty.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
-        let flag = self.one(name)?.parse().ok();
+        let flag = self.one(name).filter(|text| !text.is_empty())?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
             self.faults.add(format!("/{name}"), "must be true or false");
         }
@@ -57,6 +57,11 @@ impl Query {
     pub fn checked<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let result = parse(self.one(name).map(str::trim).filter(|value| !value.is_empty())?);
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    }
+
+    /// A parameter that passes a check; `None` when it is absent.
+    pub fn given<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+        parse(self.one(name)?).map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
     /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
@@ -93,6 +98,16 @@ impl Query {
                 default
             }
         }
+    }
+
+    /// How many entries are asked for, from 1.
+    pub fn limit(&mut self, default: u64) -> u64 {
+        self.counting_number("limit", default)
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub fn fault(&mut self, name: &str, reason: &str) {
+        self.faults.add(format!("/{name}"), reason);
     }
 
     /// Ends the reading.

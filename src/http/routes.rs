@@ -19,15 +19,34 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, bulk, checkpoint, erase, health, install, media, member, moderation, node, node_change, openapi, publisher,
-    review, token, translation, upload, upscaler, user, version, version_list,
+    admin, audit, audit_stream, bulk, checkpoint, erase, health, image, install, media, member, moderation, node,
+    node_change, openapi, publisher, review, state, token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
 /// The table.
-#[rustfmt::skip]
 fn table() -> Vec<Route> {
-    let (get, post, put, delete) = (|| Method::GET, || Method::POST, || Method::PUT, || Method::DELETE);
+    [service(), people(), questions(), registry(), images()].into_iter().flatten().collect()
+}
+
+fn get() -> Method {
+    Method::GET
+}
+
+fn post() -> Method {
+    Method::POST
+}
+
+fn put() -> Method {
+    Method::PUT
+}
+
+fn delete() -> Method {
+    Method::DELETE
+}
+
+#[rustfmt::skip]
+fn service() -> Vec<Route> {
     vec![
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
@@ -35,7 +54,12 @@ fn table() -> Vec<Route> {
         Route::new(get(), "/openapi.json", NoBody, openapi::show),
         Route::new(get(), "/openapi", NoBody, openapi::show),
         Route::new(get(), "/media/{file}", NoBody, media::file),
+    ]
+}
 
+#[rustfmt::skip]
+fn people() -> Vec<Route> {
+    vec![
         Route::new(get(), "/users", NoBody, user::own),
         Route::new(delete(), "/users", NoBody, erase::erase_own),
         Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
@@ -52,8 +76,25 @@ fn table() -> Vec<Route> {
         Route::new(post(), "/admin/publishers/{publisher_id}/unban", Json, admin::unban_publisher),
         Route::new(post(), "/admin/nodes/{node_id}/ban", Json, admin::ban_node),
         Route::new(post(), "/admin/nodes/{node_id}/unban", Json, admin::unban_node),
-        Route::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
+    ]
+}
 
+#[rustfmt::skip]
+fn questions() -> Vec<Route> {
+    vec![
+        Route::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
+        Route::new(get(), "/admin/events", NoBody, audit::events),
+        Route::new(get(), "/admin/events/stream", NoBody, audit_stream::stream),
+        Route::new(get(), "/admin/history/{kind}/{id}", NoBody, audit::history),
+        Route::new(get(), "/admin/as-of/{kind}/{id}", NoBody, audit::as_of),
+        Route::new(get(), "/admin/diff", NoBody, audit::diff),
+        Route::new(get(), "/admin/state", NoBody, state::show),
+    ]
+}
+
+#[rustfmt::skip]
+fn registry() -> Vec<Route> {
+    vec![
         Route::new(get(), "/publishers", NoBody, publisher::list),
         Route::new(post(), "/publishers", Json, publisher::create),
         Route::new(get(), "/publishers/validate", NoBody, publisher::validate),
@@ -90,9 +131,24 @@ fn table() -> Vec<Route> {
         Route::new(put(), "/admin/nodes/{node_id}", Json, moderation::node),
         Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),
         Route::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
+    ]
+}
 
-        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
-        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, upscaler::show),
+#[rustfmt::skip]
+fn images() -> Vec<Route> {
+    vec![
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", Images, image::upscale_precisely),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-style-transfer", Images, image::transfer_style),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}", NoBody, image::show_style),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/creative", Images, image::enhance_skin_creatively),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", Images, image::enhance_skin_faithfully),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", Images, image::enhance_skin_flexibly),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}", NoBody, image::show_skin),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-relight", Images, image::relight),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", NoBody, image::show_relight),
     ]
 }
 

@@ -8,16 +8,19 @@ use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
+use super::audit_stream::STREAMS_MAX;
 use super::body::BodyRoom;
 use super::front::Front;
 use super::node::ReadyPages;
 use super::routes;
+use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
+use crate::audit::Audit;
 use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
@@ -57,6 +60,12 @@ pub struct Services {
     pub storage: StorageProbe,
     /// Whether the service can do its work, and if not, why not in a sentence for operators.
     pub readiness: Readiness,
+    /// Looks how far the log is.
+    pub prober: Prober,
+    /// Answers questions about the log.
+    pub audit: Audit,
+    /// True once the service stops: what has no end by itself ends then.
+    pub closing: watch::Receiver<bool>,
     /// Signs what the log is now.
     pub checkpoint: Checkpointer,
     /// The public key with which callbacks are signed, as text.
@@ -120,6 +129,8 @@ pub struct Shared {
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
     pub uploads: Arc<Uploads>,
+    /// Bounds the streams of events that are open.
+    pub streams: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -128,7 +139,8 @@ impl Shared {
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
-        Self { services, submissions, bodies, decoders, ready_pages: ReadyPages::default(), uploads }
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Self { services, submissions, bodies, decoders, ready_pages: ReadyPages::default(), uploads, streams }
     }
 }
 

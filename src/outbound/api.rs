@@ -17,8 +17,10 @@ use url::Url;
 
 use super::address::{AddressRules, AllowEntry};
 use super::client::{Answer, CallFailure, Client, ClientFailure, Limits};
+use super::feed::Feed;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// How often a request is sent at most.
@@ -27,6 +29,8 @@ const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause that the service may ask for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The service breaks the silence of a stream every 15 s.
+const SILENCE_MAX: Duration = Duration::from_secs(40);
 /// An answer takes long when the service checks and syncs a large archive; none has a body of this size.
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
@@ -95,6 +99,26 @@ impl Api {
     /// [`CallFailure`] when there was no answer to any attempt.
     pub async fn get(&self, path: &str) -> Result<Reply, CallFailure> {
         self.attempts(Method::GET, &self.url(path), self.headers(), Bytes::new()).await
+    }
+
+    /// Follows events from the one after `last_seen` on; gives the answer instead when it is not a stream.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when no answer began.
+    pub async fn follow(&self, path: &str, last_seen: &str) -> Result<Result<Feed, Reply>, CallFailure> {
+        let mut headers = self.headers();
+        if let Ok(id) = HeaderValue::from_str(last_seen) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let (answer, mut incoming) = self.client.open(&self.url(path), headers, SILENCE_MAX).await?;
+        if answer.status == 200 {
+            return Ok(Ok(Feed::new(incoming)));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = incoming.next().await? {
+            body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
+        }
+        Ok(Err(reply((answer, body.into()))))
     }
 
     /// Creates, once for the same path and body.

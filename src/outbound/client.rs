@@ -19,6 +19,9 @@ const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
 /// Most header fields of an answer; the client's own bound on their size is some 400 KiB.
 const HEADERS_MAX: usize = 64;
 
+/// How long an answer goes on that has no end by itself: as good as for ever.
+const ENDLESS: Duration = Duration::from_hours(24 * 365);
+
 /// How long an exchange may take and how much of an answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -62,6 +65,12 @@ pub enum CallFailure {
     /// The time was up.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
+    /// The body has more bytes than are read.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Too much is being read by others.
+    #[error("too much is being fetched at this time")]
+    NoRoom,
     /// The connection ended before the answer, or what came was not HTTP.
     #[error("no answer: {0}")]
     Broken(String),
@@ -78,6 +87,24 @@ pub struct Client {
     http: reqwest::Client,
     rules: Arc<AddressRules>,
     limits: Limits,
+}
+
+/// A body that goes on.
+pub struct Incoming {
+    response: Response,
+    silence: Duration,
+}
+
+impl Incoming {
+    /// The next of it; `None` at its end.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when the connection broke, or was silent for too long.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
+        let next = tokio::time::timeout(self.silence, self.response.chunk()).await;
+        let next = next.map_err(|_| CallFailure::TooSlow(self.silence))?;
+        next.map_err(|error| CallFailure::Broken(root_cause(&error)))
+    }
 }
 
 impl Client {
@@ -100,7 +127,7 @@ impl Client {
     /// # Errors
     /// [`CallFailure`] when the rules forbid the call or no answer came within the limits.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, CallFailure> {
-        let mut response = self.send(Method::POST, url, headers, body).await?;
+        let mut response = self.send(Method::POST, url, headers, body, self.limits.total).await?;
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         drain(response, self.limits.body_bytes).await;
         Ok(answer)
@@ -117,21 +144,74 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(Answer, Bytes), CallFailure> {
-        let mut response = self.send(method, url, headers, body).await?;
+        let response = self.send(method, url, headers, body, self.limits.total).await?;
+        self.read_whole(response, |_| true).await
+    }
+
+    /// Gets what is at a URL, for as long as there is room: `room` is asked with the bytes of the body so far before more are
+    /// kept.
+    ///
+    /// # Errors
+    /// As [`Client::exchange`], and [`CallFailure::NoRoom`].
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        room: impl FnMut(usize) -> bool,
+    ) -> Result<(Answer, Bytes), CallFailure> {
+        let response = self.send(Method::GET, url, headers, Bytes::new(), self.limits.total).await?;
+        self.read_whole(response, room).await
+    }
+
+    async fn read_whole(
+        &self,
+        mut response: Response,
+        mut room: impl FnMut(usize) -> bool,
+    ) -> Result<(Answer, Bytes), CallFailure> {
+        let most = self.limits.body_bytes;
+        if response.content_length().is_some_and(|length| length > most as u64) {
+            return Err(CallFailure::TooLarge(most));
+        }
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
-            if body.len() + chunk.len() > self.limits.body_bytes {
-                return Err(CallFailure::Broken(format!("it is larger than {} bytes", self.limits.body_bytes)));
+            let length = body.len() + chunk.len();
+            if length > most {
+                return Err(CallFailure::TooLarge(most));
+            }
+            if !room(length) {
+                return Err(CallFailure::NoRoom);
             }
             body.extend_from_slice(&chunk);
         }
         Ok((answer, body.into()))
     }
 
-    async fn send(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Response, CallFailure> {
+    /// Reads an answer that has no end by itself: what ends it is a silence of this length.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when the rules forbid the call or no answer began.
+    pub async fn open(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        silence: Duration,
+    ) -> Result<(Answer, Incoming), CallFailure> {
+        let mut response = self.send(Method::GET, url, headers, Bytes::new(), ENDLESS).await?;
+        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        Ok((answer, Incoming { response, silence }))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        total: Duration,
+    ) -> Result<Response, CallFailure> {
         let url = self.check(url)?;
-        let request = self.http.request(method, url.clone()).headers(headers).body(body);
+        let request = self.http.request(method, url.clone()).headers(headers).body(body).timeout(total);
         let response = request.send().await.map_err(|error| self.failure(&error))?;
         self.check_peer(&url, response.remote_addr())?;
         Ok(response)

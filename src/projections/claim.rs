@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::claim::{Claim, ClaimEvent, KEPT};
 use crate::domain::value::{Digest, Timestamp};
 
@@ -15,7 +17,7 @@ pub struct Claims {
 }
 
 /// What is known of a key.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
     /// Of the request.
     pub fingerprint: Digest,
@@ -37,6 +39,19 @@ impl Claims {
             self.order.push_back((at, key));
             self.by_key.insert(key, Claimed { fingerprint, at, commands: vec![nth] });
         }
+    }
+
+    /// Every key with what is known of it, and the keys as they were first claimed, for a snapshot.
+    pub(super) fn saved(
+        &self,
+    ) -> (impl Iterator<Item = (&Digest, &Claimed)>, impl Iterator<Item = &(Timestamp, Digest)>) {
+        (self.by_key.iter(), self.order.iter())
+    }
+
+    /// Takes back keys that were saved.
+    pub(super) fn restore(&mut self, claimed: Vec<(Digest, Claimed)>, order: Vec<(Timestamp, Digest)>) {
+        self.by_key.extend(claimed);
+        self.order.extend(order);
     }
 
     /// What is known of a key, if it is still kept at `now`.

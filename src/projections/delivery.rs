@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::delivery::DeliveryEvent;
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::image::Picture;
@@ -13,7 +15,7 @@ use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
 
 /// A delivery that is still to be made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingDelivery {
     pub id: DeliveryId,
     pub task: TaskId,
@@ -26,19 +28,20 @@ pub struct PendingDelivery {
 }
 
 /// All deliveries that are still to be made.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
     queues: HashMap<TaskId, Queue>,
     /// The first delivery of every queue that has one, by the time when it is due.
     due: BTreeSet<(Timestamp, TaskId)>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
     url: CallbackUrl,
     pending: VecDeque<PendingDelivery>,
     /// The last status that is or will be told: a job that the vendor took twice is told of once.
     told: TaskStatus,
+    only_the_end: bool,
     /// The task has ended: the queue goes when it is empty.
     closed: bool,
 }
@@ -49,10 +52,9 @@ impl Deliveries {
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some(url) = &submission.webhook {
-                self.queues.insert(
-                    task,
-                    Queue { url: url.clone(), pending: VecDeque::new(), told: TaskStatus::Created, closed: false },
-                );
+                let only_the_end = submission.work.tells_only_the_end();
+                let (url, pending, told) = (url.clone(), VecDeque::new(), TaskStatus::Created);
+                self.queues.insert(task, Queue { url, pending, told, only_the_end, closed: false });
             }
             return;
         }
@@ -62,6 +64,9 @@ impl Deliveries {
         }
         queue.told = status;
         queue.closed = matches!(status, TaskStatus::Completed | TaskStatus::Failed);
+        if queue.only_the_end && !queue.closed {
+            return;
+        }
         if queue.pending.is_empty() {
             self.due.insert((recorded.at, task));
         }
@@ -71,7 +76,7 @@ impl Deliveries {
             url: queue.url.clone(),
             status,
             results: if let TaskEvent::TaskCompleted { results } = event { results.clone() } else { Vec::new() },
-            failure: if let TaskEvent::TaskFailed { failure } = event { Some(failure.clone()) } else { None },
+            failure: event.failure(),
             due: recorded.at,
         });
     }
@@ -98,6 +103,12 @@ impl Deliveries {
             }
             None => {}
         }
+    }
+
+    /// How many deliveries are still to be made.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.queues.values().map(|queue| queue.pending.len()).sum()
     }
 
     /// The deliveries that are due at `now`, the longest due first.

@@ -6,6 +6,7 @@ pub mod node;
 pub mod page;
 pub mod publisher;
 pub mod read_models;
+pub mod snapshot;
 pub mod task;
 pub mod token;
 pub mod user;

@@ -31,6 +31,7 @@ mod index;
 pub mod list;
 pub(super) mod order;
 mod owners;
+mod saved;
 pub mod search;
 mod slots;
 pub mod view;
@@ -38,6 +39,7 @@ mod words;
 
 pub use column::{Sort, SortColumn};
 pub use list::{Filter, NodeQuery};
+pub use saved::{SavedNode, SavedOwner};
 
 /// Bytes of all lists that are remembered until the next change.
 const LISTS_MAX: usize = 16 << 20;
@@ -206,6 +208,11 @@ impl Nodes {
     /// Every archive that a version names, whatever became of the version. Goes through all nodes.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         self.entries.iter().flat_map(|entry| entry.archives())
+    }
+
+    /// Every node that was not deleted.
+    pub fn all(&self) -> impl Iterator<Item = &NodeProfile> {
+        self.entries.iter().filter_map(|entry| entry.profile())
     }
 
     /// The JSON of the node in a slot, if it was written since the node changed.

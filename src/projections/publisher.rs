@@ -38,6 +38,21 @@ impl Publishers {
         }
     }
 
+    /// Every publisher, for a snapshot.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&String, &Publisher)> {
+        self.by_id.iter()
+    }
+
+    /// Takes back what was saved.
+    pub(super) fn restore(&mut self, publishers: Vec<(String, Publisher)>) {
+        for (id, publisher) in publishers {
+            for (user, _) in present(&publisher).into_iter().flat_map(|profile| &profile.members) {
+                self.of_member.entry(*user).or_default().insert(id.clone());
+            }
+            self.by_id.insert(id, publisher);
+        }
+    }
+
     /// The publisher with this id.
     #[must_use]
     pub fn get(&self, id: &PublisherId) -> Option<&PublisherProfile> {

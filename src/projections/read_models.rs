@@ -62,6 +62,39 @@ impl Models {
         Self { nodes: Nodes::new(links), ..Self::default() }
     }
 
+    /// The same models to be written down elsewhere: shares what is large, and leaves behind what can be made anew.
+    #[must_use]
+    pub fn captured(&self) -> Self {
+        Self {
+            users: self.users.clone(),
+            publishers: self.publishers.clone(),
+            tokens: self.tokens.clone(),
+            nodes: self.nodes.captured(),
+            versions: Versions::default(),
+            tasks: self.tasks.clone(),
+            deliveries: self.deliveries.clone(),
+            claims: self.claims.clone(),
+            position: self.position,
+        }
+    }
+
+    /// What of these models is not as in `other`: the name of each model, and the first thing of it that differs where there are
+    /// many. What is made from what was folded is not compared.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let all = [
+            ("users", self.users == other.users),
+            ("publishers", self.publishers == other.publishers),
+            ("tokens", self.tokens == other.tokens),
+            ("tasks", self.tasks == other.tasks),
+            ("deliveries", self.deliveries == other.deliveries),
+            ("claims", self.claims == other.claims),
+            ("the position", self.position == other.position),
+        ];
+        let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
+        differing.chain(self.nodes.difference(&other.nodes)).collect()
+    }
+
     /// Folds one event; it must be the one after [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
         let (name, at) = (recorded.stream.key(), recorded.at);
@@ -109,6 +142,7 @@ pub struct ReadModels {
 
 /// Wakes reactors; a receiver that was away sees only that something changed.
 struct Changes {
+    all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
     deliveries: watch::Sender<Position>,
 }
@@ -118,8 +152,8 @@ impl ReadModels {
     #[must_use]
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
         models.nodes.warm_up();
-        let changes =
-            Changes { tasks: watch::Sender::new(models.position), deliveries: watch::Sender::new(models.position) };
+        let sender = || watch::Sender::new(models.position);
+        let changes = Changes { all: sender(), tasks: sender(), deliveries: sender() };
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
     }
 
@@ -140,6 +174,7 @@ impl ReadModels {
         }
         let position = models.position;
         drop(models);
+        self.changes.all.send_replace(position);
         if tasks {
             self.changes.tasks.send_replace(position);
         }
@@ -151,6 +186,12 @@ impl ReadModels {
     /// A look at all models at one position. Blocks the writer while it is held: keep it short, never across an await.
     pub fn read(&self) -> RwLockReadGuard<'_, Models> {
         self.models.read()
+    }
+
+    /// The last event that was folded; changes with every one.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Position> {
+        self.changes.all.subscribe()
     }
 
     /// Changes whenever a task has changed.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::decider::Decider;
 use crate::domain::ids::{EventId, TaskId, UserId};
@@ -18,7 +18,7 @@ use crate::events::stream::Position;
 const RECENT_MAX: usize = 10_000;
 
 /// A task with what its next command needs to know.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskEntry {
     pub record: TaskRecord,
     /// The last event of the task: the cause of whatever a reactor does next.
@@ -26,7 +26,7 @@ pub struct TaskEntry {
 }
 
 /// The tasks in memory.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tasks {
     by_id: HashMap<TaskId, TaskEntry>,
     /// Unfinished tasks, oldest first.

@@ -7,6 +7,11 @@ use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::token::{Token, TokenEvent, TokenRecord, TokenSubject};
 use crate::domain::value::{Digest, Timestamp};
 
+/// The tokens of a publisher in a snapshot.
+type OfPublisher<'t> = (&'t PublisherId, &'t Vec<TokenId>);
+/// The tokens of a user in a snapshot.
+type OfUser<'t> = (&'t UserId, &'t Vec<TokenId>);
+
 /// All tokens that were ever issued.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
@@ -37,6 +42,36 @@ impl Tokens {
             }
             _ => {}
         }
+    }
+
+    /// Every token, for a snapshot.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&TokenId, &Token)> {
+        self.by_id.iter()
+    }
+
+    /// The valid ones of every publisher and of every user in the order of issue, for a snapshot.
+    pub(super) fn saved_lists(&self) -> (impl Iterator<Item = OfPublisher<'_>>, impl Iterator<Item = OfUser<'_>>) {
+        (self.of_publisher.iter(), self.of_user.iter())
+    }
+
+    /// Takes back tokens that were saved.
+    pub(super) fn restore(&mut self, tokens: Vec<(TokenId, Token)>) {
+        for (id, token) in tokens {
+            if let Token::Valid(token) = &token {
+                self.by_secret.insert(token.grant.secret_hash, id);
+            }
+            self.by_id.insert(id, token);
+        }
+    }
+
+    /// Takes back lists that were saved.
+    pub(super) fn restore_lists(
+        &mut self,
+        of_publisher: Vec<(PublisherId, Vec<TokenId>)>,
+        of_user: Vec<(UserId, Vec<TokenId>)>,
+    ) {
+        self.of_publisher.extend(of_publisher);
+        self.of_user.extend(of_user);
     }
 
     /// What the secret with this hash opens. The look-up needs no constant time: it compares hashes, and knowing how much of

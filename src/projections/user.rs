@@ -20,6 +20,16 @@ impl Users {
         User::evolve(self.by_id.entry(id).or_default(), event, at);
     }
 
+    /// Every user, for a snapshot.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&UserId, &User)> {
+        self.by_id.iter()
+    }
+
+    /// Takes back what was saved, in its order.
+    pub(super) fn restore(&mut self, users: Vec<(UserId, User)>) {
+        self.by_id.extend(users);
+    }
+
     /// The user with this id, unless it was erased.
     #[must_use]
     pub fn get(&self, id: UserId) -> Option<&UserProfile> {
@@ -37,6 +47,11 @@ impl Users {
     pub fn page(&self, request: PageRequest) -> Page<&User> {
         let users: Vec<_> = self.by_id.values().filter(|user| **user != User::Absent).collect();
         request.cut(users.into_iter())
+    }
+
+    /// Those who have an account.
+    pub fn present(&self) -> impl Iterator<Item = &UserProfile> {
+        self.by_id.values().filter_map(User::profile)
     }
 
     /// Those who were erased.

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::node::Nodes;
 use super::node::entry::Entry;
 use super::node::order::Order;
@@ -24,11 +26,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// The node and the version; `None` when the node was deleted.
+    /// The node, as it is kept and as it is, and the version; `None` when the node was deleted.
     #[must_use]
-    pub fn look(&self) -> Option<(&NodeProfile, &NodeVersion)> {
+    pub fn look(&self) -> Option<(&Entry, &NodeProfile, &NodeVersion)> {
         let node = self.node.profile()?;
-        Some((node, node.version(&VersionRef::Id(self.id))?))
+        Some((&self.node, node, node.version(&VersionRef::Id(self.id))?))
     }
 }
 
@@ -43,9 +45,17 @@ pub struct VersionQuery {
 }
 
 /// The versions of all nodes that are not deleted, oldest first, by status.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Versions {
     by_status: BTreeMap<VersionStatus, Order<Rank>>,
+}
+
+/// Equal when the same versions are in each order, whatever statuses there were before.
+impl PartialEq for Versions {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |versions: &Self, status| versions.by_status.get(status).cloned().unwrap_or_default();
+        VersionStatus::ALL.iter().all(|status| of(self, status) == of(other, status))
+    }
 }
 
 impl Versions {
@@ -75,6 +85,20 @@ impl Versions {
             }
             _ => {}
         }
+    }
+
+    /// The versions of these nodes.
+    #[must_use]
+    pub fn of(nodes: &Nodes) -> Self {
+        let mut ranks: BTreeMap<VersionStatus, Vec<Rank>> = BTreeMap::new();
+        for version in nodes.all().flat_map(|node| &node.versions) {
+            ranks.entry(version.status).or_default().push((version.created_at, Reverse(version.id)));
+        }
+        let sorted = |mut ranks: Vec<Rank>| {
+            ranks.par_sort_unstable();
+            Order::from_sorted(&ranks)
+        };
+        Self { by_status: ranks.into_iter().map(|(status, ranks)| (status, sorted(ranks))).collect() }
     }
 
     fn insert(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
@@ -220,7 +244,7 @@ mod tests {
     }
 
     fn ids(entries: &[Held]) -> Vec<VersionId> {
-        entries.iter().map(|held| held.look().unwrap().1.id).collect()
+        entries.iter().map(|held| held.look().unwrap().2.id).collect()
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `image-upscaler-precision-v2`: every parameter of the seed but the picture and the webhook.
 
-use super::{Percent, check_output};
+use serde::{Deserialize, Serialize};
+
+use super::Percent;
 use crate::domain::value::{Invalid, named_values};
 
 named_values! {
@@ -16,7 +18,7 @@ named_values! {
 }
 
 /// How much larger the output is than the input, per side: 2 to 16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Factor(u8);
 
 impl Factor {
@@ -34,6 +36,12 @@ impl Factor {
         }
     }
 
+    /// The factor as it was given.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
     /// The factor by which each side grows.
     #[must_use]
     pub const fn times(self) -> u32 {
@@ -42,7 +50,7 @@ impl Factor {
 }
 
 /// A precision-upscaler job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpscalePrecision {
     pub scale_factor: Factor,
     pub flavor: PrecisionFlavor,
@@ -64,16 +72,6 @@ impl Default for UpscalePrecision {
             smart_grain: Percent::of(7),
             ultra_detail: Percent::of(30),
         }
-    }
-}
-
-impl UpscalePrecision {
-    /// Whether the output would be small enough (contract 6: the limit of the upscaler holds here too).
-    ///
-    /// # Errors
-    /// When the output would be larger; the reason gives both sizes.
-    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        check_output(self.scale_factor.times(), width, height)
     }
 }
 

@@ -1,5 +1,7 @@
 //! `image-relight`: every parameter of contract 6 but the pictures and the webhook.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Percent, Prompt};
 use crate::domain::value::named_values;
 
@@ -76,7 +78,7 @@ named_values! {
 }
 
 /// The fine adjustments (`advanced_settings`); 50 changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LightSettings {
     pub whites: Percent,
     pub blacks: Percent,
@@ -109,7 +111,7 @@ impl Default for LightSettings {
 }
 
 /// A relight job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relight {
     pub prompt: Option<Prompt>,
     pub source: LightSource,

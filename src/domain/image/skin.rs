@@ -1,5 +1,7 @@
 //! `skin-enhancer`: its three modes, every parameter but the picture and the webhook.
 
+use serde::{Deserialize, Serialize};
+
 use super::Percent;
 use crate::domain::value::named_values;
 
@@ -15,7 +17,7 @@ named_values! {
 }
 
 /// How skin is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SkinMode {
     /// Artistic and stylised.
     Creative,
@@ -31,7 +33,7 @@ impl SkinMode {
 }
 
 /// A skin-enhancer job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkinEnhance {
     pub mode: SkinMode,
     /// How much edges gain; 0 when not given (contract 6).

@@ -1,5 +1,7 @@
 //! `image-style-transfer`: every parameter of the seed but the pictures and the webhook.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Percent, Prompt};
 use crate::domain::value::named_values;
 
@@ -44,14 +46,14 @@ named_values! {
 }
 
 /// What holds only for portraits; without `is_portrait` these fields are ignored (seed).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Portrait {
     pub beautifier: Option<PortraitBeautifier>,
     pub style: PortraitStyle,
 }
 
 /// A style-transfer job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StyleTransfer {
     pub engine: StyleEngine,
     pub flavor: StyleFlavor,

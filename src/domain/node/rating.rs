@@ -1,10 +1,12 @@
 //! How good a node is said to be: the stars of one review, and the mean of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::field_set::Measured;
 use crate::domain::value::Invalid;
 
 /// What one user gives: 1 to 5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Stars(u8);
 
 impl Stars {
@@ -25,7 +27,7 @@ impl Stars {
 }
 
 /// A mean of stars, from 0 to 5; kept in hundredths, so that equal ones are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rating(u16);
 
 impl Rating {

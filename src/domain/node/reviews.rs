@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::rating::{Rating, Stars};
 use crate::domain::ids::UserId;
 
@@ -10,9 +12,10 @@ use crate::domain::ids::UserId;
 const PIECE_MAX: usize = 256;
 
 /// The last review of each user.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reviews {
     /// Ascending by user, in pieces of which none is empty.
+    #[serde(with = "crate::domain::shared::list")]
     pieces: Vec<Arc<Vec<(UserId, Stars)>>>,
     count: u64,
     sum: u64,

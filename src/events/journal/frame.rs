@@ -18,7 +18,8 @@ use crate::events::log::COMMIT_BYTES_MAX;
 
 const MAGIC: &[u8; 8] = b"MDYJRNL1";
 const FORMAT: u32 = 1;
-const HEADER_BYTES: usize = 72;
+/// Bytes of the header of a segment.
+pub const HEADER_BYTES: usize = 72;
 /// Where the first record of a segment begins: the sector of the header is never written again.
 pub const RECORDS_START: usize = 512;
 /// Bytes of a frame before its payload.

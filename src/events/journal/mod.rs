@@ -16,13 +16,17 @@
 //! A full disk is another matter: what a refused write left is wiped, so that nothing of the group is there, and the next
 //! group is tried as if nothing had happened.
 
+mod anchor;
 mod error;
 mod frame;
 mod heal;
 mod open;
+mod passing;
 mod place;
+mod pump;
 mod reader;
 mod segment;
+mod stopped;
 pub mod walk;
 
 use std::fs::File;
@@ -32,10 +36,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use anchor::Anchor;
 pub use error::OpenError;
 pub use heal::{Mended, MendedPart};
 pub use place::Place;
 pub use reader::{JournalReader, Record};
+pub use stopped::StoppedJournal;
 
 use super::chain::{Head, HeadFile};
 use super::checkpoint::SignedCheckpoint;
@@ -137,24 +143,26 @@ impl Journal {
         followed: Position,
         each: impl FnMut(Record<'_>),
     ) -> Result<(Self, Option<TornTail>), OpenError> {
-        Self::open_healing(options, surroundings, followed, &mut |_| None, each)
+        Self::open_healing(options, surroundings, followed, None, &mut |_| None, each)
             .map(|found| (found.journal, found.torn))
     }
 
     /// As [`Journal::open`]; a damaged record is healed from `copies`, which gives the payload of the commit that begins at a
-    /// position, where the chain proves that copy right.
+    /// position, where the chain proves that copy right. With an anchor, what comes before it is left for later: `each` is
+    /// given what comes after it, or after `followed` if that is earlier.
     ///
     /// # Errors
-    /// As [`Journal::open`].
+    /// As [`Journal::open`], and when the journal does not have the anchor.
     pub fn open_healing(
         options: JournalOptions,
         surroundings: &Surroundings,
         followed: Position,
+        anchor: Option<&Anchor>,
         copies: &mut dyn FnMut(Position) -> Option<Vec<u8>>,
         each: impl FnMut(Record<'_>),
     ) -> Result<Found, OpenError> {
         let open::Opened { header, head_file, head, file, offset, torn, mended } =
-            open::open(&options, surroundings, followed, copies, each)?;
+            open::open(&options, surroundings, (followed, anchor), copies, each)?;
         let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
         let mishaps = surroundings.mishaps();
         let journal =

@@ -19,9 +19,12 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 
+use super::anchor::{Anchor, reader_from};
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
 use super::heal::{self, Copies, Healer, Mended};
+use super::passing::Passing;
+use super::pump::{Course, pump};
 use super::reader::{JournalReader, Record};
 use super::segment::{self, Preparation, Segment};
 use super::{JournalOptions, TornTail};
@@ -65,7 +68,7 @@ impl Known {
 pub fn open<'c>(
     options: &'c JournalOptions,
     surroundings: &Surroundings,
-    followed: Position,
+    (followed, anchor): (Position, Option<&Anchor>),
     copies: &'c mut Copies<'c>,
     each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
@@ -79,7 +82,7 @@ pub fn open<'c>(
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
     sync_last(&segments)?;
-    let (first, mended) = match Segment::load(segments[0].clone(), 1) {
+    let (first, mended) = match Passing::open(segments[0].clone(), 1) {
         Ok(first) => (first, None),
         Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
     };
@@ -90,8 +93,13 @@ pub fn open<'c>(
     }
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
-    let repairs = Healer { options, log: first.header.log, head, copies, mended };
-    walk(segments, first.header, head_file, &known, repairs, each)
+    let header = first.header;
+    let reader = match anchor {
+        None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
+        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
+    };
+    let repairs = Healer { options, log: header.log, head, copies, mended };
+    walk(reader, header, (head_file, anchor), &known, repairs, each)
 }
 
 fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
@@ -131,7 +139,7 @@ fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
 }
 
-fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Result<(HeadFile, Head), OpenError> {
+fn head_of(path: &Path, key: SigningKey, first: &Passing, segments: usize) -> Result<(HeadFile, Head), OpenError> {
     let unvouched = |reason: String| OpenError::Unvouched { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
@@ -140,7 +148,7 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
             other => unvouched(other.to_string()),
         });
     }
-    if segments == 1 && first.is_unused() {
+    if segments == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
     } else {
         Err(unvouched("it is missing, and the journal is not empty".to_owned()))
@@ -148,29 +156,17 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
 }
 
 fn walk(
-    segments: Vec<PathBuf>,
+    mut reader: JournalReader,
     header: Header,
-    mut head_file: HeadFile,
+    (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
     mut repairs: Healer<'_>,
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
-    let genesis = ChainHash::genesis(header.log);
-    let mut reader = JournalReader::new(segments, 1, genesis);
-    // Where what HEAD vouches for ends, once that was read.
-    let mut vouched = (known.head == Head { position: Position(0), chain: genesis }).then_some((1, RECORDS_START));
+    let mut course = Course::start(&reader, known.head, anchor);
     loop {
-        let stopped = match reader.next_record() {
-            Ok(Some(record)) => {
-                each(record);
-                if reader.reached() == known.head {
-                    vouched = Some((reader.begun_at(), reader.offset));
-                }
-                continue;
-            }
-            Ok(None) => None,
-            Err(damage) => Some(damage),
-        };
+        let stopped;
+        (reader, course, stopped) = pump(reader, course, &mut each);
         if !repairs.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
@@ -183,7 +179,11 @@ fn walk(
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
     let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
-    let Some((signed_in, signed_to)) = vouched else {
+    if let Some(missed) = course.missed {
+        let reason = format!("the journal has another history up to position {}", missed.position);
+        return Err(segment.damaged(offset, missed.position.0, reason));
+    }
+    let Some((signed_in, signed_to)) = course.vouched else {
         let position = known.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damaged(offset, position.0, reason));
@@ -191,32 +191,33 @@ fn walk(
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
-        let length = options.segment_bytes.max(segment.bytes.len() as u64);
+        let length = file.metadata().map_or(0, |metadata| metadata.len()).max(options.segment_bytes);
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
     let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
-    heal::write_again(&file, &segment, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
+    heal::write_again(&file, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
     Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
 
 /// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
 fn judge_tail(
-    segment: &Segment,
+    passing: &Passing,
     offset: usize,
     flaw: &str,
     end: &Head,
     known: &Known,
 ) -> Result<Option<TornTail>, OpenError> {
     let next = end.position.0 + 1;
-    let blank = segment.is_blank_from(offset);
+    let blank = passing.is_blank_from(offset)?;
     if let Some(witness) = known.beyond(end.position) {
         let what = if blank { "the journal ends here" } else { flaw };
-        return Err(segment.damaged(offset, next, format!("{what}, but {witness}")));
+        return Err(passing.damaged(offset, next, format!("{what}, but {witness}")));
     }
     if blank {
         return Ok(None);
     }
+    let segment = Segment::load(passing.path.clone(), passing.header.first)?;
     if frame::parse(&segment.bytes, offset).is_ok() {
         return Err(segment.damaged(offset, next, flaw));
     }

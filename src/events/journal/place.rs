@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::error::OpenError;
 use super::reader::JournalReader;
-use super::segment::{self, Segment};
+use super::segment;
 use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
 
@@ -29,18 +29,41 @@ impl Place {
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
-        read_segments(&self.directory, after, until, self.log)
+        let segments = segments_in(&self.directory)?;
+        reader_of(segments, after, Some(until), self.log)
+    }
+
+    /// Reads the records that hold events after `after`, to where nothing whole is left.
+    ///
+    /// # Errors
+    /// As [`Place::read`].
+    pub(super) fn read_on(&self, after: Position) -> Result<JournalReader, OpenError> {
+        reader_of(segments_in(&self.directory)?, after, None, self.log)
+    }
+
+    /// Where its segments are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 
-fn read_segments(directory: &Path, after: Position, until: Position, log: Uuid) -> Result<JournalReader, OpenError> {
-    let mut segments = segment::list(directory).map_err(OpenError::io("list", directory))?;
+fn segments_in(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    segment::list(directory).map_err(OpenError::io("list", directory))
+}
+
+/// A reader of the records that hold events after `after`.
+pub(super) fn reader_of(
+    mut segments: Vec<PathBuf>,
+    after: Position,
+    until: Option<Position>,
+    log: Uuid,
+) -> Result<JournalReader, OpenError> {
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
     segments.drain(..skipped);
     let (next, chain) = match segments.first() {
         Some(path) if skipped > 0 => {
-            let header = Segment::load(path.clone(), after.0 + 1)?.header;
+            let header = segment::header(path, after.0 + 1)?;
             (header.first, header.chain)
         }
         _ => (1, ChainHash::genesis(log)),

@@ -9,13 +9,14 @@ use parking_lot::{Mutex, RwLock};
 use super::Flaw;
 use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
+use super::scrub::{Scrub, ScrubState};
 use super::shared::Shared;
 use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
-use crate::events::journal::{Journal, JournalOptions, JournalReader, OpenError};
+use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
 use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::tail::Tail;
@@ -58,6 +59,7 @@ pub struct SledLog {
     writer: Mutex<Writer>,
     shared: Arc<Shared>,
     follower: Mutex<Option<JoinHandle<()>>>,
+    scrubber: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Writer {
@@ -78,7 +80,22 @@ impl SledLog {
         surroundings: &Surroundings,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let open::Opened { journal, trees, versions, report } = open::open(options, surroundings, on_commit)?;
+        Self::open_from(options, surroundings, None, on_commit)
+    }
+
+    /// The same, of which what comes before an anchor is checked later, in the background: `on_commit` is given what comes
+    /// after it. When sled has to be made anew, everything is checked at once.
+    ///
+    /// # Errors
+    /// As above, and when the journal does not have the anchor ([`Anchor::check`]).
+    pub fn open_from(
+        options: &SledLogOptions,
+        surroundings: &Surroundings,
+        anchor: Option<&Anchor>,
+        on_commit: impl FnMut(&Commit),
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let open::Opened { journal, trees, versions, report, older } =
+            open::open(options, surroundings, anchor, on_commit)?;
         let shared = Arc::new(Shared {
             trees: RwLock::new(Some(Arc::new(trees))),
             tail: RwLock::new(Tail::after(journal.head())),
@@ -87,8 +104,12 @@ impl SledLog {
             directory: options.journal.directory.join("sled"),
             space: options.journal.space.clone(),
             damage_mark: open::damage_mark(options),
+            scrub: Scrub::of(older.as_ref()),
+            suspicion: open::suspicion(options),
             mishaps: surroundings.mishaps(),
         });
+        let scrubber = older.map(|older| shared.clone().begin_scrub(older)).transpose();
+        let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
@@ -98,7 +119,8 @@ impl SledLog {
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
         let writer = Mutex::new(Writer { journal, versions, refusal: None });
-        Ok((Self { writer, shared, follower: Mutex::new(Some(follower)) }, report))
+        let (follower, scrubber) = (Mutex::new(Some(follower)), Mutex::new(scrubber));
+        Ok((Self { writer, shared, follower, scrubber }, report))
     }
 
     /// How many groups were synced since the log was opened.
@@ -112,6 +134,9 @@ impl SledLog {
     /// # Errors
     /// Why it does not.
     pub fn state(&self) -> Result<(), LogFailure> {
+        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
+            return Err(LogFailure::ReadOnly { reason });
+        }
         // Whoever holds the lock is appending just now.
         let Some(writer) = self.writer.try_lock() else { return Ok(()) };
         if let Some(reason) = &writer.refusal {
@@ -139,6 +164,28 @@ impl SledLog {
         StorageState { state, reason, ..self.shared.space.state() }
     }
 
+    /// How far the part of the log that the start left for later was checked.
+    #[must_use]
+    pub fn scrub_state(&self) -> ScrubState {
+        self.shared.scrub.state()
+    }
+
+    /// Where the journal has the commit that ends at this position; `None` when no commit ends there.
+    ///
+    /// # Errors
+    /// As [`Journal::read_from`], and when its segment is damaged.
+    pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
+        let mut reader = self.read_journal(Position(position.0.saturating_sub(1)))?;
+        let found = reader.next_record()?.is_some();
+        Ok(reader.anchor().filter(|anchor| found && anchor.position == position))
+    }
+
+    /// How far sled has followed the journal.
+    #[must_use]
+    pub fn followed(&self) -> Position {
+        Position(self.shared.tail.read().first_position().0 - 1)
+    }
+
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
     ///
     /// # Errors
@@ -162,6 +209,7 @@ impl SledLog {
         writer.refusal.get_or_insert_with(|| "the log was closed".to_owned());
         self.shared.queue.drain();
         self.join_follower();
+        self.end_scrub();
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
         let trees = self.shared.trees.read().clone();
@@ -170,6 +218,15 @@ impl SledLog {
         trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
         self.shared.mishaps.done(Step::SledFlushed);
         Ok(())
+    }
+
+    fn end_scrub(&self) {
+        self.shared.scrub.stop();
+        if let Some(scrubber) = self.scrubber.lock().take()
+            && scrubber.join().is_err()
+        {
+            tracing::error!("the thread that checks the older part of the log panicked");
+        }
     }
 
     fn join_follower(&self) {
@@ -186,6 +243,7 @@ impl Drop for SledLog {
     fn drop(&mut self) {
         self.shared.queue.stop();
         self.join_follower();
+        self.end_scrub();
         if let Err(error) = self.writer.get_mut().journal.close() {
             tracing::warn!(%error, "the journal could not be closed");
         }
@@ -197,6 +255,9 @@ impl EventLog for SledLog {
         let mut writer = self.writer.lock();
         if let Some(reason) = &writer.refusal {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
+        }
+        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
+            return Err(LogFailure::ReadOnly { reason });
         }
         let space = &self.shared.space;
         space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
@@ -324,7 +385,7 @@ impl Writer {
 }
 
 /// Lets answers go before sled in this thread and those that it starts.
-fn yield_to_others() {
+pub(super) fn yield_to_others() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
         tracing::debug!(%error, "sled is filled at normal priority");
     }

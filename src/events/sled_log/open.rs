@@ -14,11 +14,12 @@ use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
+use super::scrub::Older;
 use super::{Trees, stream_entry};
 use crate::clock::{Step, Surroundings};
 use crate::events::codec;
 use crate::events::envelope::Commit;
-use crate::events::journal::{Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
+use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
 use crate::events::stream::Position;
 use crate::events::versions::VersionCache;
 
@@ -32,6 +33,8 @@ pub struct OpenReport {
     /// What was damaged in the journal and is as it was written.
     pub mended: Vec<Mended>,
     pub sled: SledReport,
+    /// Up to where the journal is still to be checked, in the background, and sled to be compared with it.
+    pub deferred: Option<Position>,
 }
 
 /// How sled was brought up to the journal.
@@ -79,11 +82,27 @@ pub(super) struct Opened {
     pub trees: Trees,
     pub versions: VersionCache,
     pub report: OpenReport,
+    /// What is left for later.
+    pub older: Option<Older>,
 }
 
 /// The file that asks for a rebuild.
 pub(super) fn damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("sled.damaged")
+}
+
+/// The file that asks for a check of everything.
+pub(super) fn suspicion(options: &SledLogOptions) -> PathBuf {
+    options.journal.directory.join("journal.damaged")
+}
+
+/// Everything was checked.
+fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
+    let path = suspicion(options);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Lets the next opening drop sled's copy and make it anew from the journal, which keeps everything.
@@ -98,26 +117,28 @@ pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach {
     /// The first position of its last commit.
-    last_commit: Position,
+    pub last_commit: Position,
     /// The position of its last event.
-    end: Position,
+    pub end: Position,
 }
 
 /// A sum over keys and values in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum(u64);
+pub(super) struct Sum(u64);
 
 impl Sum {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let mut hasher = DefaultHasher::new();
         (key, value).hash(&mut hasher);
         self.0 = self.0.wrapping_add(hasher.finish());
     }
 }
 
+/// With an anchor, what comes before it is left for later: `on_commit` is given what comes after it.
 pub(super) fn open(
     options: &SledLogOptions,
     surroundings: &Surroundings,
+    anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
 ) -> Result<Opened, OpenError> {
     let directory = options.journal.directory.join("sled");
@@ -127,21 +148,30 @@ pub(super) fn open(
         Ok((trees, reach)) => (Some(trees), reach, None),
         Err(Unusable { trees, reason }) => (trees.map(|trees| *trees), Reach::default(), Some(reason)),
     };
+    let after = anchor.map_or(Position(0), |anchor| anchor.position);
+    // Everything is read when sled has to be made anew, and after damage was found in what was left for later.
+    let deferred = anchor.filter(|_| rebuilt.is_none() && !suspicion(options).exists());
     let mut versions = VersionCache::new(options.versions_max);
+    if deferred.is_some() {
+        versions.forget();
+    }
     let mut filling = Filling::new(trees.as_ref().filter(|_| rebuilt.is_none()), reach, progress);
     let (summed, found) = thread::scope(|scope| {
-        let trusted = trees.as_ref().filter(|_| rebuilt.is_none());
-        let summing = scope.spawn(move || trusted.map_or(Ok(Sum::default()), |trees| sum_of(trees, reach)));
+        let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred.is_none());
+        let summing = trusted.map(|trees| scope.spawn(move || sum_of(trees, reach)));
         let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
-        let found = Journal::open_healing(options.journal.clone(), surroundings, reach.end, copies, |record| {
+        let options = options.journal.clone();
+        let found = Journal::open_healing(options, surroundings, reach.end, deferred, copies, |record| {
             filling.take(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);
                 versions.age();
             }
-            on_commit(&record.commit);
+            if record.commit[0].position > after {
+                on_commit(&record.commit);
+            }
         });
-        (summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())), found)
+        (summing.map(|summing| summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), found)
     });
     let Found { journal, torn, mended } = found?;
     let head = journal.head();
@@ -163,8 +193,13 @@ pub(super) fn open(
         trees.flush().map_err(sled_refuses(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
     }
-    let report = OpenReport { head, torn, mended, sled: SledReport { inserted, rebuilt } };
-    Ok(Opened { journal, trees, versions, report })
+    let older = match deferred.filter(|_| rebuilt.is_none()) {
+        Some(anchor) => Some(Older::of(&journal, *anchor, reach)?),
+        None => forget_suspicion(options).map(|()| None)?,
+    };
+    let deferred = older.as_ref().map(|older| older.anchor.position);
+    let report = OpenReport { head, torn, mended, sled: SledReport { inserted, rebuilt }, deferred };
+    Ok(Opened { journal, trees, versions, report, older })
 }
 
 fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
@@ -263,11 +298,11 @@ impl<'t> Filling<'t> {
         self.pending.clear();
     }
 
-    /// How many events were inserted, or why sled cannot be used as it is.
-    fn finish(mut self, found: Result<Sum, String>) -> Result<u64, String> {
+    /// How many events were inserted, or why sled cannot be used as it is; `found` is what was summed up, if it was.
+    fn finish(mut self, found: Option<Result<Sum, String>>) -> Result<u64, String> {
         self.flush();
         self.outcome?;
-        if found? == self.expected {
+        if found.transpose()?.is_none_or(|found| found == self.expected) {
             Ok(self.inserted)
         } else {
             Err("sled does not hold what the journal holds".to_owned())
@@ -287,7 +322,7 @@ pub(super) fn refill(
     while let Some(record) = journal.next_record()? {
         filling.take(&record.commit, record.payload);
     }
-    filling.finish(Ok(Sum::default())).map_err(sled_refuses(directory))
+    filling.finish(None).map_err(sled_refuses(directory))
 }
 
 /// Fills trees with what they lack; the inner error says why they cannot be used as they are.
@@ -302,6 +337,6 @@ pub(super) fn catch_up(
         while let Some(record) = journal.next_record()? {
             filling.take(&record.commit, record.payload);
         }
-        Ok(filling.finish(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))))
+        Ok(filling.finish(Some(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
     })
 }

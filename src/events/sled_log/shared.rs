@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
+use super::scrub::Scrub;
 use super::{Flaw, Trees};
 use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Commit, RecordedEvent};
@@ -28,6 +29,10 @@ pub(super) struct Shared {
     /// Exists when damage was found in sled: then the next opening rebuilds it.
     pub damage_mark: PathBuf,
     pub space: Space,
+    /// The check of what the start left for later.
+    pub scrub: Scrub,
+    /// Exists when damage was found there: then the next opening checks everything.
+    pub suspicion: PathBuf,
     pub mishaps: Mishaps,
 }
 

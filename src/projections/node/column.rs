@@ -128,6 +128,22 @@ impl Row {
         self.numbers = numbers;
     }
 
+    /// What can be compared of a column without going to the row.
+    fn key(&self, column: SortColumn) -> Key {
+        match column {
+            SortColumn::Id => Key::text(&self.id),
+            SortColumn::Name => Key::text(&self.name),
+            SortColumn::Author => Key::text(&self.author),
+            SortColumn::Publisher => Key::text(&self.publisher),
+            SortColumn::CreatedAt => Key::number(Some(self.numbers.created_at)),
+            SortColumn::UpdatedAt => Key::number(Some(self.numbers.updated_at)),
+            SortColumn::Downloads => Key::number(Some(self.numbers.downloads)),
+            SortColumn::GithubStars => Key::number(self.numbers.github_stars),
+            SortColumn::Rating => Key::number(self.numbers.rating.map(Rating::hundredths)),
+            SortColumn::SearchRanking => Key::number(self.numbers.search_ranking),
+        }
+    }
+
     fn compare(&self, other: &Self, column: SortColumn) -> Ordering {
         match column {
             SortColumn::Id => self.id.cmp(&other.id),
@@ -141,6 +157,29 @@ impl Row {
             SortColumn::Rating => self.numbers.rating.cmp(&other.numbers.rating),
             SortColumn::SearchRanking => self.numbers.search_ranking.cmp(&other.numbers.search_ranking),
         }
+    }
+}
+
+/// The beginning of a value, in its order: nearly always enough, and near at hand while many are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    start: u128,
+    /// Whether there is no more of it.
+    whole: bool,
+}
+
+impl Key {
+    fn text(text: &str) -> Self {
+        let (mut start, length) = ([0; 16], text.len().min(16));
+        start[..length].copy_from_slice(&text.as_bytes()[..length]);
+        // A text that ends in zeros is not told from a shorter one.
+        Self { start: u128::from_be_bytes(start), whole: false }
+    }
+
+    /// Nothing comes before every number.
+    fn number(number: Option<impl Into<i128>>) -> Self {
+        let above = |number: i128| number.cast_unsigned() ^ 1 << 127;
+        Self { start: number.map_or(0, |number| above(number.into())), whole: true }
     }
 }
 
@@ -190,8 +229,11 @@ impl Orders {
     #[must_use]
     pub fn build(rows: &[Row], listed: &Bits) -> Self {
         let by_id = by_id(rows, listed);
-        let keys: Vec<Sort> = Sort::all().collect();
-        Self { by: keys.par_iter().map(|key| Order::from_sorted(&sorted(rows, &by_id, *key))).collect() }
+        let both = SortColumn::ALL.par_iter().map(|column| {
+            let (ascending, descending) = both_ways(rows, &by_id, *column);
+            [Order::from_sorted(&ascending), Order::from_sorted(&descending)]
+        });
+        Self { by: both.collect::<Vec<_>>().into_iter().flatten().collect() }
     }
 
     /// The order by one key.
@@ -258,9 +300,26 @@ impl Orders {
 }
 
 fn by_id(rows: &[Row], slots: &Bits) -> Vec<Slot> {
-    let mut by_id: Vec<Slot> = slots.iter().collect();
-    by_id.sort_unstable_by(|a, b| rows[*a as usize].id.cmp(&rows[*b as usize].id));
-    by_id
+    let mut keyed: Vec<(Key, Slot)> =
+        slots.iter().map(|slot| (rows[slot as usize].key(SortColumn::Id), slot)).collect();
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rows[a.1 as usize].id.cmp(&rows[b.1 as usize].id)));
+    keyed.into_iter().map(|(_, slot)| slot).collect()
+}
+
+/// Sorts what is in the order of ids by a column, ascending and descending; ties stay in that order.
+fn both_ways(rows: &[Row], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
+    let compare = |a: &(Key, Slot), b: &(Key, Slot)| {
+        a.0.start.cmp(&b.0.start).then_with(|| match (a.0.whole, b.0.whole) {
+            (true, true) => Ordering::Equal,
+            _ => rows[a.1 as usize].compare(&rows[b.1 as usize], column),
+        })
+    };
+    let mut keyed: Vec<(Key, Slot)> = by_id.iter().map(|slot| (rows[*slot as usize].key(column), *slot)).collect();
+    keyed.sort_by(compare);
+    let slots = |part: &[(Key, Slot)]| part.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
+    let ascending = slots(&keyed);
+    let ties: Vec<&[(Key, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
+    (ascending, ties.into_iter().rev().flat_map(slots).collect())
 }
 
 /// Sorts what is in the order of ids by a key; stable, so that ties stay in that order.

@@ -28,6 +28,18 @@ impl Entry {
         Self { owner, ..Self::default() }
     }
 
+    /// A node as it was saved.
+    #[must_use]
+    pub fn restored(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
+        Self { node, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
+    }
+
+    /// The node, deleted or not, and what it shows of its publisher.
+    #[must_use]
+    pub fn inside(&self) -> (&Node, &Arc<str>, bool) {
+        (&self.node, &self.owner_name, self.owner_hidden)
+    }
+
     /// Folds an event.
     pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         self.fragment.take();
@@ -58,6 +70,12 @@ impl Entry {
             Node::Present(profile) if profile.status != NodeStatus::Deleted => Some(profile),
             Node::Present(_) | Node::Unclaimed => None,
         }
+    }
+
+    /// Whether its publisher is banned.
+    #[must_use]
+    pub fn owner_is_banned(&self) -> bool {
+        self.owner_hidden
     }
 
     /// The archives of its versions, also of deleted ones, and when it is deleted itself.

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::column::{Numbers, Orders, Row};
 use super::entry::Entry;
 use super::facets::{Declared, Facets};
@@ -63,9 +65,13 @@ impl Indexes {
         let slots = || (0..).zip(entries);
         let present: Bits = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
         let visible: Bits = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
-        let rows: Vec<Row> = entries.iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
-        let (orders, (facets, search)) =
-            rayon::join(|| Orders::build(&rows, &visible), || (facets(entries), search(entries, owners)));
+        let sorted = || {
+            let rows: Vec<Row> = entries.par_iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
+            let orders = Orders::build(&rows, &visible);
+            (rows, orders)
+        };
+        let ((rows, orders), (facets, search)) =
+            rayon::join(sorted, || rayon::join(|| facets(entries), || search(entries, owners)));
         Self { rows, present, visible, orders, facets, search }
     }
 
@@ -144,8 +150,7 @@ fn facets(entries: &[Arc<Entry>]) -> Facets {
 }
 
 fn search(entries: &[Arc<Entry>], owners: &Owners) -> SearchIndex {
-    let nodes = (0..).zip(entries).filter_map(|(slot, entry)| Some((slot, words_of_node(entry.profile()?))));
-    let mut search = SearchIndex::build(nodes);
+    let mut search = SearchIndex::build(entries);
     for (number, id, owner) in owners.iter() {
         search.rename_owner(number, id, None, &owner.name);
     }

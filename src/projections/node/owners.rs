@@ -33,6 +33,13 @@ impl Owners {
         u32::try_from(index).unwrap_or(u32::MAX)
     }
 
+    /// Takes back a publisher that was saved; they come by their numbers.
+    pub fn restore(&mut self, id: &str, name: &str, hidden: bool, slots: Vec<Slot>) {
+        let id: Arc<str> = id.into();
+        let name = if *id == *name { id.clone() } else { name.into() };
+        self.by_id.insert(id, Owner { name, hidden, slots });
+    }
+
     /// The publisher with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Owner> {

@@ -1,9 +1,9 @@
 //! Finding nodes by words: which word stands where, and how well a node fits a query.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use rayon::prelude::*;
-
+use super::entry::Entry;
 use super::order::Order;
 use super::owners::Owners;
 use super::slots::{Bits, Slot};
@@ -145,20 +145,11 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Indexes the words of nodes, which come by ascending slots.
+    /// Indexes the words of nodes, by slot.
     #[must_use]
-    pub fn build(nodes: impl Iterator<Item = (Slot, NodeWords)>) -> Self {
-        let mut index: HashMap<Box<str>, Vec<u32>> = HashMap::new();
-        let mut pairs = Vec::new();
-        for (slot, node) in nodes {
-            for (word, places) in node.words {
-                index.entry(word.into()).or_default().push(pack(slot, places));
-            }
-            pairs.extend(node.pairs.into_iter().filter_map(|pair| beside(pair, slot)));
-        }
-        pairs.par_sort_unstable();
-        let nodes = index.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots)));
-        Self { nodes: nodes.collect(), pairs: Order::from_sorted(&pairs), owners: Postings::new() }
+    pub fn build(entries: &[Arc<Entry>]) -> Self {
+        let (nodes, pairs) = gather::postings(entries);
+        Self { nodes, pairs, owners: Postings::new() }
     }
 
     /// What was `before` among the words of a node is now `after`.
@@ -309,5 +300,6 @@ fn take_out(index: &mut Postings, word: &str, entry: u32) {
     }
 }
 
+mod gather;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@
 //! of dependency: a channel ([`plane`]), what can be done with one ([`resample`], [`filters`], [`flow`], [`noise`],
 //! [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile by tile ([`bands`]) and as a whole
 //! ([`guide`]), what is wanted ([`presets`], [`prompt`]), the work at the size of the input ([`grade`]) and of the output
-//! ([`detail`], [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`skin`], [`relight`]), the file
-//! ([`encode`]) and the vendor with its jobs ([`image`]).
+//! ([`detail`], [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`style`], [`skin`],
+//! [`relight`]), the file ([`encode`]) and the vendor with its jobs ([`image`]).
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -26,6 +26,7 @@ pub mod flow;
 pub mod grade;
 pub mod guide;
 pub mod image;
+mod job;
 pub mod light;
 pub mod noise;
 pub mod plane;
@@ -35,6 +36,7 @@ pub mod prompt;
 pub mod relight;
 pub mod resample;
 pub mod skin;
+pub mod style;
 pub mod tiles;
 pub mod upscale;
 

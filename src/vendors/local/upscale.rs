@@ -58,16 +58,7 @@ mod tests {
     use crate::media::input::Pixels;
 
     fn plain(scale_factor: ScaleFactor) -> Upscale {
-        Upscale {
-            scale_factor,
-            engine: UpscaleEngine::Automatic,
-            optimized_for: OptimizedFor::Standard,
-            creativity: Dial::default(),
-            fractality: Dial::default(),
-            hdr: Dial::default(),
-            resemblance: Dial::default(),
-            prompt: None,
-        }
+        Upscale { scale_factor, ..Upscale::default() }
     }
 
     fn decoded(pixels: Pixels) -> Decoded {

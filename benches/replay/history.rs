@@ -1,0 +1,300 @@
+//! A made-up history of a service, event by event, as a registry and a gateway would have recorded it.
+
+use std::collections::HashMap;
+
+use mediary::domain::event::Event;
+use mediary::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use mediary::domain::node::{NodeEvent, NodeFields, Stars};
+use mediary::domain::publisher::{PublisherEvent, PublisherFields};
+use mediary::domain::task::{Submission, TaskEvent, Work};
+use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use mediary::domain::user::{UserEvent, UserOpening};
+use mediary::domain::value::{Digest, Label, Labels, Link, Name, Text, Timestamp};
+use mediary::domain::version::{Archive, SemVer, VersionDraft, VersionFields, VersionStatus};
+use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
+use mediary::events::stream::{StreamId, Version};
+use uuid::Uuid;
+
+const WORDS: [&str; 24] = [
+    "image", "face", "mask", "upscale", "latent", "video", "audio", "prompt", "sampler", "loader", "control", "style",
+    "depth", "pose", "tile", "blend", "noise", "color", "crop", "batch", "merge", "text", "model", "preview",
+];
+/// One of so many events is a node's creation.
+const EVENTS_A_NODE: u64 = 20;
+const PUBLISHERS: u64 = 2_000;
+const USERS: u64 = 5_000;
+const TOKENS: u64 = 5_000;
+
+/// Commits without an end. The same every time.
+pub struct History {
+    versions: HashMap<StreamId, u64>,
+    chance: u64,
+    now: i64,
+    setup: u64,
+    /// Of each node: how many versions.
+    nodes: Vec<u32>,
+    tasks: u128,
+    events: u64,
+    /// What follows from the last step.
+    ahead: Vec<Append>,
+}
+
+impl History {
+    pub fn new() -> Self {
+        Self {
+            versions: HashMap::new(),
+            chance: 0x9e37_79b9_7f4a_7c15,
+            now: 1_700_000_000_000_000,
+            setup: 0,
+            nodes: Vec::new(),
+            tasks: 0,
+            events: 0,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Whether something was begun and is not recorded to its end.
+    pub fn is_amid(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        self.chance % below.max(1)
+    }
+
+    /// A number that is small more often than large.
+    fn draw_low(&mut self, below: u64) -> u64 {
+        let bound = self.draw(below) + 1;
+        self.draw(bound)
+    }
+
+    fn id(&mut self) -> u128 {
+        u128::from(self.draw(u64::MAX)) << 64 | u128::from(self.draw(u64::MAX))
+    }
+
+    fn commit(&mut self, stream: StreamId, events: Vec<Event>) -> Append {
+        self.now += 150_000;
+        let version = self.versions.entry(stream.clone()).or_default();
+        let expected = Version(*version);
+        *version += events.len() as u64;
+        self.events += events.len() as u64;
+        let user = UserId(Uuid::from_u128(1 + u128::from(self.events) % u128::from(USERS)));
+        let mut circumstances = Circumstances::of_system(None, Timestamp::from_micros(self.now));
+        circumstances.actor = Actor::User(user);
+        let events =
+            events.into_iter().map(|event| NewEvent { id: EventId(Uuid::from_u128(self.id())), event }).collect();
+        Append { stream, expected, circumstances, events }
+    }
+
+    fn node_commit(&mut self, node: u64, events: Vec<NodeEvent>) -> Append {
+        let stream = StreamId::from(&node_id(node).key());
+        self.commit(stream, events.into_iter().map(Event::from).collect())
+    }
+
+    fn opening(&mut self) -> Append {
+        let n = self.setup;
+        self.setup += 1;
+        if n < USERS {
+            let id = UserId(Uuid::from_u128(1 + u128::from(n)));
+            let event = UserOpening { id, email: None, name: None, is_admin: false, is_approved: true };
+            return self.commit(StreamId::from(&id), vec![UserEvent::UserCreated(event).into()]);
+        }
+        let n = n - USERS;
+        if n < PUBLISHERS {
+            let (id, owner) = (publisher(n), UserId(Uuid::from_u128(1 + u128::from(n))));
+            let fields = PublisherFields {
+                name: Some(Name::recorded(format!("Publisher number {n}"))),
+                description: Some(Text::recorded(self.sentence(20))),
+                ..PublisherFields::default()
+            };
+            let stream = StreamId::from(&id);
+            return self.commit(stream, vec![PublisherEvent::PublisherCreated { id, owner, fields }.into()]);
+        }
+        let (id, mut secret) = (TokenId(Uuid::from_u128(u128::from(n) << 40)), [0; 32]);
+        secret[..8].copy_from_slice(&n.to_le_bytes());
+        let subject = TokenSubject::Publisher {
+            publisher: publisher(n % PUBLISHERS),
+            issued_by: UserId(Uuid::from_u128(1 + u128::from(n % PUBLISHERS))),
+        };
+        let name = Name::recorded("ci".to_owned());
+        let grant = TokenGrant { id, subject, name, description: None, secret_hash: Digest(secret) };
+        self.commit(StreamId::from(&id), vec![TokenEvent::TokenIssued(grant).into()])
+    }
+
+    fn new_node(&mut self) -> Append {
+        let node = self.nodes.len() as u64;
+        self.nodes.push(1);
+        let publisher = publisher(self.draw(PUBLISHERS));
+        let fields = self.fields(node);
+        let version = self.draft(0);
+        self.node_commit(
+            node,
+            vec![
+                NodeEvent::NodeCreated { id: node_id(node), publisher, fields },
+                NodeEvent::VersionReleased { version },
+            ],
+        )
+    }
+
+    fn new_version(&mut self) -> Append {
+        let node = self.draw(self.nodes.len() as u64);
+        let at = usize::try_from(node).expect("few nodes");
+        let minor = self.nodes[at];
+        self.nodes[at] += 1;
+        let version = self.draft(minor);
+        let id = version.id;
+        let mut digest = [0; 32];
+        digest[..16].copy_from_slice(id.0.as_bytes());
+        let archive = Archive { digest: Digest(digest), bytes: 40_000 };
+        let published = self.node_commit(node, vec![NodeEvent::VersionPublished { version }]);
+        let stored = vec![
+            NodeEvent::ArchiveStored { version: id, archive },
+            NodeEvent::VersionStatusChanged { id, status: VersionStatus::Active, reason: None },
+        ];
+        let stored = self.node_commit(node, stored);
+        self.ahead.push(stored);
+        published
+    }
+
+    fn task(&mut self) -> Append {
+        self.tasks += 1;
+        let id = TaskId(Uuid::from_u128(self.tasks << 64 | 0xa));
+        let picture = |n: u128| {
+            let mut digest = [1; 32];
+            digest[..16].copy_from_slice(&n.to_le_bytes());
+            Picture { digest: Digest(digest), format: ImageFormat::Png, bytes: 90_000, width: 640, height: 480 }
+        };
+        let (input, output) = (picture(self.tasks), picture(self.tasks << 1));
+        let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(self.sentence(8))), ..Upscale::default() });
+        let owner = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
+        let work = Work::Image(ImageWork { job, image: Source::Kept(input), reference: None, seed: None });
+        let submission = Submission { task: id, owner, work, webhook: None };
+        let key = Text::recorded(format!("{:032x}-1", self.tasks));
+        let reference = Text::recorded(format!("job-{:032x}", self.tasks));
+        let stream = StreamId::from(&id);
+        let submitted = self.commit(stream.clone(), vec![TaskEvent::TaskSubmitted(submission).into()]);
+        let mut later: Vec<Append> = [
+            TaskEvent::SubmissionStarted { attempt: 1, key },
+            TaskEvent::VendorAccepted { reference },
+            TaskEvent::TaskCompleted { results: vec![output] },
+        ]
+        .into_iter()
+        .map(|event| self.commit(stream.clone(), vec![event.into()]))
+        .collect();
+        later.reverse();
+        self.ahead.append(&mut later);
+        submitted
+    }
+
+    fn change(&mut self) -> Append {
+        let count = self.nodes.len() as u64;
+        match self.draw(400) {
+            0..200 => {
+                let (node, count) = (self.draw_low(count), 1 + self.draw(300));
+                self.node_commit(node, vec![NodeEvent::DownloadsCounted { count }])
+            }
+            200..280 => {
+                let (node, stars) = (self.draw_low(count), 1 + self.draw(5));
+                let user = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
+                let stars = Stars::new(i64::try_from(stars).expect("at most five")).expect("one to five");
+                self.node_commit(node, vec![NodeEvent::NodeReviewed { user, stars }])
+            }
+            280..350 => {
+                let node = self.draw(count);
+                let change =
+                    NodeFields { description: Some(Text::recorded(self.sentence(24))), ..NodeFields::default() };
+                self.node_commit(node, vec![NodeEvent::NodeRevised { change }])
+            }
+            _ => {
+                let token = PUBLISHERS + self.draw(TOKENS - PUBLISHERS);
+                let id = TokenId(Uuid::from_u128(u128::from(token) << 40));
+                let at = Timestamp::from_micros(self.now);
+                self.commit(StreamId::from(&id), vec![TokenEvent::TokenUsed { at }.into()])
+            }
+        }
+    }
+
+    fn fields(&mut self, node: u64) -> NodeFields {
+        let seed = self.draw(1 << 32);
+        let pick = |choices: &[&[&str]]| {
+            let chosen = choices[usize::try_from(seed).expect("64 bits") % choices.len()];
+            Some(labels(chosen))
+        };
+        NodeFields {
+            author: Some(Name::recorded(format!("Author {}", seed % 3_000))),
+            banner_url: Some(Link::recorded(format!("https://pictures.example/banner-{node}.png"))),
+            description: Some(Text::recorded(self.sentence(40))),
+            icon: Some(Link::recorded(format!("https://pictures.example/icon-{node}.png"))),
+            license: Some(Label::recorded("MIT".to_owned())),
+            name: Some(Name::recorded(self.sentence(3))),
+            repository: Some(Link::recorded(format!("https://code.example/author/node-{node}"))),
+            supported_accelerators: pick(&[&["CUDA"], &["CUDA", "ROCm"], &[]]),
+            supported_host_version: Some(Label::recorded(">=1.2, <2".to_owned())),
+            supported_os: pick(&[&["Linux"], &["Windows", "Linux"], &["Windows"], &[], &["macOS", "Linux"]]),
+            tags: Some(labels(&[self.word(), self.word()])),
+            ..NodeFields::default()
+        }
+    }
+
+    fn draft(&mut self, minor: u32) -> VersionDraft {
+        let id = self.id();
+        let fields = VersionFields {
+            changelog: Some(Text::recorded(self.sentence(30))),
+            dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
+            ..VersionFields::default()
+        };
+        let number = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
+        VersionDraft { id: VersionId(Uuid::from_u128(id)), number, fields }
+    }
+
+    fn word(&mut self) -> &'static str {
+        WORDS[usize::try_from(self.draw(24)).expect("few words")]
+    }
+
+    /// Words, some of them common and some that only few nodes have.
+    fn sentence(&mut self, words: u32) -> String {
+        let word = |at: u32| {
+            if at % 3 == 2 { format!("w{}", self.draw(20_000)) } else { self.word().to_owned() }
+        };
+        (0..words).map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Iterator for History {
+    type Item = Append;
+
+    /// Of 1,000 events about 100 are of new nodes, 450 of versions, 160 of tasks, 130 installs counted, 50 reviews, 45
+    /// revisions and 35 uses of tokens.
+    fn next(&mut self) -> Option<Append> {
+        if let Some(next) = self.ahead.pop() {
+            return Some(next);
+        }
+        if self.setup < USERS + TOKENS {
+            return Some(self.opening());
+        }
+        if (self.nodes.len() as u64) * EVENTS_A_NODE <= self.events - self.setup {
+            return Some(self.new_node());
+        }
+        Some(match self.draw(100) {
+            0..30 => self.new_version(),
+            30..38 => self.task(),
+            _ => self.change(),
+        })
+    }
+}
+
+fn node_id(n: u64) -> NodeId {
+    NodeId::parse(&format!("node-{n}")).expect("an id")
+}
+
+fn publisher(n: u64) -> PublisherId {
+    PublisherId::parse(&format!("publisher-{n}")).expect("an id")
+}
+
+fn labels(texts: &[&str]) -> Labels {
+    Labels::recorded(texts.iter().map(|text| (*text).to_owned()).collect())
+}

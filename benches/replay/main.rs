@@ -1,0 +1,189 @@
+//! Replay: how fast the read models come back from the log, and how soon a service with a long log is ready.
+//!
+//! `cargo bench --bench replay -- --dir <a directory on the disk> [--events 1000000] [--rounds 3]`
+//!
+//! The log is made once and kept in the directory, with a snapshot of the read models 10,000 events before its end. Every
+//! figure is taken in a process of its own; the median of the rounds is printed, as a table.
+
+#![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
+
+mod history;
+mod service;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mediary::clock::Surroundings;
+use mediary::events::codec;
+use mediary::events::journal::Journal;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::events::stream::Position;
+use mediary::projections::read_models::Models;
+
+use history::History;
+use service::Service;
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Commits that are appended together.
+const GROUP: usize = 512;
+/// Events after the snapshot.
+const TAIL: u64 = 10_000;
+
+/// What one process took.
+struct Taken {
+    seconds: f64,
+    /// Processor time, of all threads.
+    busy: f64,
+    /// In MiB: at the end, and the most there was.
+    memory: (f64, f64),
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+    let number = |name: &str, default: u64| value(name).map_or(default, |text| text.parse().expect("a number"));
+    let events = number("--events", 1_000_000);
+    let directory = value("--dir").map(PathBuf::from).expect("--dir <a directory on the disk>");
+    let data = directory.join(format!("replay-{events}"));
+    match value("--part").map(String::as_str) {
+        Some("read") => read(&data),
+        Some("rebuild") => rebuild(&data),
+        Some(other) => panic!("there is no part {other}"),
+        None => table(&data, events, usize::try_from(number("--rounds", 3)).expect("few rounds")),
+    }
+}
+
+fn table(data: &Path, events: u64, rounds: usize) {
+    if !data.join("made").exists() {
+        make(data, events);
+    }
+    let snapshot = data.join("snapshots/models");
+    let kept = data.join("kept-snapshot");
+    println!("| what | seconds | processor s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
+    let read = row("read + decode", events, rounds, || part(data, events, "read"));
+    let rebuilt = row("rebuild of all read models", events, rounds, || part(data, events, "rebuild"));
+    let start = |with_snapshot: bool| {
+        if with_snapshot {
+            fs::create_dir_all(data.join("snapshots")).expect("a directory");
+            fs::copy(&kept, &snapshot).expect("a snapshot");
+        }
+        let service = Service::start(data, if with_snapshot { 100_000 } else { 0 });
+        let taken = service.taken();
+        service.stop();
+        taken
+    };
+    row("start to ready, the whole log", events, rounds, || start(false));
+    row(&format!("start to ready, snapshot + {TAIL} events"), events, rounds, || start(true));
+    let megabytes = fs::metadata(&kept).expect("a snapshot").len() as f64 / 1e6;
+    println!("\nRebuild to read + decode: {:.2}. The snapshot has {megabytes:.0} MB.", read / rebuilt);
+}
+
+/// Prints the median of the rounds; gives its seconds.
+fn row(what: &str, events: u64, rounds: usize, mut run: impl FnMut() -> Taken) -> f64 {
+    let mut taken: Vec<Taken> = (0..rounds).map(|_| run()).collect();
+    taken.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let Taken { seconds, busy, memory: (now, most) } = &taken[taken.len() / 2];
+    let rate = events as f64 / seconds;
+    println!("| {what} | {seconds:.2} | {busy:.2} | {rate:.0} | {now:.0} | {most:.0} |");
+    *seconds
+}
+
+/// Runs a part in a process of its own.
+fn part(data: &Path, events: u64, name: &str) -> Taken {
+    let own = std::env::current_exe().expect("the path of this program");
+    let directory = data.parent().expect("a directory above");
+    let mut command = Command::new(own);
+    command.args(["--part", name, "--events", &events.to_string(), "--dir"]).arg(directory);
+    let output = command.output().expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<f64> = told.split_whitespace().map(|text| text.parse().expect("a number")).collect();
+    let [seconds, busy, now, most] = numbers[..] else { panic!("four numbers: {told}") };
+    Taken { seconds, busy, memory: (now, most) }
+}
+
+/// Says what this process took.
+fn tell(started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    let (busy, (now, most)) = service::used(std::process::id());
+    println!("{seconds} {busy} {now} {most}");
+}
+
+fn options(data: &Path) -> SledLogOptions {
+    let mut options = SledLogOptions::new(data.join("log"));
+    options.journal.sync = Arc::new(|_| Ok(()));
+    options
+}
+
+/// Makes the log, with a snapshot before its end.
+fn make(data: &Path, events: u64) {
+    let (started, mut history) = (Instant::now(), History::new());
+    append(data, &mut history, events - TAIL);
+    Service::start(data, 100_000).stop();
+    fs::copy(data.join("snapshots/models"), data.join("kept-snapshot")).expect("a snapshot was taken at the stop");
+    append(data, &mut history, events);
+    fs::write(data.join("made"), "").expect("a file");
+    eprintln!("{events} events were made in {:.1?}", started.elapsed());
+}
+
+/// Appends until the log has so many events, and nothing is left unfinished that a service would go on with.
+fn append(data: &Path, history: &mut History, events: u64) {
+    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).expect("a log");
+    while log.head().0 < events || history.is_amid() {
+        let room = usize::try_from(events.saturating_sub(log.head().0)).expect("few events").clamp(1, GROUP);
+        let group = history.by_ref().take(room).collect();
+        for outcome in log.append(group).expect("an append") {
+            outcome.expect("the version that was expected");
+        }
+    }
+    log.close().expect("a log that closes");
+}
+
+/// Reads the bytes of the journal and decodes every commit; checks nothing.
+fn read(data: &Path) {
+    let (started, mut events) = (Instant::now(), 0);
+    for path in segments(data) {
+        let segment = fs::read(path).expect("a segment");
+        let mut at = 512;
+        while let Some(length) = segment.get(at..at + 4) {
+            let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+            if length == 0 {
+                break;
+            }
+            events += codec::decode(&segment[at + 56..at + 56 + length]).expect("a commit").len();
+            at += 56 + length;
+        }
+    }
+    assert!(events > 0, "the journal is empty");
+    tell(started);
+}
+
+fn segments(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data.join("log/journal")).expect("a journal");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "seg")).collect();
+    paths.sort();
+    paths
+}
+
+/// Reads, checks and folds the whole journal, and makes what lists are made from.
+fn rebuild(data: &Path) {
+    let (started, mut models) = (Instant::now(), Models::default());
+    let opened = Journal::open(options(data).journal, &Surroundings::real(), Position(0), |record| {
+        for event in record.commit.iter() {
+            models.apply(event);
+        }
+    });
+    opened.expect("a journal");
+    models.nodes.warm_up();
+    tell(started);
+    // Giving the memory back piece by piece is not part of it.
+    std::mem::forget(models);
+}

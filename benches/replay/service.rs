@@ -1,0 +1,87 @@
+//! The service as it is shipped, in a process of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Taken;
+
+/// Of processor time, a second (`USER_HZ`).
+const TICKS: f64 = 100.0;
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A service that is ready.
+pub struct Service {
+    child: Child,
+    taken: Taken,
+}
+
+impl Service {
+    /// Starts it and waits until `/ready` answers 200.
+    pub fn start(data: &Path, snapshot_every: u64) -> Self {
+        let started = Instant::now();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "info", "--data-dir"]).arg(data);
+        command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", snapshot_every.to_string());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            let (_, rest) = line.split_once("http://")?;
+            Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.expect("the program says where it listens");
+        while !is_ready(&address) {
+            assert!(started.elapsed() < PATIENCE, "the program does not get ready");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let (busy, memory) = used(child.id());
+        Self { child, taken: Taken { seconds, busy, memory } }
+    }
+
+    /// What it took until it was ready.
+    pub fn taken(&self) -> Taken {
+        let Taken { seconds, busy, memory } = self.taken;
+        Taken { seconds, busy, memory }
+    }
+
+    /// Stops it as an operator would.
+    pub fn stop(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_ready(address: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let asked = stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    asked.and_then(|()| stream.read_to_end(&mut answer)).is_ok() && answer.starts_with(b"HTTP/1.1 200")
+}
+
+/// Processor time of a process in seconds, and its memory in MiB: now, and the most there was.
+pub fn used(process: u32) -> (f64, (f64, f64)) {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
+    let (status, stat) = (read("status"), read("stat"));
+    let memory = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the status");
+        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+    };
+    // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number")).sum();
+    (ticks / TICKS, (memory("VmRSS:"), memory("VmHWM:")))
+}

@@ -1,0 +1,31 @@
+//! A number for everything that decides what read models look like: snapshots of another number are not read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The shapes, how events are read and folded, how snapshots are written, and the crates below.
+const SOURCES: [&str; 5] = ["src/domain", "src/projections", "src/events/schema", "src/events/codec.rs", "Cargo.lock"];
+
+fn main() {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for file in SOURCES.iter().flat_map(|source| files(Path::new(source))) {
+        // As Git checks it out: where lines end does not count.
+        let bytes = fs::read(&file).unwrap_or_default();
+        let name = file.to_string_lossy().into_owned();
+        for byte in name.bytes().chain(bytes.into_iter().filter(|byte| *byte != b'\r')) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
+    println!("cargo:rustc-env=MODELS_FINGERPRINT={hash}");
+}
+
+/// The file, or every file below the folder, in one order.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return vec![path.to_owned()] };
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    entries.iter().flat_map(|entry| files(entry)).collect()
+}

@@ -1,0 +1,61 @@
+//! What the HTTP interface may see of the log: questions, how far it is, checkpoints, its room on disk, whether it takes changes.
+
+use std::sync::Arc;
+
+use crate::audit::Audit;
+use crate::audit::fold::Folded;
+use crate::audit::source::Live;
+use crate::audit::thing::Thing;
+use crate::domain::value::Timestamp;
+use crate::events::log::EventLog;
+use crate::events::sled_log::SledLog;
+use crate::http::as_of;
+use crate::http::server::{Checkpointer, Readiness, StorageProbe};
+use crate::http::state::{Probe, Prober};
+use crate::personal::Keyring;
+use crate::projections::node::view::Links;
+
+/// Questions about the log, answered as the service shows things.
+pub(super) fn auditing(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
+    let personal = personal.clone();
+    let state_of = move |folded: &Folded, thing: &Thing| as_of::state_of(folded, thing, &personal);
+    Audit::new(Live(log.clone()), links, Arc::new(state_of))
+}
+
+/// How far the log is, at any time.
+pub(super) fn prober(
+    log: &Arc<SledLog>,
+    waiting: impl Fn() -> usize + Send + Sync + 'static,
+    reports: &[String],
+    now: Timestamp,
+) -> Prober {
+    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now.to_string());
+    Arc::new(move || Probe {
+        indexed: log.followed().0,
+        head: log.head().0,
+        waiting: waiting(),
+        mended: mended.clone(),
+        started_at: started_at.clone(),
+    })
+}
+
+/// Signs what the log is now.
+pub(super) fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
+    let log = Arc::clone(log);
+    Arc::new(move |at| log.checkpoint(at).to_json())
+}
+
+pub(super) fn storage(log: &Arc<SledLog>) -> StorageProbe {
+    let log = Arc::clone(log);
+    Arc::new(move || log.storage())
+}
+
+/// Ready means: a command would be taken.
+pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
+    let log = Arc::clone(log);
+    Arc::new(move || match log.state() {
+        Ok(()) if writes() => Ok(()),
+        Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
+        Err(failure) => Err(failure.to_string()),
+    })
+}

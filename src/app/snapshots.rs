@@ -1,0 +1,127 @@
+//! Taking snapshots of the read models: every so many events, and at a clean stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::StartError;
+use super::opening::log_options;
+use crate::config::{Settings, SnapshotSettings};
+use crate::data_dir::DataDir;
+use crate::events::journal::JournalOptions;
+use crate::events::log::EventLog;
+use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
+use crate::projections::ReadModels;
+use crate::projections::snapshot::{directory_in, save};
+
+/// How often the position is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A stop takes a snapshot when so many events came since the last one.
+const AT_STOP: u64 = 5_000;
+/// The nice value of the thread that writes.
+const NICE: i32 = 10;
+
+/// The thread that takes snapshots.
+pub(super) struct Snapshots {
+    taker: Arc<Taker>,
+    thread: JoinHandle<()>,
+}
+
+/// What a snapshot is taken of, and where to.
+struct Taker {
+    directory: PathBuf,
+    journal: JournalOptions,
+    settings: SnapshotSettings,
+    log: Arc<SledLog>,
+    models: ReadModels,
+    /// Where the last one was taken.
+    last: Mutex<Position>,
+    ending: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Snapshots {
+    /// Begins to watch; the last snapshot was taken at `last`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn of(
+        data: &DataDir,
+        settings: &Settings,
+        log: &Arc<SledLog>,
+        models: &ReadModels,
+        last: Position,
+    ) -> Result<Self, StartError> {
+        let taker = Arc::new(Taker {
+            directory: directory_in(data.root()),
+            journal: log_options(data.root(), settings).journal,
+            settings: settings.snapshots.clone(),
+            log: Arc::clone(log),
+            models: models.clone(),
+            last: Mutex::new(last),
+            ending: Mutex::new(false),
+            ended: Condvar::new(),
+        });
+        let working = Arc::clone(&taker);
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work());
+        let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
+        Ok(Self { taker, thread })
+    }
+
+    /// Takes the last one, when it is worth it. Blocks; nothing may be appended any more.
+    pub fn stop(self) {
+        *self.taker.ending.lock() = true;
+        self.taker.ended.notify_all();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that takes snapshots panicked");
+        }
+        if self.taker.settings.every_events > 0 {
+            self.taker.take_after(AT_STOP.min(self.taker.settings.every_events));
+        }
+    }
+}
+
+impl Taker {
+    fn work(&self) {
+        if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
+            tracing::debug!(%error, "snapshots are written at normal priority");
+        }
+        let mut ending = self.ending.lock();
+        while !*ending {
+            self.ended.wait_for(&mut ending, LOOK_EVERY);
+            if !*ending && self.settings.every_events > 0 {
+                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_after(self.settings.every_events));
+            }
+        }
+    }
+
+    fn take_after(&self, events: u64) {
+        let since = self.log.head().0.saturating_sub(self.last.lock().0);
+        if since < events || self.log.state().is_err() {
+            return;
+        }
+        if let Err(reason) = self.take() {
+            tracing::warn!(reason, "no snapshot of the read models was taken: the next start takes longer");
+        }
+    }
+
+    fn take(&self) -> Result<(), String> {
+        let started = Instant::now();
+        let models = self.models.read().captured();
+        let held = started.elapsed();
+        *self.last.lock() = models.position;
+        let anchor = self.log.anchor(models.position).map_err(|error| error.to_string())?;
+        let Some(anchor) = anchor else { return Err(format!("no commit ends at position {}", models.position)) };
+        if anchor.check(&self.journal)? < self.settings.whole_below {
+            return Ok(());
+        }
+        let bytes = save(&models, &anchor, &self.directory).map_err(|error| error.to_string())?;
+        let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
+        tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What is different between two JSON values, place by place.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One place that is not the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Where: a JSON pointer (RFC 6901). Entries of lists of things are named by their `version` or `id` in place of a number.
+    pub path: String,
+    /// What was there; absent when nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What is there; absent when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// All places in which two values differ, in the order of their names; none when they are equal. A value that came or went as
+/// a whole is one difference.
+#[must_use]
+pub fn differences(before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(String::new(), before, after, &mut found);
+    found
+}
+
+fn compare(path: String, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Difference>) {
+    match (before, after) {
+        (None, None) => {}
+        (Some(before), Some(after)) if before == after => {}
+        (Some(Value::Object(before)), Some(Value::Object(after))) => members(&path, before, after, found),
+        (Some(Value::Array(before)), Some(Value::Array(after))) => match (named(before), named(after)) {
+            (Some(before), Some(after)) => members(&path, &before, &after, found),
+            _ => found.push(Difference {
+                path,
+                before: Some(Value::Array(before.clone())),
+                after: Some(Value::Array(after.clone())),
+            }),
+        },
+        (before, after) => found.push(Difference { path, before: before.cloned(), after: after.cloned() }),
+    }
+}
+
+fn members(path: &str, before: &Map<String, Value>, after: &Map<String, Value>, found: &mut Vec<Difference>) {
+    let new = after.keys().filter(|name| !before.contains_key(*name));
+    let mut names: Vec<&String> = before.keys().chain(new).collect();
+    names.sort_unstable();
+    for name in names {
+        let inside = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+        compare(inside, before.get(name), after.get(name), found);
+    }
+}
+
+/// A list of things by their names; `None` when an entry has none, or two have the same.
+fn named(entries: &[Value]) -> Option<Map<String, Value>> {
+    let mut named = Map::new();
+    for entry in entries {
+        let name = entry.get("version").or_else(|| entry.get("id"))?.as_str()?;
+        if named.insert(name.to_owned(), entry.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(before: &Value, after: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
+        let found = differences(Some(before), Some(after));
+        found.into_iter().map(|one| (one.path, one.before, one.after)).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let before = json!({"a": 1, "b": {"c": "x", "d": [1]}, "gone": true, "same": []});
+        let after = json!({"a": 1, "b": {"c": "y", "d": [2]}, "come": {"x": 1}, "same": []});
+        let expected = [
+            ("/b/c", Some(json!("x")), Some(json!("y"))),
+            ("/b/d", Some(json!([1])), Some(json!([2]))),
+            ("/come", None, Some(json!({"x": 1}))),
+            ("/gone", Some(json!(true)), None),
+        ];
+        assert_eq!(told(&before, &after), expected.map(|(path, before, after)| (path.to_owned(), before, after)));
+    }
+
+    #[test]
+    fn entries_of_lists_are_known_by_their_names() {
+        let before =
+            json!({"versions": [{"version": "1.0.0", "status": "Pending"}], "members": [{"id": "a", "role": "owner"}]});
+        let after = json!({
+            "versions": [{"version": "1.1.0"}, {"version": "1.0.0", "status": "Active"}],
+            "members": [{"id": "b", "role": "owner"}],
+        });
+        let paths: Vec<_> = told(&before, &after).into_iter().map(|(path, ..)| path).collect();
+        assert_eq!(paths, ["/members/a", "/members/b", "/versions/1.0.0/status", "/versions/1.1.0"]);
+    }
+
+    #[test]
+    fn lists_without_names_change_as_a_whole() {
+        let twice = json!([{"id": "a"}, {"id": "a"}]);
+        assert_eq!(told(&twice, &json!([])).len(), 1);
+        assert_eq!(told(&json!({"a/b~c": 1}), &json!({"a/b~c": 2}))[0].0, "/a~1b~0c");
+    }
+
+    #[test]
+    fn what_comes_or_goes_is_one_difference() {
+        let one = json!({"a": 1});
+        assert_eq!(
+            differences(None, Some(&one))[0],
+            Difference { path: String::new(), before: None, after: Some(one.clone()) }
+        );
+        assert_eq!(differences(Some(&one), None)[0].after, None);
+        assert!(differences(None, None).is_empty() && differences(Some(&one), Some(&one)).is_empty());
+    }
+}

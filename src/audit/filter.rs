@@ -1,0 +1,150 @@
+//! Which events are asked for.
+
+use uuid::Uuid;
+
+use super::moment::Moment;
+use super::thing::{Thing, parse_kind};
+use crate::domain::event;
+use crate::domain::ids::{RequestId, StreamKind, TokenId, UserId};
+use crate::domain::value::Invalid;
+use crate::events::envelope::{Actor, RecordedEvent};
+
+/// Which events are asked for: those that pass every part.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    pub streams: Streams,
+    /// Any of these; all when empty.
+    pub types: Vec<&'static str>,
+    pub actor: Option<ActorFilter>,
+    pub request: Option<RequestId>,
+    /// From this event or time on.
+    pub from: Option<Moment>,
+    /// Up to this event or time, itself included.
+    pub to: Option<Moment>,
+}
+
+/// Whose events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Streams {
+    #[default]
+    All,
+    /// All things of a kind.
+    Kind(StreamKind),
+    One(Thing),
+}
+
+/// Who caused the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActorFilter {
+    Is(Actor),
+    /// A user or a token with this id.
+    Named(Uuid),
+}
+
+impl Filter {
+    /// Whether an event is asked for.
+    #[must_use]
+    pub fn matches(&self, event: &RecordedEvent) -> bool {
+        let of_stream = match &self.streams {
+            Streams::All => true,
+            Streams::Kind(kind) => event.stream.kind() == *kind,
+            Streams::One(thing) => event.stream == *thing.stream(),
+        };
+        of_stream
+            && (self.types.is_empty() || self.types.contains(&event.event.name()))
+            && self.actor.is_none_or(|actor| actor.matches(event.actor))
+            && self.request.as_ref().is_none_or(|request| event.request.as_ref() == Some(request))
+            && self.from.is_none_or(|from| match from {
+                Moment::Position(position) => event.position >= position,
+                Moment::Time(at) => event.at >= at,
+            })
+            && self.to.is_none_or(|to| match to {
+                Moment::Position(position) => event.position <= position,
+                Moment::Time(at) => event.at <= at,
+            })
+    }
+}
+
+impl ActorFilter {
+    fn matches(self, actor: Actor) -> bool {
+        match self {
+            Self::Is(asked) => asked == actor,
+            Self::Named(id) => {
+                matches!(actor, Actor::User(UserId(other)) | Actor::Token(TokenId(other)) if other == id)
+            }
+        }
+    }
+
+    /// Reads `user/<uuid>`, `token/<uuid>`, `system`, or a UUID alone.
+    ///
+    /// # Errors
+    /// When the text is none of these.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let refusal = |_| Invalid::new("must be system, user/<uuid>, token/<uuid> or a UUID");
+        match text.split_once('/') {
+            None if text == "system" => Ok(Self::Is(Actor::System)),
+            None => UserId::parse(text).map(|id| Self::Named(id.0)).map_err(refusal),
+            Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(refusal),
+            Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(refusal),
+            Some((other, _)) => Err(refusal(Invalid::new(other))),
+        }
+    }
+}
+
+impl Streams {
+    /// Reads `kind/id`, or `kind/` for all of a kind.
+    ///
+    /// # Errors
+    /// As [`Thing::parse`].
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        match text.strip_suffix('/') {
+            Some(kind) if !kind.contains('/') => parse_kind(kind).map(Self::Kind),
+            _ => Thing::parse(text).map(Self::One),
+        }
+    }
+}
+
+/// Reads the name of a kind of event.
+///
+/// # Errors
+/// The names that there are, when it is none of them.
+pub fn parse_type(text: &str) -> Result<&'static str, Invalid> {
+    event::names()
+        .find(|name| *name == text)
+        .ok_or_else(|| Invalid::new(format!("must be one of these: {}", event::names().collect::<Vec<_>>().join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_of_one_thing_or_of_a_kind() {
+        assert_eq!(Streams::parse("node/"), Ok(Streams::Kind(StreamKind::Node)));
+        assert_eq!(Streams::parse("node/A"), Ok(Streams::One(Thing::parse("node/a").unwrap())));
+        for bad in ["", "/", "nodes/", "node", "node//"] {
+            assert!(Streams::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn actors_are_named_as_events_name_them() {
+        let id = Uuid::from_u128(7);
+        assert_eq!(ActorFilter::parse("system"), Ok(ActorFilter::Is(Actor::System)));
+        assert_eq!(ActorFilter::parse(&format!("user/{id}")), Ok(ActorFilter::Is(Actor::User(UserId(id)))));
+        assert_eq!(ActorFilter::parse(&format!("token/{id}")), Ok(ActorFilter::Is(Actor::Token(TokenId(id)))));
+        let named = ActorFilter::parse(&id.to_string()).unwrap();
+        assert!(named.matches(Actor::User(UserId(id))) && named.matches(Actor::Token(TokenId(id))));
+        assert!(!named.matches(Actor::System) && !named.matches(Actor::User(UserId(Uuid::nil()))));
+        for bad in ["", "ann", "user/ann", "node/a", "System"] {
+            assert!(ActorFilter::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn types_are_known_by_their_names() {
+        assert_eq!(parse_type("NodeRevised"), Ok("NodeRevised"));
+        let told = parse_type("nodeRevised").unwrap_err().to_string();
+        assert!(told.contains("UserCreated") && told.contains("KeyClaimed"), "{told}");
+    }
+}

@@ -1,0 +1,78 @@
+//! A place in the history: a position, or a time.
+
+use crate::domain::value::{Invalid, Timestamp};
+use crate::events::stream::Position;
+
+/// A place in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Right after the event with this position; 0 is before the first.
+    Position(Position),
+    /// At this time.
+    Time(Timestamp),
+}
+
+/// Which end of a day a date stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    Start,
+    End,
+}
+
+/// The last microsecond of a day.
+const LAST: &str = "T23:59:59.999999Z";
+
+impl Moment {
+    /// Reads a position (`1042`), a time (`2026-01-31T12:00:00Z`) or a date in UTC (`2026-01-31`), which stands for one end of
+    /// its day.
+    ///
+    /// # Errors
+    /// When the text is none of these.
+    pub fn parse(text: &str, edge: Edge) -> Result<Self, Invalid> {
+        let refusal = || {
+            Invalid::new(
+                "must be a position such as 1042, a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31",
+            )
+        };
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().map(|position| Self::Position(Position(position))).map_err(|_| refusal());
+        }
+        let is_date = text.len() == "2026-01-31".len();
+        let time = match edge {
+            Edge::Start if is_date => Timestamp::parse(&format!("{text}T00:00:00Z")),
+            Edge::End if is_date => Timestamp::parse(&format!("{text}{LAST}")),
+            // A plus sign that was not encoded in a query has become a space on its way here.
+            _ => Timestamp::parse(&text.replace(' ', "+")),
+        };
+        time.map(Self::Time).map_err(|_| refusal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Moment {
+        Moment::Time(Timestamp::parse(text).unwrap())
+    }
+
+    #[test]
+    fn positions_times_and_dates_are_moments() {
+        assert_eq!(Moment::parse("0", Edge::End), Ok(Moment::Position(Position(0))));
+        assert_eq!(Moment::parse("1042", Edge::Start), Ok(Moment::Position(Position(1042))));
+        assert_eq!(Moment::parse("2026-01-31T12:00:00Z", Edge::End), Ok(time("2026-01-31T12:00:00Z")));
+        assert_eq!(Moment::parse("2026-01-31T12:00:00 02:00", Edge::End), Ok(time("2026-01-31T10:00:00Z")));
+        assert_eq!(Moment::parse("2026-01-31", Edge::Start), Ok(time("2026-01-31T00:00:00Z")));
+        assert_eq!(Moment::parse("2026-01-31", Edge::End), Ok(time("2026-01-31T23:59:59.999999Z")));
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_would_do() {
+        for bad in
+            ["", "-1", "1.5", "yesterday", "2026-13-01", "2026-1-1", "18446744073709551616", "2026-01-31T12:00:00"]
+        {
+            let told = Moment::parse(bad, Edge::End).unwrap_err().to_string();
+            assert!(told.contains("1042") && told.contains("2026-01-31"), "{bad}: {told}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The questions, asked of either place: the answers are the same JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::place::{Place, Service};
+use super::too_many;
+use crate::audit::filter::Streams;
+use crate::audit::moment::Moment;
+use crate::audit::page::LIMIT_MAX;
+use crate::audit::thing::Thing;
+use crate::audit::{Audit, Position, Unanswered};
+use crate::cli::Failure;
+
+/// What is done with each part of an answer.
+type Result<T> = std::result::Result<T, Failure>;
+
+/// A query string of those parameters that have a value.
+pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish()
+}
+
+/// Hands out the events of a thing, each with what it changed.
+pub(super) fn history(place: &Place, thing: &Thing, mut each: impl FnMut(Value) -> anyhow::Result<()>) -> Result<()> {
+    let mut after = Position(0);
+    loop {
+        let page = match place {
+            // A directory is read whole for every answer: once is enough.
+            Place::Stopped { audit, .. } => json(&audit.history(thing, after, usize::MAX).map_err(refused)?)?,
+            Place::Running(service) => {
+                let query = query(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+                about(service, thing, &format!("/admin/history/{}?{query}", path(thing)))?
+            }
+        };
+        let next = page["next"].as_u64();
+        let Value::Object(mut page) = page else { return Ok(()) };
+        if let Some(Value::Array(entries)) = page.remove("entries") {
+            entries.into_iter().try_for_each(&mut each)?;
+        }
+        match next {
+            Some(next) => after = Position(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// A thing as it was.
+pub(super) fn as_of(place: &Place, thing: &Thing, moment: Moment, text: &str) -> Result<Value> {
+    match place {
+        Place::Stopped { audit, .. } => {
+            let position = at(audit, moment)?;
+            json(&audit.as_of(thing, position).map_err(refused)?)
+        }
+        Place::Running(service) => {
+            let name = if matches!(moment, Moment::Position(_)) { "position" } else { "time" };
+            about(service, thing, &format!("/admin/as-of/{}?{}", path(thing), query(&[(name, text)])))
+        }
+    }
+}
+
+/// What changed between two moments.
+pub(super) struct DiffAsked {
+    pub(super) from: Moment,
+    pub(super) to: Moment,
+    pub(super) streams: Streams,
+    /// The same as they were given.
+    pub(super) texts: [String; 3],
+}
+
+/// Hands out the things that changed; gives the two positions and how many there were.
+pub(super) fn diff(
+    place: &Place,
+    asked: &DiffAsked,
+    mut each: impl FnMut(Value) -> anyhow::Result<()>,
+) -> Result<(u64, u64, usize)> {
+    let (mut after, mut count) = (None::<String>, 0);
+    loop {
+        let page = match place {
+            Place::Stopped { audit, .. } => {
+                let (from, to) = (at(audit, asked.from)?, at(audit, asked.to)?);
+                if from > to {
+                    let told = format!("the first moment is position {from}, which is after the second, position {to}");
+                    return Err(Failure::Usage(told));
+                }
+                json(&audit.diff((from, to), &asked.streams, after.as_deref(), LIMIT).map_err(refused)?)?
+            }
+            Place::Running(service) => {
+                let [from, to, stream] = &asked.texts;
+                let (after, limit) = (after.as_deref().unwrap_or_default(), LIMIT.to_string());
+                let pairs =
+                    [("from", from.as_str()), ("to", to), ("stream", stream), ("after", after), ("limit", &limit)];
+                service.get(&format!("/admin/diff?{}", query(&pairs)))?
+            }
+        };
+        let (from, to) = (page["from"].as_u64().unwrap_or(0), page["to"].as_u64().unwrap_or(0));
+        let next = page["next"].as_str().map(str::to_owned);
+        let Value::Object(mut page) = page else { return Ok((from, to, count)) };
+        if let Some(Value::Array(things)) = page.remove("things") {
+            count += things.len();
+            things.into_iter().try_for_each(&mut each)?;
+        }
+        if next.is_none() {
+            return Ok((from, to, count));
+        }
+        after = next;
+    }
+}
+
+/// Things that are asked for at a time.
+const LIMIT: usize = 1000;
+
+fn path(thing: &Thing) -> String {
+    // Ids have no characters that a path could not have.
+    format!("{}/{}", thing.kind().as_str(), thing.id())
+}
+
+/// Asks about one thing.
+fn about(service: &Service, thing: &Thing, path: &str) -> Result<Value> {
+    let reply = crate::app::block_on(service.api().get(path)).map_err(|failure| service.silent(&failure))?;
+    match reply.status {
+        200 => Ok(reply.json()),
+        404 => Err(refused(Unanswered::Unknown(thing.clone()))),
+        _ => Err(service.refused(&reply)),
+    }
+}
+
+fn at(audit: &Audit, moment: Moment) -> Result<Position> {
+    audit.position_at(moment).map_err(refused)
+}
+
+/// A question that was wrong is wrong usage; one that could not be answered is a failure.
+pub(super) fn refused(why: Unanswered) -> Failure {
+    match why {
+        Unanswered::Beyond { .. } => Failure::Usage(why.to_string()),
+        Unanswered::TooMany { events, .. } => too_many(events),
+        Unanswered::Unknown(_) | Unanswered::Source(_) => anyhow::Error::from(why).into(),
+    }
+}
+
+fn json(answer: &impl Serialize) -> Result<Value> {
+    Ok(serde_json::to_value(answer).map_err(anyhow::Error::from)?)
+}

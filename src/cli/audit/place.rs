@@ -1,0 +1,133 @@
+//! Where the events are: in the directory of a stopped service, or with one that runs.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::Value;
+
+use crate::app::{self, kept_address};
+use crate::audit::Audit;
+use crate::audit::fold::Folded;
+use crate::audit::source::Stopped;
+use crate::audit::thing::Thing;
+use crate::cli::{DirectoryFlags, Failure, SettingFlags};
+use crate::config::Settings;
+use crate::data_dir::{DataDir, DataDirError, read_private};
+use crate::http::as_of::state_of;
+use crate::outbound::api::{Api, Reply};
+use crate::outbound::client::CallFailure;
+use crate::personal::Keyring;
+use crate::projections::node::view::Links;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PlaceArguments {
+    /// Ask the service at this URL [default: the data directory; if a service holds it, that service]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The token of an administrator of that service [default: the configured one, then admin-token in the data directory]
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+/// Who is asked.
+pub(super) enum Place {
+    /// The journal in a directory, which is held meanwhile.
+    Stopped { audit: Audit, data: DataDir },
+    /// A service.
+    Running(Service),
+}
+
+/// A running service.
+pub(super) struct Service {
+    api: Api,
+    pub(super) base: String,
+}
+
+impl Place {
+    pub(super) fn open(arguments: PlaceArguments, outer: SettingFlags) -> Result<Self, Failure> {
+        let PlaceArguments { url, token, directory } = arguments;
+        let settings = directory.settings(outer)?;
+        if let Some(base) = url {
+            return Ok(Self::Running(Service::new(&base, token, &settings)?));
+        }
+        let root = &settings.data_dir;
+        if !root.is_dir() {
+            return Err(anyhow!("there is no data directory at {}: name one with --data-dir", root.display()).into());
+        }
+        match DataDir::hold(root) {
+            Ok(data) => Ok(Self::stopped(data, &settings)?),
+            Err(DataDirError::InUse(_)) => {
+                let base = kept_address(root).context("the file with the service's address cannot be read")?;
+                let base = base.with_context(|| {
+                    format!(
+                        "{} is in use, but nobody has written down where: name the service with --url",
+                        root.display()
+                    )
+                })?;
+                Ok(Self::Running(Service::new(&base, token, &settings)?))
+            }
+            Err(other) => Err(anyhow::Error::from(other).into()),
+        }
+    }
+
+    fn stopped(data: DataDir, settings: &Settings) -> anyhow::Result<Self> {
+        let log = data.path("log");
+        anyhow::ensure!(log.join("journal").is_dir(), "there is no event log in {}", data.root().display());
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
+        let personal = Keyring::open(data.root());
+        let shown = move |folded: &Folded, thing: &Thing| state_of(folded, thing, &personal);
+        let audit = Audit::new(Stopped::open(&log)?, Links { public_url }, Arc::new(shown));
+        Ok(Self::Stopped { audit, data })
+    }
+}
+
+impl Service {
+    fn new(base: &str, token: Option<String>, settings: &Settings) -> anyhow::Result<Self> {
+        let token = token.map_or_else(|| kept_token(settings), Ok)?;
+        let api = Api::new(base, &token)?;
+        Ok(Self { api, base: base.trim_end_matches('/').to_owned() })
+    }
+
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Asks; a refusal of what was asked is wrong usage, as it is with a directory.
+    pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
+        let reply = app::block_on(self.api.get(path)).map_err(|failure| self.silent(&failure))?;
+        if reply.status == 200 { Ok(reply.json()) } else { Err(self.refused(&reply)) }
+    }
+
+    pub(super) fn silent(&self, failure: &CallFailure) -> Failure {
+        anyhow!("no service answers at {}: {failure}", self.base).into()
+    }
+
+    pub(super) fn refused(&self, reply: &Reply) -> Failure {
+        let told = reply.json();
+        let detail = super::text::printable(told["detail"].as_str().unwrap_or("it does not say why"));
+        match reply.status {
+            400 => Failure::Usage(detail),
+            401 => anyhow!("the service at {} does not know this token: give --token", self.base).into(),
+            403 => anyhow!("the service at {} answers only administrators: give --token", self.base).into(),
+            status => anyhow!("the service at {} answered {status}: {detail}", self.base).into(),
+        }
+    }
+}
+
+fn kept_token(settings: &Settings) -> anyhow::Result<String> {
+    if let Some(token) = &settings.admin_token {
+        return Ok(token.expose().to_owned());
+    }
+    let file = settings.data_dir.join("admin-token");
+    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let token = kept.with_context(|| {
+        format!(
+            "the service must be asked with a token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)",
+            file.display()
+        )
+    })?;
+    Ok(token.trim().to_owned())
+}

@@ -1,0 +1,283 @@
+//! How answers are printed: tables and lines for people, lines of JSON for machines.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use serde_json::{Map, Value};
+
+use super::text::{cut, printable, printable_json};
+use crate::audit::record::canonical;
+
+/// Characters of a value in a table, of a value in a line of a change, and of a summary.
+const VALUE_MAX: usize = 40;
+const CHANGE_MAX: usize = 160;
+const SUMMARY_MAX: usize = 100;
+
+/// Prints to stdout. That nobody reads it any more is no failure.
+pub(super) struct Printer {
+    out: BufWriter<Stdout>,
+    json: bool,
+    wide: bool,
+    terminal: bool,
+    lines: u64,
+}
+
+impl Printer {
+    pub(super) fn new(json: bool, wide: bool) -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        Self { out: BufWriter::new(stdout), json, wide, terminal, lines: 0 }
+    }
+
+    /// A line of the table of events.
+    pub(super) fn event(&mut self, event: &Value) -> anyhow::Result<()> {
+        self.lines += 1;
+        if self.json {
+            return self.machine(event);
+        }
+        if self.lines == 1 {
+            self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "WHAT"].map(str::to_owned))?;
+        }
+        let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
+        let time = text("at").replace('T', " ");
+        let time = if self.wide { time } else { cut_time(&time) };
+        let columns = [
+            time,
+            event["position"].to_string(),
+            self.id(&text("actor")),
+            text("type"),
+            self.id(&text("stream")),
+            self.summary(&event["data"]),
+        ];
+        self.columns(columns)
+    }
+
+    /// An event of a history, and what it changed.
+    pub(super) fn entry(&mut self, entry: &Value) -> anyhow::Result<()> {
+        if self.json {
+            return self.machine(entry);
+        }
+        let event = &entry["event"];
+        let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
+        let request = event["request"].as_str().map(|id| format!(", request {}", printable(id))).unwrap_or_default();
+        self.line(&format!(
+            "{}  #{}  {}  by {}{request}",
+            text("at").replace('T', " "),
+            event["position"],
+            text("type"),
+            text("actor"),
+        ))?;
+        let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
+        if changes.is_empty() {
+            let summary = self.summary(&event["data"]);
+            let told = if summary.is_empty() { "nothing that is shown changed".to_owned() } else { summary };
+            return self.line(&format!("    ({told})"));
+        }
+        self.changes(changes)
+    }
+
+    /// A thing as it was.
+    pub(super) fn state(&mut self, answer: &Value) -> anyhow::Result<()> {
+        if self.json {
+            self.machine(answer)?;
+            return self.flush();
+        }
+        let at = answer["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
+        let (thing, position) = (printable(answer["thing"].as_str().unwrap_or_default()), &answer["position"]);
+        match answer.get("state") {
+            Some(state) => {
+                let pretty = serde_json::to_string_pretty(state)?;
+                self.line(&format!("{thing} at position {position}{at}:"))?;
+                self.line(&printable_json(&pretty))?;
+            }
+            None => self.line(&format!("{thing} was not there at position {position}{at}"))?,
+        }
+        self.flush()
+    }
+
+    /// A thing that changed.
+    pub(super) fn thing(&mut self, thing: &Value) -> anyhow::Result<()> {
+        if self.json {
+            return self.machine(thing);
+        }
+        let text = |name: &str| printable(thing[name].as_str().unwrap_or_default());
+        let events = thing["events"].as_u64().unwrap_or_default();
+        let plural = if events == 1 { "" } else { "s" };
+        self.line(&format!("{:<9}  {}  ({events} event{plural})", text("change"), text("thing")))?;
+        self.changes(thing["changes"].as_array().map_or(&[][..], Vec::as_slice))
+    }
+
+    /// What stands below a diff for people.
+    pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
+        if !self.json {
+            self.line(&format!("{count} things had events after position {from} up to position {to}"))?;
+        }
+        self.flush()
+    }
+
+    /// What stands below a table.
+    pub(super) fn end(&mut self) -> anyhow::Result<()> {
+        if self.lines == 0 && !self.json {
+            self.line("no event passes")?;
+        }
+        self.flush()
+    }
+
+    /// Lets everything be seen.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        heard(self.out.flush())
+    }
+
+    fn changes(&mut self, changes: &[Value]) -> anyhow::Result<()> {
+        for change in changes {
+            let path = change["path"].as_str().unwrap_or_default();
+            match (change.get("before"), change.get("after")) {
+                (None, Some(Value::Object(made))) if path.is_empty() => self.members('+', made)?,
+                (Some(Value::Object(gone)), None) if path.is_empty() => self.members('-', gone)?,
+                (None, Some(after)) => self.line(&format!("    + {}: {}", place(path), self.value(after)))?,
+                (Some(before), None) => self.line(&format!("    - {}: {}", place(path), self.value(before)))?,
+                (Some(before), Some(after)) => {
+                    let (before, after) = (self.value(before), self.value(after));
+                    self.line(&format!("      {}: {before} → {after}", place(path)))?;
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything of a thing that came or went.
+    fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
+        for (name, value) in members {
+            let line = format!("    {sign} {}: {}", printable(name), self.value(value));
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, value: &Value) -> String {
+        let text = printable_json(&value.to_string());
+        if self.wide { text } else { cut(&text, CHANGE_MAX) }
+    }
+
+    /// The fields of an event on one line.
+    fn summary(&self, data: &Value) -> String {
+        let mut parts = Vec::new();
+        collect("", data, &mut |name, value| {
+            let shown = if let Value::String(text) = value { quoted(text) } else { value.to_string() };
+            let shown = printable_json(&shown);
+            parts.push(format!("{}={}", printable(name), if self.wide { shown } else { cut(&shown, VALUE_MAX) }));
+        });
+        let summary = parts.join(" ");
+        if self.wide { summary } else { cut(&summary, SUMMARY_MAX) }
+    }
+
+    /// A long id by its ends, unless all of it is wanted.
+    fn id(&self, name: &str) -> String {
+        match name.split_once('/') {
+            Some((kind, id)) if !self.wide && id.len() > 24 => {
+                let ends: Vec<char> = id.chars().collect();
+                let (first, last): (String, String) =
+                    (ends[..8].iter().collect(), ends[ends.len() - 6..].iter().collect());
+                format!("{kind}/{first}…{last}")
+            }
+            _ => name.to_owned(),
+        }
+    }
+
+    fn columns(&mut self, [time, position, actor, kind, stream, what]: [String; 6]) -> anyhow::Result<()> {
+        let width = if self.wide { [27, 41, 43] } else { [23, 21, 25] };
+        let line = format!(
+            "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {what}",
+            width[0], width[1], width[2]
+        );
+        self.line(line.trim_end())
+    }
+
+    /// JSON as it is; on a terminal with escapes for what a terminal obeys.
+    fn machine(&mut self, value: &Value) -> anyhow::Result<()> {
+        let text = canonical(value);
+        let text = if self.terminal { printable_json(&text) } else { text };
+        self.line(&text)
+    }
+
+    fn line(&mut self, text: &str) -> anyhow::Result<()> {
+        heard(writeln!(self.out, "{text}"))
+    }
+}
+
+/// Whoever has stopped reading has read enough: `mediary audit log | head`.
+fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// A JSON pointer as people write places.
+fn place(path: &str) -> String {
+    let names = path.trim_start_matches('/').split('/').map(|name| name.replace("~1", "/").replace("~0", "~"));
+    printable(&names.collect::<Vec<_>>().join(" · "))
+}
+
+/// The times of a table need no more than milliseconds.
+fn cut_time(time: &str) -> String {
+    time.get(..23).unwrap_or(time).to_owned()
+}
+
+/// Text as it is when it is one plain word.
+fn quoted(text: &str) -> String {
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-._:/@+".contains(c));
+    if plain { text.to_owned() } else { Value::String(text.to_owned()).to_string() }
+}
+
+/// What groups fields, and says nothing to people.
+const WRAPPERS: [&str; 5] = ["change", "fields", "facts", "version", "work"];
+
+/// Every field that is no object itself.
+fn collect(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
+    let Value::Object(members) = value else { return each(name, value) };
+    for (member, value) in members {
+        let wraps = value.is_object() && WRAPPERS.contains(&member.as_str());
+        let inside = match (wraps, name) {
+            (true, name) => name.to_owned(),
+            (false, "") => member.clone(),
+            (false, name) => format!("{name}.{member}"),
+        };
+        collect(&inside, value, each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_fields_of_an_event_are_told_on_one_line() {
+        let printer = Printer::new(false, false);
+        let data =
+            json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
+        assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
+        let long = json!({"a": "x".repeat(500), "b": "\u{1b}[2J"});
+        let told = printer.summary(&long);
+        assert!(
+            told.contains("a=xxx") && told.contains("…") && told.contains("\\u001b") && told.chars().count() <= 100,
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn long_ids_are_told_by_their_ends() {
+        let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
+        assert_eq!(Printer::new(false, false).id(id), "user/0198c9a2…9b7c10");
+        assert_eq!(Printer::new(false, true).id(id), id);
+        assert_eq!(Printer::new(false, false).id("publisher/acme"), "publisher/acme");
+    }
+
+    #[test]
+    fn places_are_written_as_people_write_them() {
+        assert_eq!(place("/versions/1.0.0/status"), "versions · 1.0.0 · status");
+        assert_eq!(place("/a~1b"), "a/b");
+    }
+}

@@ -1,0 +1,64 @@
+//! Text for terminals: what others have written must not move the cursor, nor turn the reading order around.
+
+use std::fmt::Write as _;
+
+/// The text without characters that a terminal obeys: each is written as an escape.
+pub(in crate::cli) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unsafe(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// JSON in which such characters are escaped as JSON escapes: the same value.
+pub(in crate::cli) fn printable_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Line breaks stand only between the tokens.
+        if is_unsafe(c) && c != '\n' {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Control characters, and those that change the direction of what follows.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// At most so many characters; what is cut off is said.
+pub(in crate::cli) fn cut(text: &str, max: usize) -> String {
+    if text.char_indices().nth(max).is_none() {
+        return text.to_owned();
+    }
+    let end = text.char_indices().nth(max.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_shown() {
+        let shown = printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne\u{7f}ä");
+        assert_eq!(shown, "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{a}e\\u{7f}ä");
+        let json = serde_json::json!({"a": "\u{9b}x\u{202e}\u{7f}\u{1b}"});
+        let text = printable_json(&json.to_string());
+        assert!(text.is_ascii(), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json);
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_a_character_ends() {
+        assert_eq!(cut("ääää", 4), "ääää");
+        assert_eq!(cut("äääää", 4), "äää…");
+        assert_eq!(cut("", 4), "");
+    }
+}

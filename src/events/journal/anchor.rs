@@ -1,0 +1,116 @@
+//! A place in the journal that a cache was made at: enough to find it again, and to tell whether it is still the same history.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+use super::error::OpenError;
+use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::passing::read_at;
+use super::place::{first_position, reader_of};
+use super::reader::JournalReader;
+use super::{JournalOptions, segment};
+use crate::events::chain::{ChainHash, Head};
+use crate::events::codec;
+use crate::events::log::COMMIT_BYTES_MAX;
+use crate::events::stream::Position;
+
+/// Where a record ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    pub log: Uuid,
+    /// Of its last event.
+    pub position: Position,
+    /// Its hash.
+    pub chain: ChainHash,
+    /// The first position of its segment.
+    pub segment: u64,
+    /// Where in the segment it begins.
+    pub offset: u64,
+}
+
+impl Anchor {
+    /// How many bytes an anchor has.
+    pub const BYTES: usize = 72;
+
+    /// The anchor as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(self.log.as_bytes());
+        bytes[16..24].copy_from_slice(&self.position.0.to_le_bytes());
+        bytes[24..56].copy_from_slice(&self.chain.0);
+        bytes[56..64].copy_from_slice(&self.segment.to_le_bytes());
+        bytes[64..].copy_from_slice(&self.offset.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the bytes of an anchor.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Self {
+            log: Uuid::from_slice(&bytes[..16]).unwrap_or_default(),
+            position: Position(number(16)),
+            chain: ChainHash(bytes[24..].first_chunk().map_or([0; 32], |chain| *chain)),
+            segment: number(56),
+            offset: number(64),
+        }
+    }
+
+    /// The record as a head.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        Head { position: self.position, chain: self.chain }
+    }
+
+    /// Whether the journal has this very record at this place. How many bytes of the journal come before its end.
+    ///
+    /// # Errors
+    /// Why the journal does not have it.
+    pub fn check(&self, options: &JournalOptions) -> Result<u64, String> {
+        let directory = options.journal_directory();
+        let segments = segment::list(&directory).map_err(|error| error.to_string())?;
+        let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
+        let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
+        let path = segments.iter().find(|path| first_position(path) == Some(self.segment));
+        let path =
+            path.ok_or_else(|| format!("the journal has no segment that begins with position {}", self.segment))?;
+        let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
+        let mut record = vec![0; FRAME_BYTES + COMMIT_BYTES_MAX];
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
+        let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
+        self.find(&header, &record[..read])?;
+        Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
+    }
+
+    /// The anchor's record, which should be the first of `bytes` of a segment with this header.
+    pub(super) fn find(&self, header: &Header, bytes: &[u8]) -> Result<Frame, String> {
+        if header.log != self.log || header.first != self.segment {
+            return Err("the journal is that of another log".to_owned());
+        }
+        let frame = frame::parse(bytes, 0)?;
+        let commit = codec::decode(&bytes[frame.payload.clone()]).map_err(|error| error.to_string())?;
+        if frame.chain == self.chain && frame.position + commit.len() as u64 == self.position.0 + 1 {
+            Ok(frame)
+        } else {
+            Err(format!("the journal has another history up to position {}", self.position))
+        }
+    }
+}
+
+/// A reader of what comes after the anchor, once somebody else knows the log up to `known`: from the anchor on, or from the
+/// segment on that holds what comes after `known`, if that is earlier.
+pub(super) fn reader_from(
+    segments: Vec<PathBuf>,
+    anchor: &Anchor,
+    known: Position,
+) -> Result<JournalReader, OpenError> {
+    if known < anchor.position {
+        return reader_of(segments, known, None, anchor.log);
+    }
+    let file = segments.last().cloned().unwrap_or_default();
+    JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })
+}

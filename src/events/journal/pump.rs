@@ -1,0 +1,104 @@
+//! Reading on one thread, working on another: checking and decoding a record costs about as much as folding it.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+use super::anchor::Anchor;
+use super::error::OpenError;
+use super::reader::{JournalReader, Record};
+use crate::events::chain::Head;
+use crate::events::envelope::Commit;
+
+/// Bytes of payload that are handed over at once.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Batches that may wait.
+const WAITING: usize = 4;
+
+/// Records that follow each other.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    records: Vec<(Commit, Range<usize>)>,
+}
+
+/// What a reader has to come by, and what it came by.
+pub struct Course {
+    head: Head,
+    /// Where what HEAD vouches for ends, once that was read: the first position of its segment, and the place in it.
+    pub vouched: Option<(u64, usize)>,
+    /// The record of the anchor, until it was read.
+    pub missed: Option<Head>,
+}
+
+impl Course {
+    /// What stands before the reader counts as read.
+    pub fn start(reader: &JournalReader, head: Head, anchor: Option<&Anchor>) -> Self {
+        let mut course = Self { head, vouched: None, missed: anchor.map(Anchor::head) };
+        course.note(reader);
+        course
+    }
+
+    fn note(&mut self, reader: &JournalReader) {
+        let reached = reader.reached();
+        if reached == self.head {
+            self.vouched = Some((reader.begun_at(), reader.offset));
+        }
+        if self.missed == Some(reached) {
+            self.missed = None;
+        }
+    }
+}
+
+/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, with what is wrong
+/// there, if anything is.
+pub fn pump(
+    reader: JournalReader,
+    course: Course,
+    each: &mut impl FnMut(Record<'_>),
+) -> (JournalReader, Course, Option<OpenError>) {
+    thread::scope(|scope| {
+        let (full, batches) = sync_channel::<Batch>(WAITING);
+        // What was worked on goes back, to be freed where it was allocated.
+        let (back, used) = channel::<Batch>();
+        let reading = scope.spawn(move || read(reader, course, &full, &used));
+        for batch in batches {
+            for (commit, place) in &batch.records {
+                each(Record { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
+            }
+            // The reader may have come to its end.
+            let _ = back.send(batch);
+        }
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn read(
+    mut reader: JournalReader,
+    mut course: Course,
+    full: &SyncSender<Batch>,
+    used: &Receiver<Batch>,
+) -> (JournalReader, Course, Option<OpenError>) {
+    let mut batch = Batch::default();
+    let stopped = loop {
+        match reader.next_record() {
+            Ok(Some(Record { commit, payload })) => {
+                let start = batch.bytes.len();
+                batch.bytes.extend_from_slice(payload);
+                batch.records.push((commit, start..batch.bytes.len()));
+            }
+            Ok(None) => break None,
+            Err(damage) => break Some(damage),
+        }
+        course.note(&reader);
+        if batch.bytes.len() >= BATCH_BYTES {
+            let mut next = used.try_recv().unwrap_or_default();
+            next.bytes.clear();
+            next.records.clear();
+            // Whoever works on them is there until the last one.
+            let _ = full.send(std::mem::replace(&mut batch, next));
+        }
+    };
+    let _ = full.send(batch);
+    (reader, course, stopped)
+}

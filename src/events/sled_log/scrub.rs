@@ -1,0 +1,212 @@
+//! Checking, while the service runs, what a start from a snapshot has not: the journal before it, record by record, and what
+//! sled held at the start, against the journal.
+//!
+//! It takes half of one core at most, at a low priority. What it finds stops all writing: what was decided on top of damage
+//! would be worth nothing.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::log::yield_to_others;
+use super::open::{Reach, Sum};
+use super::shared::Shared;
+use super::{Trees, guarded, stream_entry, u64_at};
+use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
+use crate::events::stream::Position;
+
+/// How long it works without a pause; the pause is as long.
+const SHIFT: Duration = Duration::from_millis(10);
+/// How many steps of a loop go without a look at the clock.
+const STEPS: u32 = 64;
+
+/// How far the part of the log that a start left for later was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScrubState {
+    /// All of the log was checked: at the start, or since.
+    Whole,
+    /// The journal was found sound up to a position.
+    Checking { position: Position, until: Position },
+    /// Damage was found: the log is read-only.
+    Damaged { reason: String },
+}
+
+/// What a start left for later.
+pub(super) struct Older {
+    reader: JournalReader,
+    pub anchor: Anchor,
+    reach: Reach,
+}
+
+impl Older {
+    /// The journal up to what sled held, and at least up to the anchor.
+    pub fn of(journal: &Journal, anchor: Anchor, reach: Reach) -> Result<Self, OpenError> {
+        let reader = journal.read_from(Position(0))?.until(anchor.position.max(reach.end));
+        Ok(Self { reader, anchor, reach })
+    }
+}
+
+/// The check as others see it.
+pub(super) struct Scrub {
+    state: Mutex<ScrubState>,
+    stopped: AtomicBool,
+}
+
+/// The check was told to stop.
+struct Stopped;
+
+/// Why the check ends early.
+enum End {
+    Stopped,
+    Damaged(String),
+    /// The copy in sled is not what the journal holds; the journal is sound.
+    SledDamaged(String),
+}
+
+impl From<Stopped> for End {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl Scrub {
+    pub fn of(older: Option<&Older>) -> Self {
+        let checking = |older: &Older| ScrubState::Checking { position: Position(0), until: older.anchor.position };
+        let state = Mutex::new(older.map_or(ScrubState::Whole, checking));
+        Self { state, stopped: AtomicBool::new(false) }
+    }
+
+    pub fn state(&self) -> ScrubState {
+        self.state.lock().clone()
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lets others have the core.
+struct Pace<'s> {
+    scrub: &'s Scrub,
+    since: Instant,
+    steps: u32,
+}
+
+impl Pace<'_> {
+    fn step(&mut self) -> Result<(), Stopped> {
+        self.steps += 1;
+        if self.steps < STEPS {
+            return Ok(());
+        }
+        self.steps = 0;
+        if self.scrub.stopped.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        let worked = self.since.elapsed();
+        if worked >= SHIFT {
+            thread::sleep(worked);
+            self.since = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Checks on a thread of its own.
+    pub fn begin_scrub(self: Arc<Self>, older: Older) -> io::Result<JoinHandle<()>> {
+        thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {
+            yield_to_others();
+            self.scrub_through(older);
+        })
+    }
+
+    fn scrub_through(&self, older: Older) {
+        let (last, started) = (older.anchor.position, Instant::now());
+        let ended = self.go_through(older);
+        let reason = match ended {
+            Err(End::Stopped) => return,
+            Ok(()) => {
+                tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "the older part of the log is sound");
+                *self.scrub.state.lock() = ScrubState::Whole;
+                return;
+            }
+            Err(End::Damaged(reason)) => {
+                if let Err(error) = fs::write(&self.suspicion, &reason) {
+                    tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
+                }
+                format!("{reason}; restart the service, which heals what can be proven")
+            }
+            Err(End::SledDamaged(reason)) => {
+                if let Err(error) = fs::write(&self.damage_mark, &reason) {
+                    tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
+                }
+                format!("{reason}; restart the service, which makes the index anew from the journal")
+            }
+        };
+        tracing::error!(reason, "damage in the older part of the log: it is read-only now");
+        *self.scrub.state.lock() = ScrubState::Damaged { reason };
+    }
+
+    fn go_through(&self, older: Older) -> Result<(), End> {
+        let Older { mut reader, anchor, reach } = older;
+        let mut pace = Pace { scrub: &self.scrub, since: Instant::now(), steps: 0 };
+        let (mut expected, mut met) = (Sum::default(), false);
+        loop {
+            let record = reader.next_record().map_err(|error| End::Damaged(error.to_string()))?;
+            let Some(record) = record else { break };
+            let first = record.commit[0].position;
+            if first <= reach.last_commit {
+                let (key, value) = stream_entry(&record.commit);
+                expected.add(&key, &value);
+                expected.add(&first.0.to_be_bytes(), record.payload);
+            }
+            let position = Position(reader.next_position().0 - 1);
+            met |= position == anchor.position && reader.chain() == anchor.chain;
+            pace.step()?;
+            if pace.steps == 0 && position <= anchor.position {
+                *self.scrub.state.lock() = ScrubState::Checking { position, until: anchor.position };
+            }
+        }
+        if !met {
+            let reason = format!("the journal has another history up to position {}", anchor.position);
+            return Err(End::Damaged(reason));
+        }
+        // A sled that is opened again is compared with the journal then.
+        let Some(trees) = self.trees.read().clone() else { return Ok(()) };
+        match sum_of(&trees, reach.last_commit, &mut pace) {
+            _ if trees.has_stopped() => Ok(()),
+            Ok(found) if found == expected => Ok(()),
+            Ok(_) => Err(End::SledDamaged("damage in sled: it does not hold what the journal holds".to_owned())),
+            Err(end) => Err(end),
+        }
+    }
+}
+
+/// Sums up what sled has up to the commit at `last`.
+fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End> {
+    let mut sum = Sum::default();
+    let mut events = trees.events.range(..=last.0.to_be_bytes());
+    while let Some((key, value)) = guarded(|| events.next().transpose()).map_err(End::SledDamaged)? {
+        if trees.has_stopped() {
+            break;
+        }
+        sum.add(&key, &value);
+        pace.step()?;
+    }
+    let mut streams = trees.streams.iter();
+    while let Some((key, value)) = guarded(|| streams.next().transpose()).map_err(End::SledDamaged)? {
+        if trees.has_stopped() {
+            break;
+        }
+        if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
+            sum.add(&key, &value);
+        }
+        pace.step()?;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,181 @@
+//! The events as they happen: `GET /admin/events/stream`, server-sent events (the `text/event-stream` of HTML).
+//!
+//! A reader pulls: the next events are read from the log when the ones before were taken, so that a slow reader costs no
+//! memory and loses nothing. Nothing is kept for a reader who is away; it names the last position that it has seen.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{self, Bytes, Data};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::{Answer, identity};
+use super::audit::{read_after, read_filter, read_position};
+use super::authorize;
+use super::error::Problem;
+use super::fields::Fault;
+use super::gate::Call;
+use super::server::Shared;
+use crate::audit::Position;
+use crate::audit::filter::Filter;
+use crate::audit::moment::Moment;
+use crate::audit::page::{Batch, Bounds};
+use crate::domain::policy::Action;
+
+/// How long a stream is silent at most, and how often the reader's rights are looked at again.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// What is read at a time.
+const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
+/// Streams that may be open at a time.
+pub const STREAMS_MAX: usize = 256;
+/// How soon a client that lost the connection comes back, in milliseconds.
+const RETRY_MILLIS: u32 = 2000;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Keeps a proxy in between from gathering events.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A stream that is being read.
+struct Feed {
+    shared: Data<Shared>,
+    filter: Filter,
+    /// Up to where everything was looked at.
+    after: Position,
+    changes: watch::Receiver<Position>,
+    /// True once the service stops.
+    closing: watch::Receiver<bool>,
+    /// What the reader presented: it must open the door as long as the stream goes on.
+    secret: String,
+    /// When the next heartbeat is due.
+    due: Instant,
+    /// When the reader's rights were looked at.
+    checked: Instant,
+    /// Nothing follows.
+    ended: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// `GET /admin/events/stream`: the events that pass a filter, as they happen, from where the reader has left off.
+pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let mut query = call.query()?;
+    let filter = read_filter(&mut query);
+    let asked = read_after(&mut query);
+    query.finish()?;
+    let after = last_seen(&call)?.or(asked);
+    let shared = call.shared().clone();
+    let (changes, closing) = (shared.services.models.changes(), shared.services.closing.clone());
+    let head = *changes.borrow();
+    let after = after.unwrap_or(head);
+    if after > head {
+        let reason = format!("is beyond the last event, which has position {head}: this is another history");
+        return Err(Problem::invalid(vec![Fault { pointer: "/after".to_owned(), reason }]));
+    }
+    let mut response = opened();
+    if *call.method() == Method::HEAD {
+        return Ok(Answer::ready(response.finish()));
+    }
+    let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| Problem::overloaded())?;
+    let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
+    let (due, checked) = (Instant::now() + HEARTBEAT, Instant::now());
+    let feed = Feed { shared, filter, after, changes, closing, secret, due, checked, ended: false, _place: place };
+    Ok(Answer::ready(response.streaming(feed.into_stream())))
+}
+
+/// The position in the header with which browsers come back.
+fn last_seen(call: &Call<{ Action::Administer as u8 }>) -> Result<Option<Position>, Problem> {
+    let Some(value) = call.headers().get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let position = read_position(value.to_str().unwrap_or_default());
+    position.map(Some).map_err(|reason| {
+        let reason = format!("or Last-Event-ID {reason}");
+        Problem::invalid(vec![Fault { pointer: "/after".to_owned(), reason }])
+    })
+}
+
+fn opened() -> HttpResponseBuilder {
+    let mut response = HttpResponse::build(StatusCode::OK);
+    response.content_type("text/event-stream").insert_header(identity());
+    response.insert_header((CACHE_CONTROL, "no-store"));
+    response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
+    response
+}
+
+impl Feed {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+        let greeting = format!("retry: {RETRY_MILLIS}\n: the events after position {}\n\n", self.after);
+        unfold((self, Some(greeting)), |(mut feed, greeting)| async move {
+            let text = if greeting.is_some() { greeting } else { feed.next().await };
+            text.map(|text| (Ok(Bytes::from(text)), (feed, None)))
+        })
+    }
+
+    /// What is to be sent next; `None` when the stream is over.
+    async fn next(&mut self) -> Option<String> {
+        while !self.is_over() && self.may_go_on() {
+            if self.after < *self.changes.borrow_and_update() {
+                match self.read().await {
+                    Ok(text) if text.is_empty() => {}
+                    Ok(text) => return Some(self.sent(text)),
+                    Err(problem) => {
+                        self.ended = true;
+                        return Some(format!("event: failed\ndata: {problem}\n\n"));
+                    }
+                }
+                continue;
+            }
+            let changed = async {
+                tokio::select! {
+                    changed = self.changes.changed() => changed.is_ok(),
+                    _ = self.closing.changed() => true,
+                }
+            };
+            match timeout_at(self.due, changed).await {
+                Ok(true) => {}
+                Ok(false) => self.ended = true,
+                // The id lets a reader whose events are rare come back to where the service has looked.
+                Err(_) => return Some(self.sent(format!(": heartbeat\nid: {}\n\n", self.after))),
+            }
+        }
+        None
+    }
+
+    fn is_over(&self) -> bool {
+        let reached = matches!(self.filter.to, Some(Moment::Position(to)) if self.after >= to);
+        self.ended || reached || *self.closing.borrow()
+    }
+
+    fn sent(&mut self, text: String) -> String {
+        self.due = Instant::now() + HEARTBEAT;
+        text
+    }
+
+    /// The next events.
+    async fn read(&mut self) -> Result<String, Problem> {
+        let (audit, filter, after) = (self.shared.services.audit.clone(), self.filter.clone(), self.after);
+        let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
+        let Batch { events, reached, end, head } = batch.map_err(super::audit::refusal)?;
+        self.after = reached;
+        // What was asked for lies behind: nothing that is recorded from now on belongs to it.
+        self.ended |= reached >= end && end < head;
+        Ok(events.iter().fold(String::new(), |mut text, (position, event)| {
+            // Writing to a string cannot fail. Canonical JSON has no line breaks.
+            let _ = write!(text, "id: {position}\ndata: {}\n\n", event.get());
+            text
+        }))
+    }
+
+    /// Whether the reader may still read: its token can be revoked, and its right be taken away.
+    fn may_go_on(&mut self) -> bool {
+        if self.checked.elapsed() < HEARTBEAT {
+            return true;
+        }
+        self.checked = Instant::now();
+        authorize::identify(&self.secret, &self.shared.services).is_ok_and(|identity| identity.is_admin())
+    }
+}

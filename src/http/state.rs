@@ -1,0 +1,104 @@
+//! `GET /admin/state`: how far everything is, for operators.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::Call;
+use crate::domain::policy::Action;
+use crate::space::{StorageKind, StorageState};
+
+/// What only the composition root can see of the log and of the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The position of the last event.
+    pub head: u64,
+    /// How far the index of the log has followed the journal.
+    pub indexed: u64,
+    /// Appends that wait for the writer.
+    pub waiting: usize,
+    /// What the start found and mended, a sentence each.
+    pub mended: Vec<String>,
+    /// When the service started: RFC 3339.
+    pub started_at: String,
+}
+
+/// Looks now.
+pub type Prober = Arc<dyn Fn() -> Probe + Send + Sync>;
+
+#[derive(Serialize)]
+struct StateView {
+    log: LogView,
+    /// What lists and reads are answered from.
+    read_models: ReachView,
+    /// The index of the log behind the journal.
+    index: ReachView,
+    queues: QueuesView,
+    storage: StorageView,
+    start: StartView,
+}
+
+#[derive(Serialize)]
+struct LogView {
+    head: u64,
+}
+
+#[derive(Serialize)]
+struct ReachView {
+    position: u64,
+    /// How many events are still to come.
+    lag: u64,
+}
+
+#[derive(Serialize)]
+struct QueuesView {
+    /// Changes that wait to be made durable.
+    appends: usize,
+    /// Media tasks that have not ended.
+    tasks: usize,
+    /// Callbacks that are still to be made.
+    deliveries: usize,
+}
+
+#[derive(Serialize)]
+struct StorageView {
+    state: StorageKind,
+    /// Why no change is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_bytes: Option<u64>,
+    reserve_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct StartView {
+    at: String,
+    mended: Vec<String>,
+}
+
+/// States of the storage, as they are shown.
+pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
+
+/// `GET /admin/state`.
+pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+    let services = call.services();
+    // Read models first: the log is never behind them.
+    let (position, tasks, deliveries) = {
+        let models = services.models.read();
+        (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
+    };
+    let Probe { head, indexed, waiting, mended, started_at } = (services.prober)();
+    let StorageState { state, reason, free_bytes, reserve_bytes } = (services.storage)();
+    let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
+    Answer::ok(&StateView {
+        log: LogView { head },
+        read_models: reach(position),
+        index: reach(indexed),
+        queues: QueuesView { appends: waiting, tasks, deliveries },
+        storage: StorageView { state, reason, free_bytes, reserve_bytes },
+        start: StartView { at: started_at, mended },
+    })
+}

@@ -1,0 +1,140 @@
+//! Nodes as a snapshot keeps them: what was folded from the log, without what is made from it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::Cache;
+use super::entry::Entry;
+use super::owners::Owners;
+use super::slots::Slot;
+use super::{LISTS_MAX, Nodes};
+use crate::domain::node::Node;
+
+/// A node that was read from a snapshot.
+#[derive(Debug, Deserialize)]
+pub struct SavedNode {
+    key: String,
+    node: Node,
+    owner: u32,
+    /// What it shows of its publisher, where that is not what the publisher shows now.
+    shown: Option<(String, bool)>,
+}
+
+/// The same, to be written.
+#[derive(Debug, Serialize)]
+pub struct NodeToSave<'n> {
+    key: &'n str,
+    node: &'n Node,
+    owner: u32,
+    shown: Option<(&'n str, bool)>,
+}
+
+/// A publisher as its nodes show it.
+#[derive(Debug, Deserialize)]
+pub struct SavedOwner {
+    id: String,
+    name: String,
+    hidden: bool,
+    slots: Vec<Slot>,
+}
+
+/// The same, to be written.
+#[derive(Debug, Serialize)]
+pub struct OwnerToSave<'o> {
+    id: &'o str,
+    name: &'o str,
+    hidden: bool,
+    slots: &'o [Slot],
+}
+
+impl Nodes {
+    /// What a snapshot is written from: shares the nodes, and leaves behind what can be made anew.
+    #[must_use]
+    pub fn captured(&self) -> Self {
+        Self {
+            links: self.links.clone(),
+            entries: self.entries.clone(),
+            keys: self.keys.clone(),
+            fragments: Vec::new(),
+            by_key: HashMap::new(),
+            by_version: HashMap::new(),
+            owners: self.owners.clone(),
+            generation: self.generation,
+            indexes: OnceLock::new(),
+            lists: Cache::new(LISTS_MAX),
+        }
+    }
+
+    /// What was folded into these nodes and not into the others; `None` when it is the same.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let both = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
+        let first = both.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
+        if let Some((_, (key, _))) = first {
+            return Some(format!("node {key}"));
+        }
+        let (here, there) = (self.entries.len(), other.entries.len());
+        if here != there {
+            return Some(format!("nodes ({here} and {there})"));
+        }
+        let same = self.owners == other.owners && self.generation == other.generation;
+        (!same).then(|| "the publishers of nodes".to_owned())
+    }
+
+    /// Every publisher, by number.
+    pub fn saved_owners(&self) -> impl Iterator<Item = OwnerToSave<'_>> {
+        self.owners.iter().map(|(_, id, owner)| OwnerToSave {
+            id,
+            name: &owner.name,
+            hidden: owner.hidden,
+            slots: owner.slots(),
+        })
+    }
+
+    /// Every node, by slot.
+    pub fn saved(&self) -> impl Iterator<Item = NodeToSave<'_>> {
+        self.entries.iter().zip(&self.keys).map(|(entry, key)| {
+            let (node, name, hidden) = entry.inside();
+            let as_owner = self.owners.at(entry.owner()).is_some_and(|(_, o)| o.name == *name && o.hidden == hidden);
+            let shown = (!as_owner).then_some((&**name, hidden));
+            NodeToSave { key, node, owner: entry.owner(), shown }
+        })
+    }
+
+    /// Takes back publishers, which come before the nodes.
+    pub fn restore_owners(&mut self, owners: Vec<SavedOwner>) {
+        for SavedOwner { id, name, hidden, slots } in owners {
+            self.owners.restore(&id, &name, hidden, slots);
+        }
+    }
+
+    /// Takes back nodes, in their order.
+    pub fn restore(&mut self, nodes: Vec<SavedNode>) {
+        for SavedNode { key, node, owner, shown } in nodes {
+            let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
+            let (name, hidden) = match shown {
+                Some((name, hidden)) => (name.into(), hidden),
+                None => shown_by(&self.owners, owner),
+            };
+            if let Node::Present(profile) = &node {
+                self.by_version.extend(profile.versions.iter().map(|version| (version.id, slot)));
+            }
+            let key: Arc<str> = key.into();
+            self.entries.push(Arc::new(Entry::restored(node, owner, name, hidden)));
+            self.keys.push(key.clone());
+            self.fragments.push(OnceLock::new());
+            self.by_key.insert(key, slot);
+        }
+    }
+
+    /// Takes back the count of changes.
+    pub fn restore_generation(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+}
+
+fn shown_by(owners: &Owners, number: u32) -> (Arc<str>, bool) {
+    owners.at(number).map(|(_, owner)| (owner.name.clone(), owner.hidden)).unwrap_or_default()
+}

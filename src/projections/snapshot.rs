@@ -1,0 +1,108 @@
+//! Read models kept in a file, so that a start need not fold the whole log (ADR 10).
+//!
+//! A snapshot is a cache: one that another release wrote, that is damaged, or that is not of this log is not used, and the
+//! log is folded instead. It is made of chunks, each with a checksum, so that neither writing nor reading needs all of it in
+//! memory; a SHA-256 over everything stands at its end.
+//!
+//! ```text
+//! magic 8 │ format 4 │ fingerprint of this release's shapes 8 │ anchor in the journal 72 │ crc32c 4
+//! chunk:   kind 1 │ length 4 │ crc32c 4 │ values one after the other
+//! end:     kind 0 │ SHA-256 32 of all bytes before this chunk's kind
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+mod load;
+mod parts;
+mod save;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::Found;
+pub use save::save;
+
+use crate::events::journal::Anchor;
+
+const MAGIC: &[u8; 8] = b"MDYSNAP1";
+const FORMAT: u32 = 1;
+const HEADER_BYTES: usize = 8 + 4 + 8 + Anchor::BYTES + 4;
+/// Bytes of a chunk before its values.
+const CHUNK_HEADER_BYTES: usize = 9;
+const HASH_BYTES: usize = 32;
+/// A chunk is written out when it has so many bytes.
+const CHUNK_BYTES: usize = 512 * 1024;
+/// The kind of the last chunk.
+const END: u8 = 0;
+
+/// Why a snapshot is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Its shapes are not those of this build, which says nothing against it.
+    #[error("{}: another release wrote it", .0.display())]
+    OtherRelease(PathBuf),
+    /// It is not as it was written.
+    #[error("{}: {reason}", .file.display())]
+    Damaged { file: PathBuf, reason: String },
+}
+
+impl Unusable {
+    fn damaged(file: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        Self::Damaged { file: file.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// Where the snapshots of a data directory are.
+#[must_use]
+pub fn directory_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("snapshots")
+}
+
+/// The file in the directory of snapshots.
+fn file_in(directory: &Path) -> PathBuf {
+    directory.join("models")
+}
+
+/// Forgets every snapshot.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What distinguishes the shapes of this build (`build.rs`).
+fn fingerprint() -> u64 {
+    env!("MODELS_FINGERPRINT").parse().unwrap_or_default()
+}
+
+fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes[12..20].copy_from_slice(&fingerprint().to_le_bytes());
+    bytes[20..20 + Anchor::BYTES].copy_from_slice(&anchor.to_bytes());
+    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
+    bytes[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// The anchor in the header of a file.
+fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Unusable> {
+    let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    if !bytes.starts_with(MAGIC) {
+        return Err(Unusable::damaged(file, "it is not a snapshot"));
+    }
+    if number(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
+        return Err(Unusable::damaged(file, "the checksum of its beginning does not fit"));
+    }
+    if number(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
+        return Err(Unusable::OtherRelease(file.to_owned()));
+    }
+    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| Unusable::damaged(file, "it is too short"))
+}

@@ -1,0 +1,129 @@
+//! Reading a snapshot: some chunks at a time, hashed on one core while they are decoded on the others.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::parts::Part;
+use super::{CHUNK_HEADER_BYTES, END, HASH_BYTES, HEADER_BYTES, Unusable, file_in, parse_header};
+use crate::events::journal::Anchor;
+use crate::projections::node::view::Links;
+use crate::projections::read_models::Models;
+use crate::projections::version::Versions;
+
+/// Chunks that are in memory at a time.
+const AT_ONCE: usize = 8;
+
+/// A snapshot of this release, whose contents are still to be read.
+pub struct Found {
+    pub anchor: Anchor,
+    path: PathBuf,
+    file: File,
+    header: [u8; HEADER_BYTES],
+    /// Bytes that are left to read.
+    left: u64,
+}
+
+/// A chunk as it is in the file.
+struct Chunk {
+    kind: u8,
+    /// With what comes before the values.
+    bytes: Vec<u8>,
+}
+
+impl Chunk {
+    fn part(&self) -> Result<Part, String> {
+        let values = &self.bytes[CHUNK_HEADER_BYTES..];
+        if self.bytes[5..CHUNK_HEADER_BYTES] != crc32c::crc32c(values).to_le_bytes() {
+            return Err("the checksum of a chunk does not fit".to_owned());
+        }
+        Part::read(self.kind, values).map_err(|error| error.to_string())
+    }
+}
+
+impl Found {
+    /// Looks for a snapshot; `None` when there is none.
+    ///
+    /// # Errors
+    /// Why the one that is there is not to be used.
+    pub fn look(directory: &Path) -> Result<Option<Self>, Unusable> {
+        let path = file_in(directory);
+        let mut file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| Unusable::damaged(&path, &error))?,
+        };
+        let (mut header, length) = ([0; HEADER_BYTES], file.metadata().map_or(0, |metadata| metadata.len()));
+        file.read_exact(&mut header).map_err(|_| Unusable::damaged(&path, "it ends within its header"))?;
+        let anchor = parse_header(&header, &path)?;
+        Ok(Some(Self { anchor, path, file, header, left: length - HEADER_BYTES as u64 }))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The models that were saved.
+    ///
+    /// # Errors
+    /// Why the snapshot is not to be used.
+    pub fn load(mut self, links: Links) -> Result<Models, Unusable> {
+        let mut models = Models::new(links);
+        let mut hash = Sha256::new_with_prefix(self.header);
+        loop {
+            let (chunks, ended) = self.next_chunks().map_err(|error| Unusable::damaged(&self.path, &error))?;
+            let hashing = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
+            let decoding = || chunks.par_iter().map(Chunk::part).collect::<Result<Vec<Part>, String>>();
+            let ((), parts) = rayon::join(hashing, decoding);
+            parts
+                .map_err(|reason| Unusable::damaged(&self.path, &reason))?
+                .into_iter()
+                .for_each(|part| part.restore(&mut models));
+            if ended {
+                break;
+            }
+        }
+        let mut told = [0; HASH_BYTES];
+        let whole = self.left == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
+        if !whole || told != *hash.finalize() {
+            return Err(Unusable::damaged(&self.path, "the hash of its contents does not fit"));
+        }
+        models.versions = Versions::of(&models.nodes);
+        models.position = self.anchor.position;
+        Ok(models)
+    }
+
+    /// Some chunks, and whether they are the last.
+    fn next_chunks(&mut self) -> io::Result<(Vec<Chunk>, bool)> {
+        let mut chunks = Vec::with_capacity(AT_ONCE);
+        while chunks.len() < AT_ONCE {
+            let mut kind = [0];
+            self.read(&mut kind)?;
+            if kind == [END] {
+                return Ok((chunks, true));
+            }
+            let mut header = [0; CHUNK_HEADER_BYTES];
+            header[0] = kind[0];
+            self.read(&mut header[1..])?;
+            let length = header[1..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            if u64::from(length) > self.left {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let mut bytes = vec![0; CHUNK_HEADER_BYTES + length as usize];
+            bytes[..CHUNK_HEADER_BYTES].copy_from_slice(&header);
+            self.read(&mut bytes[CHUNK_HEADER_BYTES..])?;
+            chunks.push(Chunk { kind: kind[0], bytes });
+        }
+        Ok((chunks, false))
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact(bytes)?;
+        self.left = self.left.saturating_sub(bytes.len() as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! The kinds of values in a snapshot, in the order in which they are written.
+
+use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::publisher::Publisher;
+use crate::domain::token::Token;
+use crate::domain::user::User;
+use crate::domain::value::{Digest, Timestamp};
+use crate::events::codec::unpack;
+use crate::events::schema::DecodeError;
+use crate::projections::claim::Claimed;
+use crate::projections::delivery::Deliveries;
+use crate::projections::node::{SavedNode, SavedOwner};
+use crate::projections::read_models::Models;
+use crate::projections::task::Tasks;
+
+/// What a chunk holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Owners = 1,
+    Nodes,
+    Generation,
+    Users,
+    Publishers,
+    Tokens,
+    TokensOfPublishers,
+    TokensOfUsers,
+    Tasks,
+    Deliveries,
+    Claims,
+    ClaimOrder,
+}
+
+/// A chunk that was read.
+pub enum Part {
+    Owners(Vec<SavedOwner>),
+    Nodes(Vec<SavedNode>),
+    Generation(Vec<u64>),
+    Users(Vec<(UserId, User)>),
+    Publishers(Vec<(String, Publisher)>),
+    Tokens(Vec<(TokenId, Token)>),
+    TokensOfPublishers(Vec<(PublisherId, Vec<TokenId>)>),
+    TokensOfUsers(Vec<(UserId, Vec<TokenId>)>),
+    Tasks(Vec<Tasks>),
+    Deliveries(Vec<Deliveries>),
+    Claims(Vec<(Digest, Claimed)>),
+    ClaimOrder(Vec<(Timestamp, Digest)>),
+}
+
+impl Part {
+    /// Reads the values of a chunk.
+    ///
+    /// # Errors
+    /// When they are not of this kind.
+    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, DecodeError> {
+        Ok(match kind {
+            k if k == Kind::Owners as u8 => Self::Owners(values(bytes)?),
+            k if k == Kind::Nodes as u8 => Self::Nodes(values(bytes)?),
+            k if k == Kind::Generation as u8 => Self::Generation(values(bytes)?),
+            k if k == Kind::Users as u8 => Self::Users(values(bytes)?),
+            k if k == Kind::Publishers as u8 => Self::Publishers(values(bytes)?),
+            k if k == Kind::Tokens as u8 => Self::Tokens(values(bytes)?),
+            k if k == Kind::TokensOfPublishers as u8 => Self::TokensOfPublishers(values(bytes)?),
+            k if k == Kind::TokensOfUsers as u8 => Self::TokensOfUsers(values(bytes)?),
+            k if k == Kind::Tasks as u8 => Self::Tasks(values(bytes)?),
+            k if k == Kind::Deliveries as u8 => Self::Deliveries(values(bytes)?),
+            k if k == Kind::Claims as u8 => Self::Claims(values(bytes)?),
+            k if k == Kind::ClaimOrder as u8 => Self::ClaimOrder(values(bytes)?),
+            unknown => return Err(DecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
+        })
+    }
+
+    /// Puts the values where they belong; parts come in the order in which they were written.
+    pub fn restore(self, models: &mut Models) {
+        match self {
+            Self::Owners(owners) => models.nodes.restore_owners(owners),
+            Self::Nodes(nodes) => models.nodes.restore(nodes),
+            Self::Generation(counts) => counts.into_iter().for_each(|count| models.nodes.restore_generation(count)),
+            Self::Users(users) => models.users.restore(users),
+            Self::Publishers(publishers) => models.publishers.restore(publishers),
+            Self::Tokens(tokens) => models.tokens.restore(tokens),
+            Self::TokensOfPublishers(lists) => models.tokens.restore_lists(lists, Vec::new()),
+            Self::TokensOfUsers(lists) => models.tokens.restore_lists(Vec::new(), lists),
+            Self::Tasks(tasks) => tasks.into_iter().for_each(|tasks| models.tasks = tasks),
+            Self::Deliveries(all) => all.into_iter().for_each(|deliveries| models.deliveries = deliveries),
+            Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
+            Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
+        }
+    }
+}
+
+fn values<T: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<T>, DecodeError> {
+    let mut values = Vec::new();
+    while !bytes.is_empty() {
+        values.push(unpack(&mut bytes)?);
+    }
+    Ok(values)
+}

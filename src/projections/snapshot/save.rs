@@ -1,0 +1,101 @@
+//! Writing a snapshot: chunk by chunk under another name, synced, and then put in place of the one before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::parts::Kind;
+use super::{CHUNK_BYTES, END, file_in, header};
+use crate::data_dir::sync_parent;
+use crate::events::codec::pack;
+use crate::events::journal::Anchor;
+use crate::projections::read_models::Models;
+
+/// Writes `models`, which were folded up to `anchor`, into `directory`. The snapshot before stays until this one is durable.
+/// Gives the bytes of the file.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn save(models: &Models, anchor: &Anchor, directory: &Path) -> io::Result<u64> {
+    fs::create_dir_all(directory)?;
+    let path = file_in(directory);
+    let draft = path.with_extension("draft");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut out = Chunks { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
+    out.write(&header(anchor))?;
+    out.models(models)?;
+    let bytes = out.finish()?;
+    fs::rename(&draft, &path)?;
+    sync_parent(&path)?;
+    Ok(bytes)
+}
+
+/// The file being written.
+struct Chunks {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+    /// Of the open chunk.
+    values: Vec<u8>,
+}
+
+impl Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        self.file.write_all(bytes)
+    }
+
+    fn models(&mut self, models: &Models) -> io::Result<()> {
+        self.values(Kind::Owners, models.nodes.saved_owners())?;
+        self.values(Kind::Nodes, models.nodes.saved())?;
+        self.values(Kind::Generation, [models.nodes.generation()])?;
+        self.values(Kind::Users, models.users.saved())?;
+        self.values(Kind::Publishers, models.publishers.saved())?;
+        self.values(Kind::Tokens, models.tokens.saved())?;
+        let (of_publishers, of_users) = models.tokens.saved_lists();
+        self.values(Kind::TokensOfPublishers, of_publishers)?;
+        self.values(Kind::TokensOfUsers, of_users)?;
+        self.values(Kind::Tasks, [&models.tasks])?;
+        self.values(Kind::Deliveries, [&models.deliveries])?;
+        let (claims, order) = models.claims.saved();
+        self.values(Kind::Claims, claims)?;
+        self.values(Kind::ClaimOrder, order)
+    }
+
+    fn values<T: Serialize>(&mut self, kind: Kind, values: impl IntoIterator<Item = T>) -> io::Result<()> {
+        for value in values {
+            pack(&value, &mut self.values);
+            if self.values.len() >= CHUNK_BYTES {
+                self.end_chunk(kind)?;
+            }
+        }
+        if self.values.is_empty() { Ok(()) } else { self.end_chunk(kind) }
+    }
+
+    fn end_chunk(&mut self, kind: Kind) -> io::Result<()> {
+        let values = std::mem::take(&mut self.values);
+        let length =
+            u32::try_from(values.len()).map_err(|_| io::Error::other("a value is too large for a snapshot"))?;
+        self.write(&[kind as u8])?;
+        self.write(&length.to_le_bytes())?;
+        self.write(&crc32c::crc32c(&values).to_le_bytes())?;
+        self.write(&values)?;
+        self.values = values;
+        self.values.clear();
+        Ok(())
+    }
+
+    /// Makes the file durable.
+    fn finish(mut self) -> io::Result<u64> {
+        let hash = self.hash.finalize();
+        self.file.write_all(&[END])?;
+        self.file.write_all(&hash)?;
+        self.file.sync_all()?;
+        Ok(self.bytes + 1 + hash.len() as u64)
+    }
+}

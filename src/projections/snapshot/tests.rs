@@ -1,0 +1,288 @@
+//! What is read back is what was written, and nothing else is taken for a snapshot.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::domain::claim::{Claim, ClaimEvent};
+use crate::domain::event::Event;
+use crate::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use crate::domain::node::{NodeEvent, NodeFields, Stars};
+use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFields};
+use crate::domain::task::{Submission, TaskEvent, Work};
+use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use crate::domain::value::{CallbackUrl, Digest, Label, Labels, Name, Reason, Text, Timestamp};
+use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
+use crate::events::chain::ChainHash;
+use crate::events::envelope::{Actor, RecordedEvent};
+use crate::events::stream::{Position, StreamId, Version};
+use crate::projections::node::view::Links;
+use crate::projections::read_models::Models;
+
+/// What happens, and to which of a few things.
+type Op = (u8, u8, u8);
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec((0..22_u8, 0..4_u8, 0..4_u8), 0..80)
+}
+
+fn user(n: u8) -> UserId {
+    UserId(Uuid::from_u128(u128::from(n) + 1))
+}
+
+fn publisher(n: u8) -> PublisherId {
+    PublisherId::parse(&format!("publisher-{n}")).unwrap()
+}
+
+fn version(n: u8) -> VersionId {
+    VersionId(Uuid::from_u128(u128::from(n) + 100))
+}
+
+fn text(n: u8) -> String {
+    ["", "Word", "two Wörds 顔", "x"][usize::from(n % 4)].to_owned()
+}
+
+fn reason(n: u8) -> Reason {
+    Reason::recorded(text(n))
+}
+
+/// An event of a node; `seen` is one of its versions.
+fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
+    let fields = || NodeFields {
+        name: Some(Name::recorded(text(b))),
+        tags: Some(Labels::recorded(vec![text(a), text(b)])),
+        translations: Some(
+            [(Label::recorded("fr".into()), [(Label::recorded(text(a)), Text::recorded(text(b)))].into())].into(),
+        ),
+        ..NodeFields::default()
+    };
+    let draft = || VersionDraft {
+        id: version(nth),
+        number: SemVer::parse(&format!("1.{nth}.0-rc.1+b{a}")).unwrap(),
+        fields: VersionFields {
+            changelog: Some(Text::recorded(text(b))),
+            deprecated: Some(a == 1),
+            ..VersionFields::default()
+        },
+    };
+    let id = NodeId::parse(&format!("Node-{a}")).unwrap();
+    match kind {
+        0..=3 => NodeEvent::NodeCreated { id, publisher: publisher(b), fields: fields() },
+        4 => NodeEvent::NodeRevised { change: fields() },
+        5 => NodeEvent::VersionReleased { version: draft() },
+        6 => NodeEvent::VersionPublished { version: draft() },
+        7 => NodeEvent::VersionStatusChanged {
+            id: seen,
+            status: VersionStatus::ALL[usize::from(a)],
+            reason: Some(reason(b)),
+        },
+        8 => NodeEvent::ArchiveStored { version: seen, archive: Archive { digest: Digest([a; 32]), bytes: 7 } },
+        9 => NodeEvent::VersionAdministered {
+            id: seen,
+            facts: VersionFacts { created_at: Some(Timestamp::from_micros(i64::from(b))), ..VersionFacts::default() },
+        },
+        10 => NodeEvent::DownloadsCounted { count: u64::from(b) },
+        11 => NodeEvent::NodeReviewed { user: user(b), stars: Stars::new(i64::from(b) + 1).unwrap() },
+        12 if b == 0 => NodeEvent::NodeDeleted,
+        _ => NodeEvent::NodeBanned { reason: reason(b) },
+    }
+}
+
+fn publisher_event(a: u8, b: u8) -> PublisherEvent {
+    let fields = PublisherFields { name: Some(Name::recorded(text(b))), ..PublisherFields::default() };
+    match b {
+        0 => PublisherEvent::PublisherCreated { id: publisher(a), owner: user(b), fields },
+        1 => PublisherEvent::PublisherRevised { change: fields },
+        2 => PublisherEvent::MemberAdded { user: user(a), role: MemberRole::ALL[0] },
+        _ => PublisherEvent::PublisherBanned { reason: reason(a) },
+    }
+}
+
+fn token_event(a: u8, b: u8) -> TokenEvent {
+    let subject = match b {
+        0 => TokenSubject::User(user(a)),
+        _ => TokenSubject::Publisher { publisher: publisher(b), issued_by: user(a) },
+    };
+    let name = Name::recorded(text(a));
+    let id = TokenId(Uuid::from_u128(u128::from(a)));
+    match b {
+        0 | 1 => {
+            TokenEvent::TokenIssued(TokenGrant { id, subject, name, description: None, secret_hash: Digest([a; 32]) })
+        }
+        2 => TokenEvent::TokenUsed { at: Timestamp::from_micros(5) },
+        _ => TokenEvent::TokenRevoked,
+    }
+}
+
+fn picture() -> Picture {
+    Picture { digest: Digest([4; 32]), format: ImageFormat::Png, bytes: 9, width: 2, height: 2 }
+}
+
+fn task_event(a: u8, b: u8) -> TaskEvent {
+    let hook = CallbackUrl::recorded("https://receiver.example".to_owned());
+    let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(text(a))), ..Upscale::default() });
+    match b {
+        0 => {
+            let (image, reference) = (Source::Kept(picture()), Some(Source::Remote(hook.clone())));
+            let work = Work::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
+            let task = TaskId(Uuid::from_u128(u128::from(a)));
+            TaskEvent::TaskSubmitted(Submission { task, owner: user(a), work, webhook: Some(hook) })
+        }
+        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::recorded(text(a)) },
+        2 => TaskEvent::VendorAccepted { reference: Text::recorded(text(a)) },
+        _ => TaskEvent::TaskCompleted { results: vec![picture()] },
+    }
+}
+
+fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
+    let small = u8::try_from(nth).unwrap();
+    let claim = Claim { key: Digest([a; 32]), fingerprint: Digest([b; 32]), nth: 0 };
+    let (stream, event): (StreamId, Event) = match kind {
+        0..=13 => {
+            let key = NodeId::parse(&format!("Node-{a}")).unwrap().key();
+            (StreamId::from(&key), node_event(kind, a, b, small, seen).into())
+        }
+        14..=16 => (StreamId::from(&publisher(a)), publisher_event(a, b).into()),
+        17 | 18 => (StreamId::from(&TokenId(Uuid::from_u128(u128::from(a)))), token_event(a, b).into()),
+        19 | 20 => (StreamId::from(&TaskId(Uuid::from_u128(u128::from(a)))), task_event(a, b).into()),
+        _ => (StreamId::from(&user(a)), ClaimEvent::KeyClaimed(claim).into()),
+    };
+    RecordedEvent {
+        position: Position(nth as u64 + 1),
+        stream,
+        version: Version(1),
+        id: EventId(Uuid::from_u128(nth as u128)),
+        at: Timestamp::from_micros(1_000_000 + 1_000 * i64::from(small)),
+        actor: Actor::System,
+        request: None,
+        causation: None,
+        event,
+    }
+}
+
+/// A history that can have been: versions are those of nodes that are there, and of each node its own.
+fn history(ops: &[Op]) -> Vec<RecordedEvent> {
+    let (mut made, mut there, mut gone) = ([const { Vec::new() }; 4], [false; 4], [false; 4]);
+    let record = |(nth, (kind, a, b)): (usize, &Op)| {
+        let (node, small) = (usize::from(*a), u8::try_from(nth).unwrap());
+        there[node] |= matches!(kind, 0..=3);
+        let kind = match kind {
+            5 | 6 if there[node] && !gone[node] => *kind,
+            7..=9 if !made[node].is_empty() => *kind,
+            5..=9 => 10,
+            _ => *kind,
+        };
+        if matches!(kind, 5 | 6) {
+            made[node].push(version(small));
+        }
+        gone[node] |= there[node] && kind == 12 && *b == 0;
+        let seen = made[node].get(usize::from(*b) % made[node].len().max(1)).copied();
+        recorded(nth, (kind, *a, *b), seen.unwrap_or(version(0)))
+    };
+    ops.iter().enumerate().map(record).collect()
+}
+
+fn links() -> Links {
+    Links { public_url: "https://registry.example".to_owned() }
+}
+
+fn fold(models: &mut Models, events: &[RecordedEvent]) {
+    for event in events {
+        models.apply(event);
+    }
+}
+
+fn anchor(position: Position) -> Anchor {
+    Anchor { log: Uuid::from_u128(9), position, chain: ChainHash([7; 32]), segment: 1, offset: 512 }
+}
+
+/// A snapshot of the models that some events make.
+fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut models = Models::new(links());
+    fold(&mut models, events);
+    save(&models.captured(), &anchor(models.position), directory.path()).unwrap();
+    (directory, models)
+}
+
+fn loaded(directory: &Path) -> Result<Models, String> {
+    let found = Found::look(directory).map_err(|unusable| unusable.to_string())?;
+    found.expect("a snapshot").load(links()).map_err(|unusable| unusable.to_string())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_snapshot_and_what_comes_after_it_are_as_the_whole_log(ops in ops(), cut in 0.0..1.0_f64) {
+        let events = history(&ops);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a share of few")]
+        let (before, after) = events.split_at((events.len() as f64 * cut) as usize);
+        let (directory, mut whole) = saved(before);
+        let mut restored = loaded(directory.path()).unwrap();
+        prop_assert_eq!(&restored, &whole);
+        for models in [&mut whole, &mut restored] {
+            models.nodes.warm_up();
+            fold(models, after);
+        }
+        prop_assert_eq!(restored, whole);
+    }
+}
+
+/// Some of everything.
+fn rich() -> Vec<RecordedEvent> {
+    let ops: Vec<Op> = (0..160_u8).map(|n| (n % 22, n / 7 % 4, n / 3 % 4)).collect();
+    history(&ops)
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_found() {
+    let (directory, models) = saved(&rich());
+    let path = file_in(directory.path());
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(loaded(directory.path()).unwrap(), models);
+    for at in (0..bytes.len()).step_by(1 + bytes.len() / 700) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&path, &damaged).unwrap();
+        let refusal = loaded(directory.path()).unwrap_err();
+        assert!(refusal.contains(&path.display().to_string()), "byte {at}: {refusal}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_ends_early_or_late_is_not_used() {
+    let (directory, _) = saved(&rich());
+    let path = file_in(directory.path());
+    let bytes = fs::read(&path).unwrap();
+    for length in (0..bytes.len()).step_by(1 + bytes.len() / 300) {
+        fs::write(&path, &bytes[..length]).unwrap();
+        assert!(loaded(directory.path()).is_err(), "cut to {length} bytes");
+    }
+    fs::write(&path, [&bytes[..], &[0]].concat()).unwrap();
+    assert!(loaded(directory.path()).is_err());
+}
+
+#[test]
+fn the_snapshot_of_another_release_is_not_used() {
+    let (directory, _) = saved(&[]);
+    let path = file_in(directory.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[12] ^= 1;
+    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
+    bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    assert!(loaded(directory.path()).unwrap_err().contains("another release wrote it"));
+}
+
+#[test]
+fn a_snapshot_that_was_not_finished_leaves_the_one_before() {
+    let (directory, models) = saved(&rich());
+    fs::write(file_in(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
+    assert_eq!(loaded(directory.path()).unwrap(), models);
+    save(&Models::new(links()), &anchor(Position(0)), directory.path()).unwrap();
+    assert_eq!(loaded(directory.path()).unwrap(), Models::new(links()));
+    remove(directory.path()).unwrap();
+    assert!(Found::look(directory.path()).unwrap().is_none());
+}

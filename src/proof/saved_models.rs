@@ -1,0 +1,94 @@
+//! The snapshot of the read models, against a fold of the log from nothing up to the place at which it was taken.
+
+use std::path::{Path, PathBuf};
+
+use crate::events::journal::walk::Walked;
+use crate::events::verify::Finding;
+use crate::projections::node::view::Links;
+use crate::projections::read_models::Models;
+use crate::projections::snapshot::{Found, Unusable, directory_in};
+
+/// What became of the snapshot.
+pub(super) enum SavedModels {
+    Absent,
+    /// Its place in the log was not met yet.
+    Waiting(Box<Found>),
+    /// No start uses it, and nothing is wrong.
+    Other(String),
+    /// It is not as it was written.
+    Damaged(PathBuf, String),
+    /// What of it is not as the log; nothing when all is.
+    Compared(PathBuf, Option<String>),
+}
+
+impl SavedModels {
+    /// Looks for the snapshot of a data directory.
+    pub fn look(root: &Path) -> Self {
+        match Found::look(&directory_in(root)) {
+            Ok(None) => Self::Absent,
+            Ok(Some(found)) => Self::Waiting(Box::new(found)),
+            Err(unusable) => Self::of(unusable),
+        }
+    }
+
+    fn of(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::OtherRelease(_) => {
+                Self::Other(format!("a snapshot of the read models was not compared: {unusable}"))
+            }
+            Unusable::Damaged { file, reason } => Self::Damaged(file, reason),
+        }
+    }
+
+    /// Compares it with the models that were folded up to this record, when it was taken there.
+    pub fn compare(&mut self, record: &Walked<'_>, folded: &Models) {
+        let Self::Waiting(found) = self else { return };
+        let anchor = found.anchor;
+        if record.end.position < anchor.position {
+            return;
+        }
+        let Self::Waiting(found) = std::mem::replace(self, Self::Absent) else { return };
+        let (file, position) = (found.path().to_owned(), anchor.position);
+        *self = if record.end != anchor.head() {
+            Self::Compared(file, Some(format!("the journal has another history up to position {position}")))
+        } else if record.offset != anchor.offset {
+            Self::Compared(file, Some(format!("position {position} is elsewhere in the journal than it says")))
+        } else {
+            match found.load(Links::default()) {
+                Err(unusable) => Self::of(unusable),
+                Ok(saved) => Self::Compared(file, told(&saved.differences(folded))),
+            }
+        };
+    }
+
+    /// Tells what is wrong; `findings` is what is wrong with the journal.
+    pub fn finish(self, running: bool, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
+        match self {
+            Self::Absent | Self::Compared(_, None) => {}
+            Self::Other(note) => notes.push(note),
+            Self::Waiting(_) if running => {
+                notes.push("the snapshot of the read models is later than the signed HEAD: not compared".to_owned());
+            }
+            Self::Damaged(file, reason) => {
+                let what = format!("{reason}; the next start does not use it, and folds the log");
+                findings.push(Finding::of_file(file, what));
+            }
+            // What was folded lacks what could not be read.
+            Self::Waiting(_) | Self::Compared(..) if !findings.is_empty() => {
+                notes.push("the snapshot of the read models was not compared: the journal is damaged".to_owned());
+            }
+            Self::Waiting(found) => {
+                let what = format!("the journal ends before position {}, at which it was taken", found.anchor.position);
+                findings.push(Finding::of_file(found.path(), what));
+            }
+            Self::Compared(file, Some(what)) => findings.push(Finding::of_file(file, what)),
+        }
+    }
+}
+
+/// What differs, in a sentence.
+fn told(differences: &[String]) -> Option<String> {
+    let all = differences.join(", ");
+    (!differences.is_empty())
+        .then(|| format!("it does not hold what the log says ({all}): remove it, and the next start folds the log"))
+}

@@ -1,0 +1,314 @@
+//! The questions of an auditor, over HTTP: who changed what, when, and what it was before.
+
+mod command;
+mod follow;
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, TestUser};
+
+const ALL_STATUSES: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusBanned,\
+                            NodeVersionStatusFlagged,NodeVersionStatusDeleted&include_status_reason=true";
+
+/// A service with some history: a publisher with two members, a node with versions, and what was shown after each step.
+pub struct Told {
+    pub app: TestApp,
+    pub owner: TestUser,
+    /// Position, and what the service showed of things at it.
+    pub shown: Vec<(u64, Vec<(String, Value)>)>,
+}
+
+/// What the service shows of a thing to an administrator; `None` when it is not there.
+async fn shown(app: &TestApp, thing: &str) -> Value {
+    let (kind, id) = thing.split_once('/').expect("a thing");
+    let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
+    match kind {
+        "user" => {
+            let page = get("/admin/users?limit=1000".to_owned()).await.expect(200).json();
+            page["users"].as_array().unwrap().iter().find(|user| user["id"] == id).cloned().unwrap_or_default()
+        }
+        "node" => {
+            // In its own case: anything else is redirected.
+            let id = if id == "face-tools" { "Face-Tools" } else { id };
+            let answer = get(format!("/nodes/{id}")).await;
+            if answer.status == 404 {
+                return Value::Null;
+            }
+            let mut node = answer.expect(200).json();
+            node["versions"] = get(format!("/nodes/{id}/versions?{ALL_STATUSES}")).await.expect(200).json();
+            node
+        }
+        _ => {
+            let answer = get(format!("/{kind}s/{id}")).await;
+            if answer.status == 404 { Value::Null } else { answer.expect(200).json() }
+        }
+    }
+}
+
+pub async fn head(app: &TestApp) -> u64 {
+    app.get_as(app.admin_token(), "/admin/state").await.expect(200).json()["log"]["head"].as_u64().unwrap()
+}
+
+impl Told {
+    /// Changes things, and notes after every step what is shown of all of them.
+    pub async fn new() -> Self {
+        let app = TestApp::start().await;
+        let owner = app.user("ann").await;
+        let guest = app.user("ben").await;
+        let mut told = Self { app, owner, shown: Vec::new() };
+        let things = [format!("user/{}", guest.id), "publisher/acme".to_owned(), "node/face-tools".to_owned()];
+        let node = "/publishers/acme/nodes/face-tools";
+        let long = "x".repeat(900);
+        #[rustfmt::skip]
+        let steps = [
+            ("POST", "/publishers".to_owned(), json!({"id": "acme", "name": "Acme"})),
+            ("PUT", format!("/publishers/acme/members/{}", guest.id), json!({"role": "member"})),
+            ("POST", "/publishers/acme/nodes".to_owned(), json!({"id": "Face-Tools", "description": "Finds faces.", "latest_version": {"version": "1.0.0"}})),
+            ("PUT", node.to_owned(), json!({"description": "Finds \u{202e}and swaps faces.", "tags": ["face"], "icon": "https://example.org/i.png"})),
+            ("POST", format!("{node}/versions"), json!({"node_version": {"version": "1.1.0", "changelog": long}})),
+            ("PUT", format!("{node}/versions/1.0.0"), json!({"deprecated": true})),
+            ("PUT", format!("/admin/users/{}", guest.id), json!({"name": "Benjamin"})),
+            ("PUT", "/publishers/acme".to_owned(), json!({"name": "Acme & Sons"})),
+            ("PUT", "/admin/nodes/face-tools/versions/1.0.0".to_owned(), json!({"status": "NodeVersionStatusFlagged", "status_reason": "odd"})),
+            ("POST", "/admin/publishers/acme/ban".to_owned(), json!({"reason": "spam"})),
+            ("POST", "/admin/publishers/acme/unban".to_owned(), json!({"reason": "cleared"})),
+            ("DELETE", node.to_owned(), json!({})),
+        ];
+        for (method, path, body) in steps {
+            let token: &str = if path.starts_with("/admin") { told.app.admin_token() } else { &told.owner.token };
+            let request = told.app.request(method.parse().unwrap(), &path).bearer_auth(token);
+            let answer = told.app.send(request.json(&body).header("x-request-id", format!("step-{method}"))).await;
+            assert!(answer.status < 300, "{method} {path}: {}", answer.text());
+            let mut now = Vec::new();
+            for thing in &things {
+                now.push((thing.clone(), shown(&told.app, thing).await));
+            }
+            told.shown.push((head(&told.app).await, now));
+        }
+        told
+    }
+
+    pub async fn ask(&self, path: &str) -> Value {
+        self.app.get_as(self.app.admin_token(), path).await.expect(200).json()
+    }
+}
+
+#[actix_web::test]
+async fn every_thing_is_shown_as_it_was_shown_then() {
+    let told = Told::new().await;
+    for (position, things) in &told.shown {
+        for (thing, shown) in things {
+            let was = told.ask(&format!("/admin/as-of/{thing}?position={position}")).await;
+            assert_eq!(was["state"], *shown, "{thing} at {position}");
+            assert_eq!((was["position"].as_u64(), was["exists"] == true), (Some(*position), !shown.is_null()));
+            // The time of that event names the same place.
+            let time = was["at"].as_str().unwrap();
+            let then = told.ask(&format!("/admin/as-of/{thing}?time={time}")).await;
+            assert_eq!(then["state"], *shown, "{thing} at {time}");
+        }
+    }
+    let before = told.ask("/admin/as-of/node/Face-Tools?position=0").await;
+    assert_eq!(before, json!({"thing": "node/face-tools", "position": 0, "exists": false}));
+    told.app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_difference_of_two_moments_is_the_difference_of_what_was_shown() {
+    let told = Told::new().await;
+    for (at, (from, before)) in told.shown.iter().enumerate() {
+        for (to, after) in &told.shown[at..] {
+            let diff = told.ask(&format!("/admin/diff?from={from}&to={to}&limit=1000")).await;
+            assert_eq!((diff["from"].as_u64(), diff["to"].as_u64()), (Some(*from), Some(*to)));
+            for ((thing, before), (_, after)) in before.iter().zip(after) {
+                let found = diff["things"].as_array().unwrap().iter().find(|one| one["thing"] == **thing);
+                let Some(found) = found else { continue };
+                let change = match (before.is_null(), after.is_null()) {
+                    (true, false) => "created",
+                    (false, true) => "deleted",
+                    _ if before == after => "unchanged",
+                    _ => "changed",
+                };
+                assert_eq!(found["change"], change, "{thing} from {from} to {to}: {found}");
+                assert_eq!(found["changes"] == json!([]), before == after, "{thing} from {from} to {to}");
+            }
+        }
+    }
+    let (first, last) = (told.shown[2].0, told.shown[3].0);
+    let diff = told.ask(&format!("/admin/diff?from={first}&to={last}")).await;
+    let changes = &diff["things"][0]["changes"];
+    assert_eq!(
+        changes[0],
+        json!({"path": "/description", "before": "Finds faces.", "after": "Finds \u{202e}and swaps faces."})
+    );
+    assert_eq!(changes[1], json!({"path": "/icon", "after": "https://example.org/i.png"}));
+    let paged = told.ask("/admin/diff?from=0&to=9&limit=1").await;
+    let next = paged["next"].as_str().unwrap();
+    let rest = told.ask(&format!("/admin/diff?from=0&to=9&limit=1000&after={next}")).await;
+    let whole = told.ask("/admin/diff?from=0&to=9&limit=1000").await;
+    let joined = [paged["things"].as_array().unwrap().clone(), rest["things"].as_array().unwrap().clone()].concat();
+    assert_eq!(json!(joined), whole["things"]);
+    told.app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_history_tells_what_each_event_changed_and_nothing_else() {
+    let told = Told::new().await;
+    let history = told.ask("/admin/history/node/face-tools").await;
+    let entries = history["entries"].as_array().unwrap();
+    let types: Vec<_> = entries.iter().map(|entry| entry["event"]["type"].as_str().unwrap()).collect();
+    assert_eq!((types[0], types[types.len() - 1]), ("NodeCreated", "NodeDeleted"));
+    // Each change takes up where the one before ended; what the publisher did in between is not the node's.
+    let revised = entries.iter().find(|entry| entry["event"]["type"] == "VersionStatusChanged").unwrap();
+    let paths: Vec<_> =
+        revised["changes"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert!(paths.contains(&"/versions/1.0.0/status") && paths.contains(&"/versions/1.0.0/status_reason"), "{paths:?}");
+    assert!(!paths.iter().any(|path| path.starts_with("/publisher")), "{paths:?}");
+    assert_eq!(entries[0]["changes"][0]["path"], "");
+    assert_eq!(entries[entries.len() - 1]["changes"][0].get("after"), None);
+    // In pages it is the same.
+    let (mut after, mut paged) = (0, Vec::new());
+    loop {
+        let page = told.ask(&format!("/admin/history/node/face-tools?limit=2&after={after}")).await;
+        paged.extend(page["entries"].as_array().unwrap().clone());
+        match page["next"].as_u64() {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    assert_eq!(json!(paged), history["entries"]);
+    told.app.stop().await;
+}
+
+/// Whether an event should pass a filter.
+type Test = Box<dyn Fn(&Value) -> bool>;
+
+fn when(test: impl Fn(&Value) -> bool + 'static) -> Test {
+    Box::new(test)
+}
+
+fn is(name: &'static str, value: &str) -> Test {
+    let value = value.to_owned();
+    when(move |event| text(event, name) == value)
+}
+
+fn text(event: &Value, name: &str) -> String {
+    event[name].as_str().unwrap_or_default().to_owned()
+}
+
+#[actix_web::test]
+async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
+    let told = Told::new().await;
+    // Uses of tokens are recorded a while later: what comes after this is not looked at.
+    let head = head(&told.app).await;
+    let all = told.ask(&format!("/admin/events?limit=1000&to={head}")).await;
+    let all = all["events"].as_array().unwrap();
+    let positions: Vec<_> = all.iter().map(|event| event["position"].as_u64().unwrap()).collect();
+    assert_eq!(positions, (1..=head).collect::<Vec<_>>());
+    let at = all[6]["at"].as_str().unwrap();
+    let owner = format!("user/{}", told.owner.id);
+    let time = at.to_owned();
+    let filters: [(String, Test); 11] = [
+        ("stream=publisher/acme".to_owned(), is("stream", "publisher/acme")),
+        ("stream=node/Face-Tools".to_owned(), is("stream", "node/face-tools")),
+        ("stream=user/".to_owned(), when(|event| text(event, "stream").starts_with("user/"))),
+        (
+            "type=NodeRevised,MemberAdded".to_owned(),
+            when(|event| ["NodeRevised", "MemberAdded"].contains(&text(event, "type").as_str())),
+        ),
+        (format!("actor={owner}"), is("actor", &owner)),
+        (format!("actor={}", told.owner.id), is("actor", &owner)),
+        ("actor=system".to_owned(), is("actor", "system")),
+        ("request=step-DELETE".to_owned(), is("request", "step-DELETE")),
+        ("from=3&to=7".to_owned(), when(|event| (3..=7).contains(&event["position"].as_u64().unwrap()))),
+        (format!("from={at}"), when(move |event| text(event, "at") >= time)),
+        ("from=2020-01-01&to=2020-01-02".to_owned(), when(|_| false)),
+    ];
+    for (query, matches) in filters {
+        let expected: Vec<_> = all.iter().filter(|event| matches(event)).cloned().collect();
+        assert_eq!(expected.is_empty(), query.contains("2020"), "{query}");
+        for limit in [1, 2, 1000] {
+            let (mut after, mut found) = (0, Vec::new());
+            loop {
+                let page = told.ask(&format!("/admin/events?{query}&limit={limit}&after={after}")).await;
+                assert!(page["events"].as_array().unwrap().len() <= limit, "{page}");
+                found.extend(page["events"].as_array().unwrap().clone());
+                match page["next"].as_u64() {
+                    Some(next) => after = next,
+                    None => break,
+                }
+            }
+            found.retain(|event| event["position"].as_u64().unwrap() <= head);
+            assert_eq!(found, expected, "{query} by {limit}");
+        }
+    }
+    told.app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_cannot_be_asked_is_refused_with_what_can() {
+    let app = TestApp::start().await;
+    let get = |path: &'static str| app.get_as(app.admin_token(), path);
+    for (path, pointers) in [
+        ("/admin/events?stream=nodes/a&type=Nothing&actor=ann&request=a%20b&from=x&to=y&after=z&limit=0", 8),
+        ("/admin/events/stream?after=99999", 1),
+        ("/admin/as-of/user/00000000-0000-4000-8000-000000000001", 1),
+        ("/admin/as-of/user/00000000-0000-4000-8000-000000000001?position=1&time=2026-01-01", 1),
+        ("/admin/as-of/user/00000000-0000-4000-8000-000000000001?position=99999", 1),
+        ("/admin/diff", 2),
+        ("/admin/diff?from=1&to=0", 1),
+        ("/admin/diff?from=0&to=99999", 1),
+    ] {
+        let refused = get(path).await.expect(400).json();
+        assert_eq!(refused["errors"].as_array().map(Vec::len), Some(pointers), "{path}: {refused}");
+    }
+    let beyond = get("/admin/diff?from=0&to=99999").await.expect(400).json();
+    assert_eq!(beyond["errors"][0]["reason"], "is beyond the last event, which has position 1");
+    let kinds = get("/admin/events?stream=nodes/").await.expect(400).text();
+    assert!(kinds.contains("user, publisher, token, node, task, delivery"), "{kinds}");
+    for path in ["/admin/history/node/none", "/admin/history/nodes/none", "/admin/as-of/user/x?position=0"] {
+        get(path).await.expect(404);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn no_answer_holds_a_secret() {
+    let app = TestApp::start().await;
+    let owner = app.user("ann").await;
+    app.publisher("acme", &owner).await;
+    let access = app.access_token("acme", &owner).await;
+    let tokens = app.get_as(app.admin_token(), &format!("/admin/users/{}/tokens", owner.id)).await.expect(200).json();
+    let token = tokens[0]["id"].as_str().unwrap();
+    let last = head(&app).await;
+    let paths = [
+        "/admin/events?limit=1000".to_owned(),
+        format!("/admin/history/token/{token}"),
+        format!("/admin/as-of/token/{token}?position={last}"),
+        format!("/admin/diff?from=0&to={last}"),
+        format!("/admin/events/stream?after=0&to={last}"),
+    ];
+    for path in paths {
+        let answer = app.get_as(app.admin_token(), &path).await.expect(200).text();
+        for secret in [&owner.token, &access, app.admin_token()] {
+            assert!(!answer.contains(secret), "{path}");
+        }
+        assert!(answer.contains(token), "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_state_tells_how_far_everything_is() {
+    let app = TestApp::start().await;
+    let owner = app.user("ann").await;
+    app.publisher("acme", &owner).await;
+    let state = app.get_as(app.admin_token(), "/admin/state").await.expect(200).json();
+    assert!(state["log"]["head"].as_u64().unwrap() >= 4, "{state}");
+    assert_eq!(state["read_models"], json!({"position": state["log"]["head"], "lag": 0}));
+    assert_eq!(
+        state["index"]["position"].as_u64().unwrap() + state["index"]["lag"].as_u64().unwrap(),
+        state["log"]["head"]
+    );
+    assert_eq!((&state["storage"]["state"], &state["queues"]["tasks"]), (&json!("ok"), &json!(0)));
+    app.stop().await;
+}

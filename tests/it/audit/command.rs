@@ -1,0 +1,171 @@
+//! `mediary audit …`, the real program, on a running service and on the directory that it leaves.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use mediary::clock::Surroundings;
+use serde_json::{Value, json};
+
+use super::{Told, head};
+use crate::support::TestApp;
+
+fn command(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.arg("audit").args(arguments).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs it to its end, beside the service of this process.
+async fn run(data_dir: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = command(data_dir, arguments);
+    let output = actix_web::rt::task::spawn_blocking(move || command.output().expect("the program starts"));
+    let Output { status, stdout, stderr } = output.await.expect("the program ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("an exit code"), text(stdout), text(stderr))
+}
+
+async fn good(data_dir: &Path, arguments: &[&str]) -> String {
+    let (code, out, errors) = run(data_dir, arguments).await;
+    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}: {out}");
+    out
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// Every file below a directory, with its bytes.
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[actix_web::test]
+async fn a_running_service_and_its_directory_give_the_same_answers() {
+    // Given a service with a history
+    let told = Told::new().await;
+    let last = head(&told.app).await;
+    let dir = told.app.dir.path().to_owned();
+    let (last, third) = (last.to_string(), told.shown[2].0.to_string());
+    let user = format!("user/{}", told.owner.id);
+    let questions: Vec<Vec<&str>> = vec![
+        vec!["log", "--to", &last],
+        vec!["log", "--json", "--to", &last],
+        vec!["log", "--wide", "--to", &last],
+        vec!["log", "--json", "--stream", "node/Face-Tools", "--type", "NodeRevised", "--type", "NodeDeleted"],
+        vec!["log", "--actor", &user, "--to", &last],
+        vec!["log", "--from", "3", "--to", "5"],
+        vec!["log", "--from", "2020-01-01", "--to", "2020-01-02"],
+        vec!["show", "publisher/acme"],
+        vec!["show", "node/face-tools", "--json"],
+        vec!["as-of", &third, "node/face-tools"],
+        vec!["as-of", &third, "node/face-tools", "--json"],
+        vec!["as-of", &last, "node/face-tools"],
+        vec!["diff", "1", &last],
+        vec!["diff", "1", &last, "--json", "--stream", "node/"],
+    ];
+    // When both are asked
+    let mut running = Vec::new();
+    for question in &questions {
+        running.push(good(&dir, question).await);
+    }
+    let all = told.ask(&format!("/admin/events?limit=1000&to={last}")).await;
+    let dir = told.app.stop().await;
+    let before = files(dir.path());
+    let mut stopped = Vec::new();
+    for question in &questions {
+        stopped.push(good(dir.path(), question).await);
+    }
+    // Then they say the same, but for the address in what is served; and the directory is as it was
+    for ((question, running), stopped) in questions.iter().zip(&running).zip(&stopped) {
+        assert_eq!(running, stopped, "{question:?}");
+    }
+    assert!(files(dir.path()) == before, "the directory was changed");
+    // Lines of JSON are the events
+    assert_eq!(json!(lines(&stopped[1])), all["events"]);
+    // People are told what was before and what after, nothing that a terminal obeys, and long texts cut
+    assert!(stopped[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", stopped[7]);
+    assert!(!stopped.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
+    assert!(!stopped[0].contains('\u{202e}') && stopped[0].contains("\\u202e"), "{}", stopped[0]);
+    assert!(!stopped[0].contains(&"x".repeat(200)) && stopped[8].contains(&"x".repeat(900)));
+    assert!(stopped[6].contains("no event passes") && stopped[11].contains("was not there"), "{}", stopped[11]);
+    let was: Value = serde_json::from_str(&stopped[10]).unwrap();
+    assert_eq!(was["state"], told.shown[2].1[2].1);
+}
+
+#[actix_web::test]
+async fn what_is_wrong_is_said_and_has_its_exit_code() {
+    let app = TestApp::start().await;
+    let running = app.dir.path().to_owned();
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["show", "nodes/a"], 2, "user, publisher, token, node, task, delivery"),
+        (&["log", "--type", "Nothing"], 2, "NodeRevised"),
+        (&["log", "--from", "yesterday"], 2, "2026-01-31"),
+        (&["as-of", "99", "publisher/acme"], 2, "position 1"),
+        (&["diff", "1", "0"], 2, "position 1"),
+        (&["show", "publisher/none"], 1, "no event was ever recorded of publisher/none"),
+        (&["bogus"], 2, "unrecognized subcommand"),
+    ];
+    for (arguments, code, told) in cases {
+        let (exit, out, errors) = run(&running, arguments).await;
+        assert_eq!((exit, out.as_str()), (code, ""), "{arguments:?}: {errors}");
+        assert!(errors.contains(told), "{arguments:?}: {errors}");
+    }
+    let (exit, _, errors) = run(&running, &["log", "--token", "mdu_wrong"]).await;
+    assert!(exit == 1 && errors.contains("does not know this token"), "{errors}");
+    let dir = app.stop().await;
+    for (arguments, code, told) in cases {
+        let (exit, _, errors) = run(dir.path(), arguments).await;
+        assert!(exit == code && errors.contains(told), "{arguments:?}: {exit} {errors}");
+    }
+    let (exit, _, errors) = run(dir.path(), &["log", "--follow"]).await;
+    assert!(exit == 1 && errors.contains("no service is running"), "{errors}");
+    let empty = tempfile::tempdir().unwrap();
+    let (exit, _, errors) = run(empty.path(), &["log"]).await;
+    assert!(exit == 1 && errors.contains("there is no event log in"), "{errors}");
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was made");
+}
+
+#[actix_web::test]
+async fn following_goes_on_over_a_restart_without_gap_or_double() {
+    // Given a service on a port of its own, and somebody who follows
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let app = TestApp::start_with(|settings| settings.listen.set_port(port), Surroundings::real()).await;
+    let mut child =
+        command(app.dir.path(), &["log", "--json", "--follow", "--from", "1", "--to", "6"]).spawn().unwrap();
+    let out = child.stdout.take().unwrap();
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let reading =
+        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| told.send(l).is_ok()));
+    // When the service is started again in the middle of it
+    let mut all = heard.recv().await.unwrap();
+    for id in ["a", "b"] {
+        app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
+    }
+    let dir = app.stop().await;
+    let app = TestApp::start_in(dir, |settings| settings.listen.set_port(port), Surroundings::real()).await;
+    for id in ["c", "d", "e"] {
+        app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
+    }
+    // Then every event is there once, and the end is the end
+    let status = actix_web::rt::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    while let Some(line) = heard.recv().await {
+        all.extend(["\n", &line]);
+    }
+    assert!(reading.join().unwrap());
+    let positions: Vec<_> = lines(&all).iter().map(|e| e["position"].as_u64().unwrap()).collect();
+    assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(status.code(), Some(0));
+    app.stop().await;
+}

@@ -1,0 +1,104 @@
+//! The events as they happen: `/admin/events/stream`.
+
+use std::time::Duration;
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use super::head;
+use crate::support::TestApp;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A stream that is being read.
+struct Reader {
+    response: Response,
+    text: String,
+}
+
+impl Reader {
+    async fn open(app: &TestApp, token: &str, query: &str, last: Option<u64>) -> Self {
+        let request = app.request(Method::GET, &format!("/admin/events/stream?{query}")).bearer_auth(token);
+        let request = last.into_iter().fold(request, |request, id| request.header("last-event-id", id));
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert!(response.headers().get("content-encoding").is_none());
+        Self { response, text: String::new() }
+    }
+
+    /// The next event, with its id; `None` when the stream is over.
+    async fn next(&mut self) -> Option<(u64, Value)> {
+        loop {
+            while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
+                self.text = rest;
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+                if let Some(data) = field("data: ") {
+                    let id = field("id: ").expect("an id").parse().expect("a position");
+                    return Some((id, serde_json::from_str(&data).expect("an event")));
+                }
+            }
+            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer")?));
+        }
+    }
+}
+
+async fn publisher(app: &TestApp, id: &str) {
+    app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
+}
+
+#[actix_web::test]
+async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
+    let app = TestApp::start().await;
+    // Given a reader from the beginning
+    let mut reader = Reader::open(&app, app.admin_token(), "after=0", None).await;
+    assert_eq!(reader.next().await.expect("the first event").0, 1);
+    // When something happens
+    for nth in 0..5 {
+        publisher(&app, &format!("first-{nth}")).await;
+    }
+    // Then it comes, in order, as it is recorded
+    for expected in 2..=6 {
+        let (position, event) = reader.next().await.expect("an event");
+        assert_eq!(
+            (position, event["position"].as_u64(), &event["type"]),
+            (expected, Some(expected), &json!("PublisherCreated"))
+        );
+    }
+    // When the reader is away meanwhile, and comes back with the last id that it has seen
+    drop(reader);
+    for nth in 0..400 {
+        publisher(&app, &format!("away-{nth}")).await;
+    }
+    let mut reader = Reader::open(&app, app.admin_token(), "after=0", Some(6)).await;
+    // Then nothing is missing and nothing comes twice
+    for expected in 7..=406 {
+        assert_eq!(reader.next().await.expect("an event").0, expected);
+    }
+    // And the stream ends when the service stops, at once
+    let started = std::time::Instant::now();
+    let (_dir, rest) = tokio::join!(app.stop(), reader.next());
+    assert!(rest.is_none(), "{rest:?}");
+    assert!(started.elapsed() < Duration::from_secs(8), "the stop waited for the stream");
+}
+
+#[actix_web::test]
+async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
+    let app = TestApp::start().await;
+    let mut reader = Reader::open(&app, app.admin_token(), "stream=publisher/b&type=PublisherCreated", None).await;
+    for id in ["a", "b", "c"] {
+        publisher(&app, id).await;
+    }
+    assert_eq!(reader.next().await.expect("an event").1["stream"], "publisher/b");
+    let last = head(&app).await;
+    let mut reader = Reader::open(&app, app.admin_token(), &format!("after=0&to={last}"), None).await;
+    for expected in 1..=last {
+        assert_eq!(reader.next().await.expect("an event").0, expected);
+    }
+    assert_eq!(reader.next().await, None);
+    // A head-only question is answered at once.
+    let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
+    app.send(request).await.expect(200);
+    app.stop().await;
+}

@@ -1,0 +1,204 @@
+//! Starts that begin with a snapshot of the read models: what they show is what the whole log says, whatever became of the
+//! snapshot; and what was not checked at the start is checked later.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mediary::actors::projector::rebuild;
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use mediary::domain::node::NodeEvent;
+use mediary::domain::value::Timestamp;
+use mediary::events::journal::Anchor;
+use mediary::events::sled_log::ScrubState;
+use mediary::events::stream::Position;
+use mediary::projections::node::view::Links;
+use mediary::projections::snapshot::{Found, directory_in, save};
+use mediary::projections::user::Users;
+use tempfile::TempDir;
+
+use crate::support::TestApp;
+use crate::support::process::run;
+
+/// Snapshots of the smallest log.
+fn always(settings: &mut Settings) {
+    settings.snapshots.every_events = 3;
+    settings.snapshots.whole_below = 0;
+}
+
+async fn start(dir: TempDir) -> TestApp {
+    TestApp::start_in(dir, always, Surroundings::real()).await
+}
+
+/// A data directory with a short history, stopped cleanly.
+async fn lived_in() -> TempDir {
+    let app = start(tempfile::tempdir().unwrap()).await;
+    let user = app.user("alice").await;
+    app.publisher("acme", &user).await;
+    for node in ["face-tools", "mask", "tile"] {
+        app.node("acme", node, &user).await;
+    }
+    app.stop().await
+}
+
+fn snapshot(dir: &Path) -> PathBuf {
+    dir.join("snapshots/models")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+async fn scrubbed(app: &TestApp) -> ScrubState {
+    loop {
+        match app.app.log().scrub_state() {
+            ScrubState::Checking { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+            ended => return ended,
+        }
+    }
+}
+
+/// The service shows what its log says, and takes changes.
+async fn is_whole(app: &TestApp, new_publisher: &str) {
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+    let user = app.user("bob").await;
+    app.publisher(new_publisher, &user).await;
+    app.get("/ready").await.expect(200);
+}
+
+#[actix_web::test]
+async fn a_start_from_a_snapshot_is_as_one_from_the_whole_log() {
+    let dir = lived_in().await;
+    let before = fs::read(snapshot(dir.path())).expect("a snapshot was taken at the stop");
+    let app = start(dir).await;
+    assert_eq!(app.app.reports(), [""; 0]);
+    is_whole(&app, "second").await;
+    assert_eq!(scrubbed(&app).await, ScrubState::Whole);
+    let dir = app.stop().await;
+    assert_ne!(fs::read(snapshot(dir.path())).unwrap(), before, "the next stop takes another");
+
+    let app = start(dir).await;
+    is_whole(&app, "third").await;
+}
+
+#[actix_web::test]
+async fn a_damaged_snapshot_is_named_and_not_used() {
+    let dir = lived_in().await;
+    for at in [3, 40, 500, usize::MAX] {
+        let copied = tempfile::tempdir().unwrap();
+        copy(dir.path(), copied.path());
+        let path = snapshot(copied.path());
+        let mut bytes = fs::read(&path).unwrap();
+        let at = at.min(bytes.len() - 1);
+        bytes[at] ^= 4;
+        fs::write(&path, bytes).unwrap();
+
+        let app = start(copied).await;
+        let [report] = app.app.reports() else { panic!("one report for byte {at}: {:?}", app.app.reports()) };
+        assert!(report.contains("snapshot") && report.contains("models"), "{report}");
+        is_whole(&app, "second").await;
+    }
+}
+
+#[actix_web::test]
+async fn a_snapshot_that_is_ahead_of_the_log_is_not_used() {
+    // Given a copy of the log, and a snapshot of what came later
+    let dir = lived_in().await;
+    let (older, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
+    copy(&log, older.path());
+    let app = start(dir).await;
+    for node in ["one", "two", "three"] {
+        let user = app.user(node).await;
+        app.publisher(node, &user).await;
+    }
+    let dir = app.stop().await;
+    // When the copy is put in place
+    fs::remove_dir_all(&log).unwrap();
+    copy(older.path(), &log);
+    // Then the service starts with what the log says
+    let app = start(dir).await;
+    assert!(app.app.reports().iter().any(|report| report.contains("snapshot")), "{:?}", app.app.reports());
+    is_whole(&app, "one").await;
+}
+
+#[actix_web::test]
+async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
+    // Given a journal whose first record was damaged after the snapshot was taken
+    let dir = lived_in().await;
+    let segment = dir.path().join("log/journal/00000000000000000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[600] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    // When the service starts and checks the older part
+    let app = start(dir).await;
+    let ScrubState::Damaged { reason } = scrubbed(&app).await else { panic!("damage is found") };
+    // Then it names the place, serves what it knows, and takes no changes
+    for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    app.get("/ready").await.expect(503);
+    app.get("/nodes/mask").await.expect(200);
+    let body = serde_json::json!({"name": "eve"});
+    let refused = app.post_as(app.admin_token(), "/admin/users", body).await;
+    assert!((500..=599).contains(&refused.status), "{}", refused.text());
+    assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    // And the next start checks everything, and heals it
+    let app = start(app.stop().await).await;
+    assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    is_whole(&app, "second").await;
+}
+
+#[actix_web::test]
+async fn the_verification_compares_a_snapshot_with_the_log() {
+    // Given a snapshot that is as it was written
+    let dir = lived_in().await;
+    run(dir.path(), &["audit", "verify"]).expect(0).says(&["clean: "]);
+    // When it is damaged, then it is named
+    let bytes = fs::read(snapshot(dir.path())).unwrap();
+    fs::write(snapshot(dir.path()), &bytes[..bytes.len() - 40]).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["damaged: 1 finding", "snapshots/models: "]);
+    fs::write(snapshot(dir.path()), &bytes).unwrap();
+    // When it is whole and lacks the users and a node, then these are named
+    let snapshots = directory_in(dir.path());
+    let found = Found::look(&snapshots).unwrap().unwrap();
+    let anchor = found.anchor;
+    let mut models = found.load(Links::default()).unwrap();
+    models.users = Users::default();
+    let deletion = NodeEvent::NodeDeleted;
+    models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
+    save(&models, &anchor, &snapshots).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
+    // When it was taken of another log, or of a later one, then that is said
+    let other = lived_in().await;
+    fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);
+    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots).unwrap();
+    run(dir.path(), &["audit", "verify"]).expect(1).says(&["the journal ends before position 1000"]);
+}
+
+#[actix_web::test]
+async fn a_snapshot_of_another_log_is_named_and_not_used() {
+    let (dir, other) = (lived_in().await, lived_in().await);
+    fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
+    let app = start(dir).await;
+    let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
+    assert!(report.contains("snapshots/models: the journal is that of another log"), "{report}");
+    is_whole(&app, "second").await;
+}
+
+#[actix_web::test]
+async fn a_log_below_the_limit_is_read_and_checked_whole() {
+    let dir = lived_in().await;
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    is_whole(&app, "second").await;
+}
