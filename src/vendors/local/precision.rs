@@ -58,8 +58,8 @@ fn look(job: UpscalePrecision) -> Look {
     if job.flavor == PrecisionFlavor::Sublime {
         look.add(&Look { crisp: 0.7, overshoot: -0.2, sharpen: 0.1, ..Look::NONE }, 1.0);
     }
-    look.add(&Look { sharpen: 2.2, crisp: 1.2, ..Look::NONE }, job.sharpen.ratio());
-    look.add(&Look { own_detail: 4.5, texture: 1.2, sharpen: 0.25, ..Look::NONE }, job.ultra_detail.ratio());
+    look.add(&Look { sharpen: 2.2, crisp: 0.9, ..Look::NONE }, job.sharpen.ratio());
+    look.add(&Look { own_detail: 2.6, texture: 1.6, sharpen: 0.4, ..Look::NONE }, job.ultra_detail.ratio());
     look.add(&Look { grain: 1.0, ..Look::NONE }, job.smart_grain.ratio());
     look
 }

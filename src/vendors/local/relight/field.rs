@@ -200,7 +200,7 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         let facing = -(edge[0] * from[0] + edge[1] * from[1]);
         let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4);
         let side = 0.5 * (across * from[0] + down * from[1]);
-        let mut lit = ramp(0.5 + 0.55 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
+        let mut lit = ramp(0.5 + 0.75 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
         if wish.behind > 0.0 {
             let inside = subject.row(y)[x];
             let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * inside;

@@ -6,6 +6,7 @@
 //! wood, ground) are left out, and the borders follow those of the picture.
 
 use super::super::filters::{box_blur, finer_than, smooth};
+use super::super::grade::Statistics;
 use super::super::guide::{Guided, Overview};
 use super::super::light::{luminance, ramp};
 use super::super::plane::Plane;
@@ -105,12 +106,13 @@ impl Skin {
     }
 }
 
-/// One where the surroundings are plain, less where they are rough.
+/// One where the surroundings are plain, less where they are rough: fur, wood, ground. Noise is not roughness.
 fn plainness(luma: &Plane) -> Plane {
+    let bearable = 0.024 + 1.2 * Statistics::of(luma).noise;
     let mut rough = finer_than(luma, 1);
     rough.values_mut().iter_mut().for_each(|value| *value = value.abs());
     let mut plain = box_blur(&rough, 2);
-    plain.values_mut().iter_mut().for_each(|value| *value = (-(*value / 0.045).powi(2)).exp());
+    plain.values_mut().iter_mut().for_each(|value| *value = (-(*value / bearable).powi(2)).exp());
     plain
 }
 

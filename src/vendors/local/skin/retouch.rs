@@ -110,11 +110,11 @@ fn flexible(focus: SkinFocus) -> Retouch {
         },
         SkinFocus::TransformToReal => Retouch {
             texture: 0.6,
-            pores: 1.0,
-            shine: 0.75,
-            saturation: -0.14,
+            pores: 0.6,
+            shine: 0.5,
+            saturation: -0.09,
             contrast: -0.08,
-            warmth: -0.08,
+            warmth: -0.03,
             sharpen: 0.3,
             ..none
         },
