@@ -40,12 +40,11 @@ mod snapshots;
 
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
-pub use opening::log_options;
+pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring};
-use opening::{OpenedLog, open_log};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Outside, Reactors, callback_sender, fetcher};
 use snapshots::Snapshots;
@@ -150,7 +149,10 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let OpenedLog { log, models, reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
+        let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
+        let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
+        let OpenedLog { log, models, reports, snapshot } =
+            opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
         let audit = auditing(&log, links, &personal);
         let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
