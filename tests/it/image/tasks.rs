@@ -22,7 +22,7 @@ async fn a_task_of_any_kind_is_shown_with_its_history() {
     for (path, read, kind) in [
         (UPSCALER, UPSCALER, "image-upscaler"),
         (STYLE, STYLE, "image-style-transfer"),
-        (&creative, SKIN, "skin-enhancer"),
+        (creative.as_str(), SKIN, "skin-enhancer"),
     ] {
         let task = submit(&app, &alice, path, json!({"image": base64_png(8, 8)})).await;
         let ended = ended(&app, &alice, read, &task).await;
