@@ -106,13 +106,12 @@ impl Recipe {
     }
 
     fn season(&mut self, flavor: StyleFlavor) {
-        let look = |more: Look| more;
         match flavor {
             StyleFlavor::Faithful => {}
             StyleFlavor::GenZ => {
                 self.neon = 0.75;
                 self.fringe = 2.2;
-                self.look.add(&look(Look { contrast: 0.15, saturation: 0.3, grain: 0.45, exposure: 0.1, ..NONE }), 1.0);
+                self.look.add(&Look { contrast: 0.15, saturation: 0.3, grain: 0.45, exposure: 0.1, ..NONE }, 1.0);
                 self.glow += 0.2;
             }
             StyleFlavor::Psychedelia => {
@@ -149,6 +148,7 @@ impl Recipe {
     /// The colours stay those of the picture: none are taken, none are shifted.
     fn keep_colours(&mut self) {
         self.colours = 0.0;
+        self.light = 0.5;
         self.split = 0.0;
         let Look { saturation, vibrance, greens, warmth, .. } = &mut self.look;
         [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
@@ -187,7 +187,9 @@ impl Recipe {
     /// Hints of the prompt. Invented texture is strokes here.
     fn hear(&mut self, wish: &Look) {
         self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*wish }, 1.0);
-        self.detail = (self.detail + 0.5 * wish.sharpen + 0.25 * wish.own_detail).max(0.0);
+        self.detail = (self.detail + 0.5 * wish.sharpen + 0.25 * wish.own_detail - 0.4 * wish.smooth).max(0.0);
+        self.skin = self.skin.max(wish.skin);
+        self.beauty = (self.beauty + 0.5 * wish.skin).clamp(0.0, 1.0);
         self.strokes = (self.strokes + 0.12 * wish.texture).max(0.0);
     }
 

@@ -232,6 +232,11 @@ fn prompts_are_heard() {
     assert_rises(&[chroma(&with("monochrome")), chroma(&with("muted")), chroma(&with("vivid"))]);
     assert_rises(&[fine(&with("smooth")), fine(&with("a cat")), fine(&with("sharp"))]);
     assert!(distance(&with("a cat"), &with("?")) > 1e-4);
+    let sitting = |text: &str| {
+        let job = StyleTransfer { prompt: Some(Prompt::parse(text).unwrap()), ..StyleTransfer::default() };
+        fine(&colours(&style(face(), None, &job, 1)))
+    };
+    assert!(sitting("a face") < sitting("a cat"));
 }
 
 #[test]
@@ -262,15 +267,13 @@ fn the_smallest_pictures_can_be_styled_and_referred_to() {
     let portrait = Some(Portrait { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::SuperPop });
     let dot = Decoded { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
     let hidden = Decoded { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
+    let sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)];
+    let mut references = [None, Some(&dot), Some(&hidden)].into_iter().cycle();
     for engine in StyleEngine::ALL {
-        for (flavor, (width, height)) in
-            StyleFlavor::ALL.iter().zip([(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)].iter().cycle())
-        {
+        for (flavor, (width, height)) in StyleFlavor::ALL.iter().zip(sizes.iter().cycle()) {
             let input = Decoded { pixels: Pixels::Opaque(RgbImage::new(*width, *height)), profile: None };
             let job = StyleTransfer { flavor: *flavor, portrait, ..with_engine(*engine) };
-            for reference in [None, Some(&dot), Some(&hidden)] {
-                assert_eq!(style(input.clone(), reference, &job, 1).dimensions(), (*width, *height));
-            }
+            assert_eq!(style(input, references.next().flatten(), &job, 1).dimensions(), (*width, *height));
         }
         assert_eq!(style(hidden.clone(), Some(&dot), &with_engine(*engine), 1).dimensions(), (3, 3));
     }

@@ -10,8 +10,10 @@ use super::oklab::Lab;
 const KNOTS: usize = 24;
 /// Slices; three axes and nine directions between.
 const SLICES: usize = 12;
-/// Most that neighbouring colours are drawn apart, and least that is left of their distance.
-const STRETCH: (f32, f32) = (2.2, 0.25);
+/// Most that neighbouring colours are drawn apart by an axis, and by each direction between: slices multiply.
+const STRETCH: (f32, f32) = (2.0, 1.2);
+/// Least that is left of their distance.
+const SQUEEZE: f32 = 0.3;
 
 /// Which colours become which.
 #[derive(Debug)]
@@ -34,8 +36,9 @@ impl Transfer {
         if from.is_empty() || to.is_empty() {
             return Self { slices };
         }
-        for direction in directions() {
-            let slice = Slice::between(direction, &from, to);
+        for (at, direction) in directions().into_iter().enumerate() {
+            let stretch = if at < 3 { STRETCH.0 } else { STRETCH.1 };
+            let slice = Slice::between(direction, &from, to, stretch);
             from = from.into_iter().map(|colour| slice.apply(colour)).collect();
             slices.push(slice);
         }
@@ -71,7 +74,7 @@ fn dot(one: Lab, other: Lab) -> f32 {
 }
 
 impl Slice {
-    fn between(direction: Lab, from: &[Lab], to: &[Lab]) -> Self {
+    fn between(direction: Lab, from: &[Lab], to: &[Lab], stretch: f32) -> Self {
         let (from, to) = (project(direction, from), project(direction, to));
         let (low, high) = (quantile(&from, 0.005), quantile(&from, 0.995));
         let step = ((high - low) / KNOTS as f32).max(1e-4);
@@ -81,10 +84,10 @@ impl Slice {
             let upto = from.partition_point(|value| *value <= place + 0.5 * step);
             quantile(&to, 0.5 * (below + upto) as f32 / from.len() as f32) - place
         });
-        for _ in 0..2 {
+        for _ in 0..3 {
             shifts = smoothed(shifts);
         }
-        bound(&mut shifts, step);
+        bound(&mut shifts, (stretch - 1.0) * step, (SQUEEZE - 1.0) * step);
         Self { direction, low, step, shifts }
     }
 
@@ -110,9 +113,8 @@ fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
     })
 }
 
-/// Keeps slopes within [`STRETCH`], outwards from the middle.
-fn bound(shifts: &mut [f32; KNOTS + 1], step: f32) {
-    let (most, least) = ((STRETCH.0 - 1.0) * step, (STRETCH.1 - 1.0) * step);
+/// Keeps the differences of neighbours within bounds, outwards from the middle.
+fn bound(shifts: &mut [f32; KNOTS + 1], most: f32, least: f32) {
     let middle = KNOTS / 2;
     for at in middle..KNOTS {
         shifts[at + 1] = shifts[at] + (shifts[at + 1] - shifts[at]).clamp(least, most);

@@ -76,7 +76,9 @@ impl Working {
             Pixels::Transparent(pixels) => reduce_transparent(pixels),
         };
         let Colours { l, .. } = &working.colours;
-        working.unit = (l.values().len() as f32).sqrt() / UNIT_SIDE;
+        // Strips count by their narrow side, or windows around their rows would be many times the strip.
+        let narrow = 3.0 * l.width().min(l.height()) as f32;
+        working.unit = (l.values().len() as f32).sqrt().min(narrow) / UNIT_SIDE;
         working
     }
 
