@@ -41,6 +41,7 @@ mod openapi;
 mod panics;
 mod power_cut;
 mod program;
+mod proof;
 mod publisher;
 mod repair;
 mod review;

@@ -34,13 +34,15 @@ pub struct JournalReader {
     after: Position,
     /// The last position to read; none to read on to where nothing whole is left.
     until: Option<Position>,
+    /// What the history must contain.
+    signed: Option<Head>,
 }
 
 impl JournalReader {
     /// Over all of `paths`, of which the first begins at `next` after `chain`.
     pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
-        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None }
+        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None, signed: None }
     }
 
     /// Over what comes after an anchor.
@@ -63,6 +65,11 @@ impl JournalReader {
     /// Hands out only the records that hold events after `after`, up to `until` if it is given.
     pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
+    }
+
+    /// Reads a history that must contain what was signed, if it comes to it.
+    pub(super) fn vouched_by(self, signed: Head) -> Self {
+        Self { signed: Some(signed), ..self }
     }
 
     /// Reads up to `until`.
@@ -100,6 +107,8 @@ impl JournalReader {
                 let Some(path) = self.upcoming() else { return Ok(None) };
                 let segment = Passing::open(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
+                self.check_signed(self.reached(), self.reached())
+                    .map_err(|flaw| segment.damaged(RECORDS_START, self.next, flaw))?;
                 self.paths.next();
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
@@ -109,6 +118,9 @@ impl JournalReader {
             let Some(segment) = &self.segment else { continue };
             match self.check(segment) {
                 Ok((frame, commit)) => {
+                    let position = Position(self.next + commit.len() as u64 - 1);
+                    self.check_signed(self.reached(), Head { position, chain: frame.chain })
+                        .map_err(|flaw| segment.damaged(self.offset, self.next, flaw))?;
                     (self.last, self.offset, self.chain) = (self.offset, frame.payload.end, frame.chain);
                     self.next += commit.len() as u64;
                     return Ok(Some((frame, commit)));
@@ -135,6 +147,17 @@ impl JournalReader {
             return Err(format!("the record holds position {}", commit[0].position));
         }
         Ok((frame, commit))
+    }
+
+    /// Whether what was signed, if it lies between two ends of records or is one of them, is one of them.
+    fn check_signed(&self, before: Head, end: Head) -> Result<(), String> {
+        let within = |signed: &Head| (before.position..=end.position).contains(&signed.position);
+        match self.signed.filter(within) {
+            Some(signed) if signed != before && signed != end => {
+                Err(format!("HEAD was signed for another history up to position {}", signed.position))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The segment that comes after the present one, or the one that could not be begun with.
