@@ -28,6 +28,8 @@ named_values! {
         ReviewNode = "review nodes",
         SubmitImageTask = "submit image tasks",
         ReadImageTask = "read image tasks",
+        ReadTask = "read tasks",
+        CancelTask = "cancel tasks",
         Administer = "administer the service",
     }
 }
@@ -75,6 +77,7 @@ impl Action {
                 | Self::ListPublisherNodes
                 | Self::ReadOwnAccount
                 | Self::ReadImageTask
+                | Self::ReadTask
         );
         !reads
     }
@@ -111,6 +114,8 @@ impl Action {
             Self::ReviewNode            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::SubmitImageTask       => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ReadTask              => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }

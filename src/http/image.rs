@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::gate::Call;
+use super::waiting::Wait;
 use crate::domain::ids::TaskId;
 use crate::domain::image::ImageFamily;
 use crate::domain::policy::Action;
@@ -45,7 +46,8 @@ pub async fn upscale_precisely(call: Submitting) -> Result<Answer, Problem> {
 
 /// `POST …/image-style-transfer`: answers the task as it is, not wrapped (seed).
 pub async fn transfer_style(call: Submitting) -> Result<Answer, Problem> {
-    Answer::ok(&submit(call, jobs::transfer_style).await?)
+    let (task, wait) = submit(call, jobs::transfer_style).await?;
+    wait.told_in(Answer::ok(&task)?)
 }
 
 /// `POST …/skin-enhancer/creative`
@@ -89,10 +91,12 @@ pub async fn show_relight(call: Reading) -> Result<Answer, Problem> {
 }
 
 async fn submit_wrapped(call: Submitting, read: ReadJob) -> Result<Answer, Problem> {
-    Answer::ok(&Data { data: submit(call, read).await? })
+    let (data, wait) = submit(call, read).await?;
+    wait.told_in(Answer::ok(&Data { data })?)
 }
 
-async fn submit(mut call: Submitting, read: ReadJob) -> Result<ImageTaskView, Problem> {
+/// The task as it was submitted; or, for a caller that waits, as it is then.
+async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, Wait), Problem> {
     let user = call.user()?;
     let owner = user.id;
     let shared = call.shared().clone();
@@ -116,11 +120,15 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<ImageTaskView, Pr
         drop(turn);
         kept.map(|kept| (kept, place))
     };
-    let ((work, webhook), _place) = web::block(work).await.map_err(Problem::internal)??;
+    let ((work, webhook), place) = web::block(work).await.map_err(Problem::internal)??;
 
     let submission = Submission { task, owner, work: Work::Image(work), webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
-    Ok(ImageTaskView::new(task, TaskStatus::Created, &[], None, &services.options.public_url))
+    drop(place);
+    let (wait, public_url) = (Wait::of(call.headers()), &services.options.public_url);
+    let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
+    let created = || ImageTaskView::new(task, TaskStatus::Created, &[], None, public_url);
+    Ok((waited.map_or_else(created, |record| ImageTaskView::of_record(&record, public_url)), wait))
 }
 
 /// Jobs of others are not found, except by administrators; nor are those of another family (contract 6).
@@ -132,7 +140,10 @@ async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
     if !is_of(&task, family) || (task.submission.owner != user.id && !user.is_admin) {
         return Err(not_found());
     }
-    Answer::ok(&Data { data: ImageTaskView::of_record(&task, &call.services().options.public_url) })
+    let wait = Wait::of(call.headers());
+    let task = wait.for_end(call.services(), id).await?.ok_or_else(not_found)?;
+    let data = ImageTaskView::of_record(&task, &call.services().options.public_url);
+    wait.told_in(Answer::ok(&Data { data })?)
 }
 
 fn is_of(task: &TaskRecord, family: ImageFamily) -> bool {

@@ -20,7 +20,7 @@ use super::paths::Paths;
 use super::server::Shared;
 use super::{
     admin, audit, audit_stream, bulk, checkpoint, erase, health, image, install, media, member, moderation, node,
-    node_change, openapi, publisher, review, state, token, translation, upload, user, version, version_list,
+    node_change, openapi, publisher, review, state, task, token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -137,6 +137,9 @@ fn registry() -> Vec<Route> {
 #[rustfmt::skip]
 fn images() -> Vec<Route> {
     vec![
+        Route::new(get(), "/tasks/{task_id}", NoBody, task::show),
+        Route::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
+
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
         Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", Images, image::upscale_precisely),

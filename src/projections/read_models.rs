@@ -21,7 +21,8 @@ use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
-use crate::domain::task::{Task, TaskEvent, TaskRecord};
+use crate::domain::task::{Task, TaskEvent, TaskRecord, TaskStatus};
+use crate::domain::value::Timestamp;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
@@ -214,11 +215,39 @@ impl ReadModels {
         if let Some(entry) = self.read().tasks.get(id) {
             return Ok(Some(entry.record.clone()));
         }
+        Ok(fold_task(&self.history_of(id).await?))
+    }
+
+    /// The task with this id, and when it came to each of its states, the oldest first.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn task_with_states(
+        &self,
+        id: TaskId,
+    ) -> Result<Option<(TaskRecord, Vec<(TaskStatus, Timestamp)>)>, ReadFailure> {
+        let history = self.history_of(id).await?;
+        Ok(fold_task(&history).map(|record| (record, states_of(&history))))
+    }
+
+    async fn history_of(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadFailure> {
         let log = Arc::clone(&self.log);
         let history = tokio::task::spawn_blocking(move || log.read_stream(&StreamId::from(&id), Version(0)));
-        let history = history.await.map_err(|_| ReadFailure::Interrupted)??;
-        Ok(fold_task(&history))
+        Ok(history.await.map_err(|_| ReadFailure::Interrupted)??)
     }
+}
+
+/// When a task came to each of its states, the oldest first.
+fn states_of(history: &[RecordedEvent]) -> Vec<(TaskStatus, Timestamp)> {
+    let mut states: Vec<(TaskStatus, Timestamp)> = Vec::new();
+    for recorded in history {
+        let status = Task::narrow(&recorded.event).and_then(TaskEvent::status_change);
+        // A job that a vendor took twice was in progress once.
+        if let Some(status) = status.filter(|status| states.last().is_none_or(|(last, _)| last != status)) {
+            states.push((status, recorded.at));
+        }
+    }
+    states
 }
 
 fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {

@@ -11,6 +11,7 @@ mod inputs;
 mod poller;
 mod refusals;
 mod results;
+mod tasks;
 
 pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 pub const PRECISION: &str = "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2";

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Group;
-use super::operation::{Operation, get};
-use super::schema::{Documented, Url, array, field, field_of, named, view};
+use super::operation::{Operation, get, post};
+use super::schema::{Documented, Moment, Url, array, field, field_of, named, one_of, view};
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskStatus;
 
@@ -21,7 +21,9 @@ pub fn group() -> Group {
     let mut components = bodies::components();
     components.push(("ImageTask", task_view()));
     components.push(("ImageTaskData", view([field_of("data", "", named("ImageTask")).required()])));
-    let operations = submissions::operations().into_iter().chain(status_reads()).chain([result()]).collect();
+    components.push(("Task", any_task()));
+    let operations =
+        submissions::operations().into_iter().chain(status_reads()).chain(tasks()).chain([result()]).collect();
     Group { tag: "Images", about: ABOUT, operations, components }
 }
 
@@ -32,6 +34,7 @@ fn status_reads() -> [Operation; 5] {
                 "{whose} A task of another kind is not found here; nor are tasks of other users, except by administrators."
             ))
             .shows("The task.", "ImageTaskData", &json!({"data": completed()}))
+            .waits()
     };
     let both = "Answers tasks of both upscalers.";
     [
@@ -63,6 +66,57 @@ fn status_reads() -> [Operation; 5] {
     ]
 }
 
+fn tasks() -> [Operation; 2] {
+    let (at, then) = ("2026-03-01T09:30:00.000000Z", "2026-03-01T09:30:02.500000Z");
+    let example = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0, "created_at": at,
+        "updated_at": then, "history": [{"state": "CREATED", "at": at}, {"state": "IN_PROGRESS", "at": then}], "generated": []});
+    let cancelled = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "FAILED", "progress": 0, "created_at": at,
+        "updated_at": then, "history": [{"state": "CREATED", "at": at}, {"state": "FAILED", "at": then}], "generated": [],
+        "error": {"code": "cancelled", "message": "cancelled by its owner"}});
+    [
+        get("/tasks/{task_id}", "getTask", "Show a task of any kind")
+            .about("With every change of its state. Tasks of other users are not found, except by administrators.")
+            .shows("The task.", "Task", &example)
+            .waits(),
+        post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
+            .about(
+                "The task fails at once with the code `cancelled`, and its webhook is told. A task that has ended stays as it is, \
+                 which is no failure. Needs no body.",
+            )
+            .shows("The task as it is now.", "Task", &cancelled),
+    ]
+}
+
+fn any_task() -> Value {
+    let change = view([field::<TaskStatus>("state", "").required(), field::<Moment>("at", "").required()]);
+    let kinds = one_of([
+        "image-upscaler",
+        "image-upscaler-precision-v2",
+        "image-style-transfer",
+        "skin-enhancer",
+        "image-relight",
+    ]);
+    view([
+        field::<TaskId>("task_id", "").required(),
+        field_of("kind", "Where it was submitted.", kinds).required(),
+        field::<TaskStatus>("state", "`COMPLETED` and `FAILED` are final.").required(),
+        field_of("progress", "1 once there are results.", json!({"type": "number", "minimum": 0, "maximum": 1}))
+            .required(),
+        field::<Moment>("created_at", "").required(),
+        field::<Moment>("updated_at", "").required(),
+        field_of("history", "Every change of state, the oldest first.", array(&change)).required(),
+        field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
+        field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
+    ])
+}
+
+fn failure_view() -> Value {
+    view([
+        field::<String>("code", "Stable, for programs.").required().with("examples", FAILURES),
+        field::<String>("message", "A sentence, for people.").required(),
+    ])
+}
+
 fn result() -> Operation {
     get("/media/{file}", "getResult", "Get a result")
         .about("A file never changes under its name. Ranges are answered.")
@@ -70,12 +124,8 @@ fn result() -> Operation {
 }
 
 fn task_view() -> Value {
-    let failure = view([
-        field::<String>("code", "Stable, for programs.").required().with("examples", FAILURES),
-        field::<String>("message", "A sentence, for people.").required(),
-    ]);
     view([
-        field_of("error", "Why it failed; only a task that failed has it.", failure),
+        field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
         field_of("generated", "URLs of the results; empty until the task is completed.", array(&Url::schema()))
             .required(),
         field::<TaskStatus>("status", "`COMPLETED` and `FAILED` are final.").required(),

@@ -25,6 +25,7 @@ pub struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     streams: bool,
+    waits: bool,
     answers: BTreeMap<u16, Value>,
     failures: Vec<Failure>,
 }
@@ -75,6 +76,7 @@ impl Operation {
             parameters: Vec::new(),
             body: None,
             streams: false,
+            waits: false,
             answers: BTreeMap::new(),
             failures: Vec::new(),
         }
@@ -111,6 +113,12 @@ impl Operation {
     #[must_use]
     pub fn streams(self, media_type: &str, content: &Value) -> Self {
         Self { streams: true, ..self.takes_content(media_type, content) }
+    }
+
+    /// Waits for the end of a task when the caller prefers so.
+    #[must_use]
+    pub fn waits(self) -> Self {
+        Self { waits: true, ..self }.with_header(200, "Preference-Applied")
     }
 
     /// A JSON answer.
@@ -255,6 +263,9 @@ impl Operation {
         }
         if self.is_keyed() || self.streams {
             parameters.push(shared("Idempotency-Key"));
+        }
+        if self.waits {
+            parameters.push(shared("Prefer"));
         }
         parameters.push(shared("X-Request-Id"));
         parameters

@@ -111,6 +111,12 @@ pub fn shared_headers() -> Value {
              carried out again, and its answer is sent once more.",
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
         ),
+        "Prefer": header(
+            "Prefer",
+            "`wait=n` (RFC 7240): the answer waits until the task has ended, at most n seconds and at most 60. Any other \
+             preference is ignored.",
+            String::schema(),
+        ),
         "If-None-Match": header(
             "If-None-Match",
             "Entity tags that the caller has already: when one of them is current, the answer is 304 without a body.",
@@ -125,6 +131,11 @@ pub fn answer_headers() -> Value {
     json!({
         "X-Request-Id": header("What the request is called in the service's log: the caller's name for it, if it sent one.", true, json!({"type": "string", "pattern": "^[!-~]{1,128}$"})),
         "ETag": header("The strong tag of exactly these bytes.", true, json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
+        "Preference-Applied": header(
+            "How long the answer would have waited for the end of the task: there when the caller preferred to wait.",
+            false,
+            json!({"type": "string", "pattern": "^wait=[0-9]+$"}),
+        ),
         "Idempotent-Replayed": header(
             "On the answer to a request that had been carried out before: the answer is the one that it had then.",
             false,

@@ -230,6 +230,8 @@ fn media() -> Vec<Case> {
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-relight", 200, picture()),
+        get(ReadTask, "/tasks/{task_id}").of_the_owner(),
+        post(CancelTask, "/tasks/{task_id}/cancel", 200, json!({})).of_the_owner(),
         get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").of_the_owner(),
         get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").of_the_owner(),
         get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").of_the_owner(),

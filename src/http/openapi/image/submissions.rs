@@ -42,6 +42,7 @@ fn transfer_style() -> Operation {
              flavor and the prompt alone. {EVERY_CHANGE}"
         ))
         .shows("The task.", "ImageTask", &created())
+        .waits()
         .fails(Code::InvalidInput, WRONG)
 }
 
@@ -95,7 +96,7 @@ fn submission(path: &'static str, id: &'static str, summary: &'static str, body:
 }
 
 fn wrapped(operation: Operation) -> Operation {
-    operation.shows("The task.", "ImageTaskData", &json!({"data": created()}))
+    operation.shows("The task.", "ImageTaskData", &json!({"data": created()})).waits()
 }
 
 const WRONG: &str = "a field is wrong; or a picture is none, over 50 MB or 100 megapixels";

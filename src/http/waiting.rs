@@ -1,0 +1,110 @@
+//! `Prefer: wait=n` (RFC 7240): an answer about a task that waits for the end of the task for a while.
+
+use std::time::Duration;
+
+use actix_web::http::header::{HeaderMap, HeaderName};
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::server::Services;
+use crate::domain::ids::TaskId;
+use crate::domain::task::TaskRecord;
+
+/// How long is waited at most (contract 5).
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// How long a caller waits for the end of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait(Option<Duration>);
+
+impl Wait {
+    /// What the headers ask for. As with every preference, what is not understood is ignored; what is too long is cut.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let preferences =
+            headers.get_all(PREFER).filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+        let seconds = preferences.filter_map(|preference| {
+            let (name, value) = preference.split(';').next()?.split_once('=')?;
+            let value = value.trim().trim_matches('"');
+            name.trim().eq_ignore_ascii_case("wait").then(|| value.parse::<u64>().ok())?
+        });
+        let first = seconds.map(Duration::from_secs).next();
+        Self(first.map(|wait| wait.min(WAIT_MAX)))
+    }
+
+    /// Whether the caller waits at all.
+    pub const fn is_asked(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The task when it has ended, or when the time is up or the service stops; `None` if there is none.
+    ///
+    /// # Errors
+    /// When the task cannot be read.
+    pub async fn for_end(self, services: &Services, id: TaskId) -> Result<Option<TaskRecord>, Problem> {
+        let (mut changes, mut closing) = (services.models.task_changes(), services.closing.clone());
+        let until = Instant::now() + self.0.unwrap_or_default();
+        loop {
+            let task = services.models.task(id).await?;
+            let ended = task.as_ref().is_none_or(TaskRecord::is_terminal);
+            if ended || self.0.is_none() || *closing.borrow() {
+                return Ok(task);
+            }
+            let change = async {
+                tokio::select! {
+                    change = changes.changed() => change.is_ok(),
+                    _ = closing.changed() => false,
+                }
+            };
+            if !matches!(timeout_at(until, change).await, Ok(true)) {
+                return Ok(services.models.task(id).await?);
+            }
+        }
+    }
+
+    /// The answer, which says so if the preference was heeded.
+    ///
+    /// # Errors
+    /// Never: the header has a good value.
+    pub fn told_in(self, answer: Answer) -> Result<Answer, Problem> {
+        match self.0 {
+            None => Ok(answer),
+            Some(wait) => answer.with(PREFERENCE_APPLIED, format!("wait={}", wait.as_secs())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    fn asked(preferences: &[&'static str]) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        for preference in preferences {
+            headers.append(PREFER, HeaderValue::from_static(preference));
+        }
+        Wait::of(&headers).0.map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn the_preference_is_found_in_every_form() {
+        for preferences in
+            [&["wait=10"][..], &["Wait = 10"], &["respond-async, wait=10"], &["wait=10;x=1"], &["a", "wait=\"10\""]]
+        {
+            assert_eq!(asked(preferences), Some(10), "{preferences:?}");
+        }
+        assert_eq!(asked(&["wait=100000"]), Some(60));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_ignored() {
+        for preferences in [&[][..], &["wait"], &["wait=-1"], &["wait=soon"], &["waiting=10"], &["wait="]] {
+            assert_eq!(asked(preferences), None, "{preferences:?}");
+        }
+    }
+}

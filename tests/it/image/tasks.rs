@@ -1,0 +1,118 @@
+//! Tasks of any kind: shown with their history, cancelled, waited for.
+
+use mediary::config::Settings;
+use serde_json::{Value, json};
+
+use super::{SKIN, STYLE, UPSCALER, ended, submit};
+use crate::support::TestApp;
+use crate::support::files::{FileServer, file};
+use crate::support::picture::{base64_png, png};
+use crate::support::receiver::Receiver;
+
+/// The states of a task's history.
+fn states(task: &Value) -> Vec<&str> {
+    task["history"].as_array().expect("a history").iter().map(|change| change["state"].as_str().unwrap()).collect()
+}
+
+#[actix_web::test]
+async fn a_task_of_any_kind_is_shown_with_its_history() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let creative = format!("{SKIN}/creative");
+    for (path, read, kind) in [
+        (UPSCALER, UPSCALER, "image-upscaler"),
+        (STYLE, STYLE, "image-style-transfer"),
+        (creative.as_str(), SKIN, "skin-enhancer"),
+    ] {
+        let task = submit(&app, &alice, path, json!({"image": base64_png(8, 8)})).await;
+        let ended = ended(&app, &alice, read, &task).await;
+        let shown = app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json();
+        assert_eq!((&shown["task_id"], &shown["kind"]), (&json!(task), &json!(kind)));
+        assert_eq!((&shown["state"], &shown["generated"]), (&ended["status"], &ended["generated"]));
+        assert_eq!(states(&shown), ["CREATED", "IN_PROGRESS", "COMPLETED"]);
+        let history = shown["history"].as_array().unwrap();
+        let ends = (&history[0]["at"], &history[2]["at"]);
+        assert_eq!(ends, (&shown["created_at"], &shown["updated_at"]));
+        assert_eq!((&shown["progress"], shown.get("error")), (&json!(1), None));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_cancelled_task_fails_tells_its_webhook_and_stays_so() {
+    // Given a task whose picture does not arrive
+    let (app, server, receiver) =
+        (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await, Receiver::start().await);
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    server.let_out(false);
+    let body = json!({"image": server.url("/image.png"), "webhook_url": receiver.url("/hook")});
+    let task = submit(&app, &alice, UPSCALER, body).await;
+    let cancel = format!("/tasks/{task}/cancel");
+    // When somebody else cancels it, and then its owner, twice
+    app.post_as(&bob.token, &cancel, json!({})).await.expect(404);
+    let first = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
+    let second = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
+    server.let_out(true);
+    // Then it has failed, once, and its webhook is told
+    assert_eq!(first, second);
+    assert_eq!(states(&first), ["CREATED", "FAILED"]);
+    assert_eq!(first["error"]["code"], "cancelled");
+    let received = receiver.wait_until(|received| !received.is_empty()).await;
+    assert_eq!(
+        (received[0].status().as_str(), received[0].json()["error"]["code"].as_str()),
+        ("FAILED", Some("cancelled"))
+    );
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_task_that_has_ended_stays_as_it_is() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
+    let ended = ended(&app, &alice, UPSCALER, &task).await;
+    let shown = app.post_as(&alice.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
+    assert_eq!((&shown["state"], &shown["generated"]), (&json!("COMPLETED"), &ended["generated"]));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn whoever_prefers_to_wait_is_answered_with_the_end() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let body = json!({"image": base64_png(8, 8)});
+    let request = app.request(reqwest::Method::POST, UPSCALER).bearer_auth(&alice.token).header("prefer", "wait=60");
+    let answer = app.send(request.json(&body)).await.expect(200);
+    assert_eq!(answer.header("preference-applied"), Some("wait=60"));
+    assert_eq!(answer.json()["data"]["status"], "COMPLETED");
+
+    let task = submit(&app, &alice, STYLE, body).await;
+    for path in [format!("{STYLE}/{task}"), format!("/tasks/{task}")] {
+        let request = app.request(reqwest::Method::GET, &path).bearer_auth(&alice.token).header("prefer", "wait=60");
+        let answer = app.send(request).await.expect(200);
+        let task = answer.json();
+        assert_eq!(task.get("data").map_or(&task["state"], |task| &task["status"]), "COMPLETED", "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn waiting_ends_with_the_time_that_was_asked_for_and_keeps_no_place() {
+    // Given somebody who may have one unfinished task, and a picture that does not arrive
+    let one = |settings: &mut Settings| settings.limits.submissions_per_caller = 1;
+    let app = TestApp::start_with(one, mediary::clock::Surroundings::real()).await;
+    let (alice, server) = (app.user("alice").await, FileServer::answering(|_| file(&png(8, 8))).await);
+    server.let_out(false);
+    let body = json!({"image": server.url("/image.png")});
+    let request = app.request(reqwest::Method::POST, UPSCALER).bearer_auth(&alice.token).header("prefer", "wait=1");
+    // When the wait is over
+    let answer = app.send(request.json(&body)).await.expect(200);
+    // Then the task is shown as it is, and counted once
+    assert_eq!(answer.json()["data"]["status"], "CREATED");
+    app.post_as(&alice.token, UPSCALER, body).await.expect(429);
+    server.let_out(true);
+    let task = answer.json()["data"]["task_id"].as_str().unwrap().to_owned();
+    ended(&app, &alice, UPSCALER, &task).await;
+    submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
+    app.stop().await;
+}
