@@ -33,6 +33,7 @@ use crate::space::Space;
 mod address;
 mod bootstrap;
 mod files;
+mod lost_log;
 mod opening;
 mod probes;
 mod reactors;
@@ -40,6 +41,7 @@ mod snapshots;
 
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
+pub use lost_log::{LostLog, check_log};
 pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
@@ -62,6 +64,8 @@ pub enum StartError {
     DataDir(#[from] DataDirError),
     #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
     Listen { address: SocketAddr, reason: std::io::Error },
+    #[error(transparent)]
+    LostLog(#[from] LostLog),
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
@@ -132,6 +136,7 @@ impl App {
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
         let data = DataDir::open(&settings.data_dir)?;
+        check_log(data.root())?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
@@ -151,11 +156,12 @@ impl App {
         let links = Links { public_url: public_url.clone() };
         let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
         let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
-        let OpenedLog { log, models, reports, snapshot } =
+        let OpenedLog { log, models, mut reports, snapshot } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
         let audit = auditing(&log, links, &personal);
-        let archives = open_archives(&data, &models).map_err(|error| StartError::part("the archives", &error))?;
+        let archives = open_archives(&data, &models, &mut reports);
+        let archives = archives.map_err(|error| StartError::part("the archives", &error))?;
         let archives = archives.with_mishaps(surroundings.mishaps());
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);

@@ -1,19 +1,41 @@
 //! What is kept in files beside the log, and what a crash may have left of it.
 
+use std::path::Path;
+
 use crate::data_dir::DataDir;
 use crate::http::server::Keys;
-use crate::media::archive::store::Archives;
+use crate::media::archive::store::{Archives, ORPHANS, Swept};
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 
-/// Opens the archives, and removes those that no version names: their uploads ended between the file and the event.
-pub(super) fn open_archives(data: &DataDir, models: &Models) -> std::io::Result<Archives> {
+/// Opens the archives, and sets aside those that no version names: their uploads ended between the file and the event, or the log
+/// is an older copy. What was done is added to `reports`.
+pub(super) fn open_archives(data: &DataDir, models: &Models, reports: &mut Vec<String>) -> std::io::Result<Archives> {
     let archives = Archives::open(&data.path("archives"))?;
-    let removed = archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect())?;
-    if removed > 0 {
-        tracing::info!(removed, "archives that no version names were removed");
+    match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
+        Ok(swept) => reports.extend(swept_sentences(swept, &data.path("archives").join(ORPHANS))),
+        // A full disk has no room for another name either; the next start tries again.
+        Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
     }
     Ok(archives)
+}
+
+fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
+    let Swept { set_aside, brought_back } = swept;
+    let mut sentences = Vec::new();
+    if set_aside > 0 {
+        sentences.push(format!(
+            "{set_aside} archives that no version names were moved to {}: of interrupted uploads, or the log is an older copy",
+            orphans.display()
+        ));
+    }
+    if brought_back > 0 {
+        sentences.push(format!("{brought_back} archives were brought back from {}", orphans.display()));
+    }
+    for sentence in &sentences {
+        tracing::warn!("{sentence}");
+    }
+    sentences
 }
 
 /// The keys of all users; of those who were erased what a crash left is destroyed now.

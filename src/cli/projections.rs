@@ -8,7 +8,7 @@ use clap::Subcommand;
 
 use super::progress::{Progress, Unit};
 use super::{Failure, SettingFlags, print};
-use crate::app::log_options;
+use crate::app::{check_log, log_options};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
@@ -32,6 +32,7 @@ pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> 
 fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {}", settings.data_dir.display());
     let data = DataDir::open(&settings.data_dir)?;
+    check_log(data.root())?;
     let options = log_options(data.root(), settings);
     let surroundings = Surroundings::real();
 

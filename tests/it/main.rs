@@ -30,6 +30,7 @@ mod journal;
 mod large;
 mod lists;
 mod log_contract;
+mod lost_log;
 mod media;
 mod member;
 mod model;

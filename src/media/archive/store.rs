@@ -20,6 +20,17 @@ use crate::media::store::{is_complete, sync_directory};
 
 /// The directory of uploads that are not complete or not checked.
 const INCOMING: &str = "incoming";
+/// The directory of archives that no version names. The service never deletes anything in it.
+pub const ORPHANS: &str = "orphans";
+
+/// What a sweep has moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Archives that no version names.
+    pub set_aside: usize,
+    /// Archives that had been set aside, and that a version names.
+    pub brought_back: usize,
+}
 
 /// The archives of versions. Cheap to clone; one process owns a root at a time.
 #[derive(Debug, Clone)]
@@ -94,25 +105,42 @@ impl Archives {
         }
     }
 
-    /// Removes every archive that is not among those that versions name; how many. For the start, before uploads come in:
-    /// a crash between the file and its event leaves such files.
+    /// Moves every archive that is not among those that versions name to [`ORPHANS`], and one that is named and lies there back to
+    /// its place. For the start, before uploads come in: a crash between the file and its event leaves such files, and so does an
+    /// older copy of the log, which may be put right again. So nothing is deleted here.
     ///
     /// # Errors
-    /// When a directory cannot be read, or a file not be removed.
-    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<usize> {
-        let mut removed = 0;
+    /// When a directory cannot be read, or a file not be moved.
+    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<Swept> {
+        let mut swept = Swept::default();
         for prefix in 0..=u8::MAX {
-            for file in fs::read_dir(self.root.join(format!("{prefix:02x}")))? {
-                let path = file?.path();
-                let digest = path.file_stem().and_then(|name| Digest::parse(name.to_str()?).ok());
-                // What has no such name was not put there by the service.
-                if digest.is_some_and(|digest| self.path_of(&digest) == path && !named.contains(&digest)) {
-                    fs::remove_file(&path)?;
-                    removed += 1;
+            for (path, digest) in archives_in(&self.root.join(format!("{prefix:02x}")))? {
+                if self.path_of(&digest) == path && !named.contains(&digest) {
+                    create_durably(&self.root.join(ORPHANS))?;
+                    self.move_durably(&path, &self.orphan(&digest))?;
+                    swept.set_aside += 1;
                 }
             }
         }
-        Ok(removed)
+        for (path, digest) in archives_in(&self.root.join(ORPHANS))? {
+            let place = self.path_of(&digest);
+            if named.contains(&digest) && !place.exists() {
+                self.move_durably(&path, &place)?;
+                swept.brought_back += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    fn orphan(&self, digest: &Digest) -> PathBuf {
+        self.root.join(ORPHANS).join(format!("{digest}.zip"))
+    }
+
+    /// The new name is durable before the old one is gone for good.
+    fn move_durably(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)?;
+        sync_directory(to.parent().unwrap_or(&self.root))?;
+        sync_directory(from.parent().unwrap_or(&self.root))
     }
 
     /// Where the archive with this hash lies, whether it is there or not.
@@ -121,6 +149,22 @@ impl Archives {
         let name = digest.to_string();
         self.root.join(&name[..2]).join(format!("{name}.zip"))
     }
+}
+
+/// The files in a directory whose names are those of archives; what has no such name was not put there by the service. None when
+/// there is no such directory.
+fn archives_in(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".zip"));
+        found.extend(name.and_then(|name| Digest::parse(name).ok()).map(|digest| (path, digest)));
+    }
+    Ok(found)
 }
 
 /// A file that is coming in; removed when it is dropped and was not kept.
@@ -223,18 +267,33 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_removes_what_nobody_names() {
+    fn a_sweep_sets_aside_what_nobody_names_and_brings_back_what_is_named() {
         let root = tempfile::tempdir().unwrap();
         let archives = Archives::open(root.path()).unwrap();
         let [kept, lost] = [&b"abc"[..], b"abd"].map(|bytes| archives.keep(&upload(&archives, bytes)).unwrap().digest);
         let strange = archives.path_of(&lost).with_file_name("notes.txt");
         fs::write(&strange, b"x").unwrap();
-        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), 1);
-        assert_eq!([kept, lost].map(|digest| archives.path_of(&digest).exists()), [true, false]);
+        let there = || [kept, lost].map(|digest| archives.path_of(&digest).exists());
+
+        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), Swept { set_aside: 1, brought_back: 0 });
+        assert_eq!(there(), [true, false]);
+        assert_eq!(fs::read(archives.orphan(&lost)).unwrap(), b"abd");
         assert!(strange.exists());
-        archives.remove(&lost).unwrap();
-        archives.remove(&kept).unwrap();
-        assert!(!archives.path_of(&kept).exists());
+
+        assert_eq!(archives.sweep(&HashSet::from([kept, lost])).unwrap(), Swept { set_aside: 0, brought_back: 1 });
+        assert_eq!(there(), [true, true]);
+        assert_eq!(fs::read(archives.path_of(&lost)).unwrap(), b"abd");
+    }
+
+    #[test]
+    fn a_removed_archive_is_gone_and_that_is_fine_twice() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = Archives::open(root.path()).unwrap();
+        let kept = archives.keep(&upload(&archives, b"abc")).unwrap().digest;
+        for _twice in 0..2 {
+            archives.remove(&kept).unwrap();
+            assert!(!archives.path_of(&kept).exists());
+        }
     }
 
     #[test]

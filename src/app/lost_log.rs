@@ -1,0 +1,107 @@
+//! A data directory in which a service has run, and whose log is not there: never taken for a new one.
+//!
+//! The first start makes its log before anything that only a used service has, so that a start that was killed early leaves
+//! secrets and empty directories at most, and goes on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Directories, relative to the data directory, in which a service that has run leaves files.
+const TRACES: [&str; 5] = ["archives", "personal", "media", "snapshots", "answers"];
+
+/// The log of a used data directory is missing.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the event log is missing: {journal} holds no segment, but a service has run on this directory ({found}). Put {log} back as it \
+     was, or restore a backup into an empty directory (mediary restore); to begin anew, move the rest away first",
+    journal = .root.join("log/journal").display(),
+    log = .root.join("log").display(),
+    found = .found.join(", ")
+)]
+pub struct LostLog {
+    root: PathBuf,
+    /// A file of each kind that is there.
+    found: Vec<String>,
+}
+
+/// Looks whether the log of a data directory can be opened or begun, and changes nothing.
+///
+/// # Errors
+/// [`LostLog`] when there is none, and other files show that there was one.
+pub fn check_log(root: &Path) -> Result<(), LostLog> {
+    let journal = root.join("log/journal");
+    // What is wrong with a journal of which something is there is told by whoever opens it.
+    let begun = journal.join("HEAD").exists() || entries(&journal).any(|path| has_extension(&path, "seg"));
+    if begun {
+        return Ok(());
+    }
+    let found: Vec<_> = TRACES.iter().filter_map(|trace| first_file(&root.join(trace))).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found = found.iter().map(|path| path.strip_prefix(root).unwrap_or(path).display().to_string()).collect();
+    Err(LostLog { root: root.to_owned(), found })
+}
+
+/// Some file below a directory, but none that was being written.
+fn first_file(directory: &Path) -> Option<PathBuf> {
+    entries(directory).find_map(|path| {
+        if path.is_dir() {
+            return first_file(&path);
+        }
+        (!has_extension(&path, "part") && !has_extension(&path, "draft")).then_some(path)
+    })
+}
+
+/// What is in a directory; nothing when it is not there.
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, file: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, b"x").unwrap();
+    }
+
+    #[test]
+    fn what_a_first_start_leaves_when_it_is_killed_is_no_used_service() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(check_log(dir.path()).is_ok());
+        for file in ["admin-token", "lock", "webhook-key", "log/signing.key", "log/sled/db", "archives/incoming/1.part"]
+        {
+            put(dir.path(), file);
+        }
+        fs::create_dir_all(dir.path().join("media/results/ab")).unwrap();
+        assert!(check_log(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn any_trace_of_a_used_service_is_named() {
+        let traces = [
+            "archives/ab/x.zip",
+            "archives/orphans/x.zip",
+            "personal/ab/x",
+            "media/inputs/ab/x.png",
+            "snapshots/models",
+        ];
+        for file in traces {
+            let dir = tempfile::tempdir().unwrap();
+            for also in [file, "log/signing.key"] {
+                put(dir.path(), also);
+            }
+            let told = check_log(dir.path()).unwrap_err().to_string();
+            assert!(told.contains(file) && told.contains("log/journal") && told.contains("restore"), "{told}");
+            put(dir.path(), "log/journal/00000000000000000001.seg");
+            assert!(check_log(dir.path()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The log of a used data directory is gone, or an older copy: nothing is begun anew, and nothing beside it is deleted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mediary::clock::Surroundings;
+use reqwest::Method;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::process::{command, run};
+use crate::support::zip::{Entry, good, zip};
+use crate::support::{TestApp, TestUser};
+
+const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
+
+/// Publishes a version with its archive.
+async fn publish(app: &TestApp, owner: &TestUser, version: &str, archive: Vec<u8>) {
+    let body = json!({"node_version": {"version": version}});
+    let made = app.post_as(&owner.token, VERSIONS, body).await.expect(201).json();
+    let url = made["signedUrl"].as_str().unwrap();
+    let link = &url[url.find("/uploads/").unwrap()..];
+    app.send(app.request(Method::PUT, link).body(archive)).await.expect(200);
+}
+
+async fn download(app: &TestApp, version: &str) -> Vec<u8> {
+    app.get(&format!("/nodes/face-tools/versions/{version}/download")).await.expect(200).body
+}
+
+async fn with_an_archive() -> (TestApp, TestUser) {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    publish(&app, &alice, "1.0.0", good()).await;
+    (app, alice)
+}
+
+async fn start_again(dir: TempDir) -> TestApp {
+    TestApp::start_in(dir, |_| {}, Surroundings::real()).await
+}
+
+/// The archives below a directory, by their names relative to it.
+fn archives(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { archives(&path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|extension| extension == "zip")).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+#[actix_web::test]
+async fn a_used_directory_without_its_log_is_not_begun_anew() {
+    let (app, _) = with_an_archive().await;
+    let mut dir = app.stop().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (log, kept) = (dir.path().join("log"), elsewhere.path().join("log"));
+    copy(&log, &kept);
+    for lost in [&["log"][..], &["log/journal", "log/sled"]] {
+        // Given a directory whose log is gone, as a whole or all but the signing key
+        for part in lost {
+            fs::remove_dir_all(dir.path().join(part)).unwrap();
+        }
+        let before = archives(dir.path());
+        // When the service is started, or what is read is to be made anew
+        let start = command(dir.path()).output().unwrap();
+        let rebuild = run(dir.path(), &["projections", "rebuild"]).expect(1);
+        // Then it stops, says what is missing and what to do, and leaves everything as it is
+        let told = String::from_utf8_lossy(&start.stderr);
+        assert_eq!(start.status.code(), Some(1), "{told}");
+        for told in [&told, rebuild.err.as_str()] {
+            for words in ["log/journal", "archives/", "personal/", "Put ", "mediary restore", "move the rest away"] {
+                assert!(told.contains(words), "{words} is not in: {told}");
+            }
+        }
+        assert_eq!((archives(dir.path()), log.join("journal").exists()), (before, false));
+        // And with the log at its place all is as it was
+        let _ = fs::remove_dir_all(&log);
+        copy(&kept, &log);
+        let app = start_again(dir).await;
+        assert!(download(&app, "1.0.0").await == good());
+        dir = app.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_first_start_that_was_killed_early_goes_on() {
+    // Given what a first start makes before its log
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("media/inputs/ab")).unwrap();
+    fs::create_dir_all(dir.path().join("log")).unwrap();
+    fs::write(dir.path().join("admin-token"), "chosen-by-hand\n").unwrap();
+    // When it is started again, then it serves
+    let app = start_again(dir).await;
+    app.get_as(app.admin_token(), "/users").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_older_copy_of_the_log_costs_no_archive() {
+    // Given an older copy of a log, after which another archive came
+    let (app, alice) = with_an_archive().await;
+    let dir = app.stop().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (log, older, newer) = (dir.path().join("log"), elsewhere.path().join("older"), elsewhere.path().join("newer"));
+    copy(&log, &older);
+    let app = start_again(dir).await;
+    let later = zip(&[Entry::stored("later.py", b"print(2)\n")]);
+    publish(&app, &alice, "2.0.0", later.clone()).await;
+    let dir = app.stop().await;
+    // When the service starts with it
+    fs::rename(&log, &newer).unwrap();
+    copy(&older, &log);
+    let app = start_again(dir).await;
+    // Then that archive is set aside, which is told
+    let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
+    assert!(report.starts_with("1 archives that no version names were moved to "), "{report}");
+    assert!(report.contains("archives/orphans") && report.contains("older copy"), "{report}");
+    let orphans = app.dir.path().join("archives/orphans");
+    assert_eq!(archives(&orphans).len(), 1);
+    assert!(download(&app, "1.0.0").await == good());
+    let dir = app.stop().await;
+    // And no backup has it
+    let to = elsewhere.path().join("backup");
+    run(dir.path(), &["backup", to.to_str().unwrap()]).expect(0);
+    let listed = fs::read_to_string(to.join("manifest.json")).unwrap();
+    assert!(listed.contains("archives/") && !listed.contains("orphans"), "{listed}");
+    // And once the log is right again, the archive is back at its place
+    fs::remove_dir_all(&log).unwrap();
+    copy(&newer, &log);
+    let app = start_again(dir).await;
+    assert!(app.app.reports()[0].starts_with("1 archives were brought back"), "{:?}", app.app.reports());
+    assert!(archives(&orphans).is_empty());
+    assert!(download(&app, "2.0.0").await == later);
+    app.stop().await;
+}
