@@ -12,7 +12,7 @@ use crate::domain::ids::TaskId;
 use crate::domain::task::TaskRecord;
 
 /// How long is waited at most (contract 5).
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");

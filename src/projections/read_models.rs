@@ -241,10 +241,10 @@ impl ReadModels {
 fn states_of(history: &[RecordedEvent]) -> Vec<(TaskStatus, Timestamp)> {
     let mut states: Vec<(TaskStatus, Timestamp)> = Vec::new();
     for recorded in history {
-        let status = Task::narrow(&recorded.event).and_then(TaskEvent::status_change);
+        let reached = Task::narrow(&recorded.event).and_then(TaskEvent::status_change);
         // A job that a vendor took twice was in progress once.
-        if let Some(status) = status.filter(|status| states.last().is_none_or(|(last, _)| last != status)) {
-            states.push((status, recorded.at));
+        if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last != reached)) {
+            states.push((reached, recorded.at));
         }
     }
     states
