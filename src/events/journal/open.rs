@@ -167,10 +167,7 @@ fn walk(
     loop {
         let stopped;
         (reader, course, stopped) = pump(reader, course, &mut each);
-        // Mending reads the whole segment: not where nothing is missing.
-        let complete =
-            stopped.is_none() && known.beyond(reader.reached().position).is_none() && reader.rest_is_blank()?;
-        if complete || !repairs.mend(&mut reader)? {
+        if !repairs.mend(&mut reader)? {
             stopped.map_or(Ok(()), |damage| Err(damage.unhealed()))?;
             break;
         }

@@ -199,11 +199,6 @@ impl JournalReader {
         self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
-    /// Whether nothing was written after the last record of the present segment.
-    pub(super) fn rest_is_blank(&self) -> Result<bool, OpenError> {
-        self.segment.as_ref().map_or(Ok(false), |segment| segment.is_blank_from(self.offset))
-    }
-
     /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
     /// is wrong at that place.
     pub(super) fn into_end(mut self) -> Option<(Passing, usize, String)> {
