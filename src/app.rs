@@ -46,7 +46,7 @@ pub use opening::log_options;
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
-use files::{open_archives, open_keyring};
+use files::{open_archives, open_keyring, snapshot_remover};
 use opening::{OpenedLog, open_log};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Outside, Reactors, callback_sender};
@@ -189,6 +189,7 @@ impl App {
             audit,
             closing: closes,
             checkpoint: checkpointer(&log),
+            drop_snapshots: snapshot_remover(&data),
             webhook_key,
             options: http_options(&settings, &public_url),
         };

@@ -23,7 +23,7 @@ use actix_web::{HttpResponse, rt, web};
 use parking_lot::Mutex;
 
 use self::kept::Kept;
-use self::vault::Vault;
+use self::vault::{Epoch, Vault};
 use super::error::{Code, Problem};
 use super::server::Services;
 use crate::clock::Surroundings;
@@ -74,6 +74,8 @@ impl Keys {
     /// 409 while another request with this key is carried out, 422 when the key was used for something else.
     pub async fn begin(&self, asked: Asked, services: &Services) -> Result<Begun, Problem> {
         let hold = self.hold(&asked)?;
+        // Before anything is looked at that the answer may show.
+        let begun = self.0.vault.epoch();
         let now = services.surroundings.now();
         let claimed = services.models.read().claims.get(&asked.id, now).cloned();
         let (inner, sought) = (Arc::clone(&self.0), asked.clone());
@@ -90,7 +92,7 @@ impl Keys {
         let claim = Claim { key: asked.id, fingerprint: asked.fingerprint, nth: 0 };
         let chance = services.surroundings.seeded(self.0.vault.seed(&asked, first));
         let own = Services { surroundings: chance, ..services.clone() };
-        let turn = Turn { hold, asked, first, again: claimed.is_some() };
+        let turn = Turn { hold, asked, first, again: claimed.is_some(), begun };
         Ok(Begun::Run(turn, Box::new(Keyed { services: own, claim, at: now, commands: Cell::new(0) })))
     }
 
@@ -106,9 +108,13 @@ impl Keys {
         }
     }
 
-    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Blocks.
-    pub fn forget_answers(&self) {
-        self.0.vault.forget();
+    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Of requests
+    /// that are being carried out none is kept. Blocks.
+    ///
+    /// # Errors
+    /// When one is still there, or may be after a power cut.
+    pub fn forget_answers(&self) -> std::io::Result<()> {
+        self.0.vault.forget()
     }
 
     /// Removes answers that are too old, now and every hour, until the service is gone. Needs the runtime of a server.
@@ -175,6 +181,7 @@ pub struct Turn {
     first: Timestamp,
     /// Whether some command of it was carried out before this turn.
     again: bool,
+    begun: Epoch,
 }
 
 impl Turn {
@@ -185,14 +192,14 @@ impl Turn {
             Ok(body) => body,
             Err(stream) => return head.set_body(stream),
         };
-        let Self { hold, asked, first, again } = self;
+        let Self { hold, asked, first, again, begun } = self;
         let kept = Kept::new(first, asked.fingerprint, &head, body.clone(), again);
         // Without room it is made anew when the request comes again: what was done is claimed in the log.
         if let Some(kept) = kept.filter(|_| services.space.check().is_ok()) {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.
             let with_commands = services.models.read().claims.get(&asked.id, first).is_some();
             let nonce = services.surroundings.secret();
-            let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, with_commands);
+            let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, (with_commands, begun));
             if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
                 && services.space.shortage(&error).is_none()
             {
