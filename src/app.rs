@@ -42,14 +42,13 @@ mod snapshots;
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use lost_log::{LostLog, check_log};
-pub use opening::log_options;
+pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring, snapshot_remover};
-use opening::{OpenedLog, open_log};
 use probes::{auditing, checkpointer, prober, readiness, storage};
-use reactors::{Outside, Reactors, callback_sender};
+use reactors::{Outside, Reactors, callback_sender, fetcher};
 use snapshots::Snapshots;
 
 /// How many commands of one kind may wait for their router.
@@ -136,8 +135,7 @@ impl App {
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
-        let data = DataDir::open(&settings.data_dir)?;
-        check_log(data.root())?;
+        let data = open_data_dir(&settings.data_dir)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
@@ -155,18 +153,21 @@ impl App {
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
         let links = Links { public_url: public_url.clone() };
-        let OpenedLog { log, models, mut reports, snapshot } = open_log(&data, &settings, &surroundings, &links)?;
+        let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
+        let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
+        let OpenedLog { log, models, mut reports, snapshot } =
+            opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
         let audit = auditing(&log, links, &personal);
-        let archives = open_archives(&data, &models, &mut reports);
-        let archives = archives.map_err(|error| StartError::part("the archives", &error))?;
-        let archives = archives.with_mishaps(surroundings.mishaps());
+        let archives = open_archives(&data, &models, &surroundings, &mut reports)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (outside, tally) =
-            (Outside { store: store.clone(), sender, public_url: public_url.clone() }, Tally::default());
+        let (outside, tally) = (
+            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
+            Tally::default(),
+        );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let (closing, closes) = watch::channel(false);
@@ -308,6 +309,13 @@ impl StopSignals {
             _ = interrupt.recv() => {}
         }
     }
+}
+
+/// Locks the directory, whose log must be there unless nothing ever ran in it.
+fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+    let data = DataDir::open(root)?;
+    check_log(data.root())?;
+    Ok(data)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

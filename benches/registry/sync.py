@@ -115,7 +115,7 @@ class Churn(threading.Thread):
         publisher, node = self.random.choice(self.ids)
         path = f"/publishers/{publisher}/nodes"
         text = f"{self.number}-{count} " + "x" * self.random.randrange(200)
-        kinds = ["create", "publish", "revise version", "revise version", "revise node", "revise node", "ban", "unban", "unban"]
+        kinds = ["create", "publish", "revise version", "revise version", "revise node", "revise node", "review", "ban", "unban", "unban"]
         kind = self.random.choice(kinds)
         if kind == "create":
             node = f"new-{self.number}-{count}"
@@ -128,6 +128,8 @@ class Churn(threading.Thread):
             self.api.call("PUT", f"{path}/{node}/versions/1.0.0", {"changelog": text}, (200, 403))
         elif kind == "revise node":
             self.api.call("PUT", f"{path}/{node}", {"description": text, "tags": [str(count)]}, (200, 403))
+        elif kind == "review":
+            self.api.call("POST", f"/nodes/{node}/reviews?star={count % 5 + 1}", {}, (200, 403))
         else:
             self.api.call("POST", f"/admin/nodes/{node}/{kind}", {"reason": text}, (204, 409))
         self.done[kind] = self.done.get(kind, 0) + 1

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use mediary::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
+use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
 use mediary::domain::node::{NodeEvent, NodeFields, Stars};
 use mediary::domain::publisher::{PublisherEvent, PublisherFields};
 use mediary::domain::task::{Submission, TaskEvent, Work};
@@ -169,18 +169,9 @@ impl History {
             Picture { digest: Digest(digest), format: ImageFormat::Png, bytes: 90_000, width: 640, height: 480 }
         };
         let (input, output) = (picture(self.tasks), picture(self.tasks << 1));
-        let parameters = Upscale {
-            scale_factor: ScaleFactor::X2,
-            engine: UpscaleEngine::Automatic,
-            optimized_for: OptimizedFor::Standard,
-            creativity: Dial::default(),
-            fractality: Dial::default(),
-            hdr: Dial::default(),
-            resemblance: Dial::default(),
-            prompt: Some(Text::recorded(self.sentence(8))),
-        };
+        let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(self.sentence(8))), ..Upscale::default() });
         let owner = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
-        let work = Work::ImageUpscale { input, parameters };
+        let work = Work::Image(ImageWork { job, image: Source::Kept(input), reference: None, seed: None });
         let submission = Submission { task: id, owner, work, webhook: None };
         let key = Text::recorded(format!("{:032x}-1", self.tasks));
         let reference = Text::recorded(format!("job-{:032x}", self.tasks));

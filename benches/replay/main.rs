@@ -27,6 +27,10 @@ use mediary::projections::read_models::Models;
 use history::History;
 use service::Service;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Commits that are appended together.
 const GROUP: usize = 512;
 /// Events after the snapshot.

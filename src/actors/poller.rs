@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Circumstances;
 use super::aggregate::Outcome;
 use super::error::CommandError;
+use super::inputs::{InputFailure, Inputs};
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
 use crate::clock::Surroundings;
@@ -22,10 +23,18 @@ use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
 use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
 
+/// The lane of tasks whose inputs are fetched.
+const INPUT_LANE: &str = "inputs";
+/// How long an input is tried to be had whose server is in trouble, from the submission of the task.
+const INPUT_PATIENCE: Duration = Duration::from_mins(2);
+/// The shortest and the longest rest before it is tried again: as long as the task has waited so far.
+const INPUT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// How long a task rests between two questions to a vendor that gives no hints.
 const POLL_PAUSE: Duration = Duration::from_secs(2);
 /// How long a task rests after something went wrong that may be better soon.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// The longest rest before a call is made again that did not arrive; until then each rest is twice the one before.
+const RETRY_PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// The reactor that works off image tasks at one vendor.
 #[derive(Clone)]
@@ -34,6 +43,7 @@ pub struct ImagePoller {
     models: ReadModels,
     surroundings: Surroundings,
     vendor: Arc<dyn Vendor>,
+    inputs: Inputs,
     /// How long a task may take from its submission.
     deadline: Duration,
     changes: tokio::sync::watch::Receiver<Position>,
@@ -42,6 +52,8 @@ pub struct ImagePoller {
 /// What is to be done next for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
+    /// Fetch the inputs that were given as URLs.
+    Fetch,
     /// Bring it to the vendor.
     Submit,
     /// A call to the vendor was announced, its outcome was not recorded, and a repetition would be a second job.
@@ -60,10 +72,19 @@ fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, vendor_hon
         // Asked once more even when its time is up: it may have been done while nobody looked.
         Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
         _ if now.since(record.created_at) >= deadline => Step::Expire,
+        Stage::Waiting { .. } if record.submission.work.lacks_inputs() => Step::Fetch,
         Stage::Waiting { .. } => Step::Submit,
         Stage::Submitting { .. } if vendor_honours_keys => Step::Submit,
         Stage::Submitting { .. } => Step::GiveUpUnknown,
     }
+}
+
+/// How long a task rests whose call did not arrive.
+fn retry_pause(before: &Stage) -> Duration {
+    let (Stage::Waiting { attempts: made } | Stage::Submitting { attempt: made, .. }) = before else {
+        return RETRY_PAUSE;
+    };
+    RETRY_PAUSE.saturating_mul(1 << (*made).min(6)).min(RETRY_PAUSE_MAX)
 }
 
 impl ImagePoller {
@@ -74,10 +95,30 @@ impl ImagePoller {
         models: ReadModels,
         surroundings: Surroundings,
         vendor: Arc<dyn Vendor>,
+        inputs: Inputs,
         deadline: Duration,
     ) -> Self {
         let changes = models.task_changes();
-        Self { dispatch, models, surroundings, vendor, deadline, changes }
+        Self { dispatch, models, surroundings, vendor, inputs, deadline, changes }
+    }
+
+    async fn fetch(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        let Work::Image(work) = &entry.record.submission.work;
+        match self.inputs.fetch(work).await {
+            Ok(inputs) => self.then(task, entry, TaskCommand::RecordInputs { inputs }).await,
+            Err(InputFailure::Final(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
+            Err(InputFailure::Passing(failure)) => {
+                let waited = self.surroundings.now().since(entry.record.created_at);
+                if waited >= INPUT_PATIENCE {
+                    return self.then(task, entry, TaskCommand::Fail { failure }).await;
+                }
+                Next::After(waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
+            }
+            Err(InputFailure::Ours(reason)) => {
+                tracing::warn!(%task, reason, "inputs cannot be taken in");
+                Next::After(RETRY_PAUSE)
+            }
+        }
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Next {
@@ -99,7 +140,16 @@ impl ImagePoller {
                 let failure = Failure { code: Text::recorded("vendor_refused".to_owned()), message };
                 self.then(task, entry, TaskCommand::RecordRefusal { failure }).await
             }
-            ErrorKind::Unreached | ErrorKind::Busy => Next::After(error.retry_after.unwrap_or(RETRY_PAUSE)),
+            ErrorKind::Unreached | ErrorKind::Busy => {
+                let pause = error.retry_after.unwrap_or_else(|| retry_pause(&entry.record.stage));
+                match self.record(task, entry, TaskCommand::RecordUndelivered { reason: message }).await {
+                    Ok(_) => Next::After(pause),
+                    Err(error) => {
+                        tracing::warn!(%task, %error, "could not record that a submission did not arrive");
+                        Next::After(RETRY_PAUSE)
+                    }
+                }
+            }
             ErrorKind::Unknown => {
                 let unknown = TaskCommand::RecordUnknown { reason: message, repeatable };
                 // Recorded or not: not again at once.
@@ -160,13 +210,18 @@ impl Reactor for ImagePoller {
 
     fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
         let models = self.models.read();
-        let unfinished = models.tasks.unfinished().filter(|(id, _)| take(id, self.vendor.name()));
+        // Servers of inputs that are slow do not keep the vendor waiting.
+        let lane = |entry: &TaskEntry| {
+            if entry.record.submission.work.lacks_inputs() { INPUT_LANE } else { self.vendor.name() }
+        };
+        let unfinished = models.tasks.unfinished().filter(|(id, entry)| take(id, lane(entry)));
         unfinished.map(|(id, entry)| (id, (id, entry.clone()))).collect()
     }
 
     async fn act(&self, (task, entry): Self::Work) -> Next {
         match next_step(&entry.record, self.surroundings.now(), self.deadline, self.vendor.honours_keys()) {
             Step::Nothing => Next::WhenDue,
+            Step::Fetch => self.fetch(task, &entry).await,
             Step::Submit => self.submit(task, &entry).await,
             Step::Poll { reference } => self.poll(task, &entry, &reference).await,
             Step::GiveUpUnknown => {

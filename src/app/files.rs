@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::StartError;
+use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
@@ -12,14 +14,19 @@ use crate::projections::snapshot;
 
 /// Opens the archives, and sets aside those that no version names: their uploads ended between the file and the event, or the log
 /// is an older copy. What was done is added to `reports`.
-pub(super) fn open_archives(data: &DataDir, models: &Models, reports: &mut Vec<String>) -> std::io::Result<Archives> {
-    let archives = Archives::open(&data.path("archives"))?;
+pub(super) fn open_archives(
+    data: &DataDir,
+    models: &Models,
+    surroundings: &Surroundings,
+    reports: &mut Vec<String>,
+) -> Result<Archives, StartError> {
+    let archives = Archives::open(&data.path("archives")).map_err(|error| StartError::part("the archives", &error))?;
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
         Ok(swept) => reports.extend(swept_sentences(swept, &data.path("archives").join(ORPHANS))),
         // A full disk has no room for another name either; the next start tries again.
         Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
     }
-    Ok(archives)
+    Ok(archives.with_mishaps(surroundings.mishaps()))
 }
 
 fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {

@@ -1,15 +1,16 @@
 //! Opening the log and having it in read models: from a snapshot and what came after it, or from the whole log.
 
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use super::StartError;
 use crate::clock::Surroundings;
-use crate::config::Settings;
+use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
 use crate::events::envelope::Commit;
+use crate::events::journal::{Anchor, OpenError};
 use crate::events::sled_log::{SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
@@ -20,7 +21,7 @@ use crate::projections::snapshot::{Found, directory_in};
 const WAITING: usize = 4096;
 
 /// A log with its read models.
-pub(super) struct OpenedLog {
+pub struct OpenedLog {
     pub log: Arc<SledLog>,
     pub models: Models,
     /// What the start found and mended, a sentence each.
@@ -39,75 +40,87 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options
 }
 
-/// Opens the log, and meanwhile loads the snapshot; then folds what came after it.
-pub(super) fn open_log(
-    data: &DataDir,
-    settings: &Settings,
+/// Where snapshots are, and when they are used.
+#[derive(Debug, Clone)]
+pub struct SnapshotUse {
+    pub directory: PathBuf,
+    /// Bytes of the journal before a snapshot, below which everything is read and checked instead.
+    pub whole_below: u64,
+}
+
+impl SnapshotUse {
+    /// As the settings say; `None` when there are to be none.
+    pub(super) fn of(data: &DataDir, settings: &Settings) -> Option<Self> {
+        let SnapshotSettings { every_events, whole_below } = settings.snapshots;
+        (every_events > 0).then(|| Self { directory: directory_in(data.root()), whole_below })
+    }
+
+    /// The snapshot to begin with. A log that is read in no time is read and checked whole.
+    fn look(&self, options: &SledLogOptions) -> Result<Option<Found>, String> {
+        let Some(found) = Found::look(&self.directory).map_err(|unusable| unusable.to_string())? else {
+            return Ok(None);
+        };
+        let named = |reason| format!("{}: {reason}", found.path().display());
+        let before = found.anchor.check(&options.journal).map_err(named)?;
+        Ok((before >= self.whole_below).then_some(found))
+    }
+}
+
+/// Opens the log and has it in read models: from a snapshot, if there is one that can be used, and what came after it, or from
+/// the whole log.
+///
+/// # Errors
+/// As [`SledLog::open`].
+pub fn open_models(
+    options: &SledLogOptions,
+    snapshots: Option<&SnapshotUse>,
     surroundings: &Surroundings,
     links: &Links,
-) -> Result<OpenedLog, StartError> {
-    let failed = |error: &dyn std::fmt::Display| StartError::Log(error.to_string());
-    let options = log_options(data.root(), settings);
-    let (found, mut refusal) = match look(data, settings, &options) {
-        Ok(found) => (found, None),
-        Err(reason) => (None, Some(reason)),
+) -> Result<OpenedLog, OpenError> {
+    let refused = match snapshots.map_or(Ok(None), |snapshots| snapshots.look(options)) {
+        Ok(None) => None,
+        Ok(Some(found)) => {
+            let anchor = found.anchor;
+            match open_with(options, Some(&anchor), surroundings, || found.load(links.clone()))? {
+                Ok(opened) => return Ok(opened),
+                Err(unusable) => Some(unusable.to_string()),
+            }
+        }
+        Err(reason) => Some(reason),
     };
-    let anchor = found.as_ref().map(|found| found.anchor);
+    // Everything is read, and what is damaged in the log is healed.
+    let Ok(mut opened) = open_with::<Infallible>(options, None, surroundings, || Ok(Models::new(links.clone())))?;
+    let told = refused.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
+    opened.reports.extend(told);
+    Ok(opened)
+}
+
+/// Opens the log, and meanwhile loads the models of the anchor; then folds what came after it. The inner error is that of the
+/// loading.
+fn open_with<E>(
+    options: &SledLogOptions,
+    anchor: Option<&Anchor>,
+    surroundings: &Surroundings,
+    load: impl FnOnce() -> Result<Models, E>,
+) -> Result<Result<OpenedLog, E>, OpenError> {
     let (opened, loaded) = thread::scope(|scope| {
         let (commits, folding) = sync_channel::<Commit>(WAITING);
         let opening = scope.spawn(move || {
-            // Nobody takes them when the snapshot turns out to be damaged.
-            SledLog::open_from(&options, surroundings, anchor.as_ref(), move |commit| {
+            SledLog::open_from(options, surroundings, anchor, move |commit| {
+                // Nobody takes them when nothing could be loaded.
                 drop(commits.send(commit.clone()));
             })
         });
-        let mut loaded = found.map_or_else(|| Ok(Models::new(links.clone())), |found| found.load(links.clone()));
+        let mut loaded = load();
         if let Ok(models) = &mut loaded {
             for commit in &folding {
-                fold(models, &commit);
+                commit.iter().for_each(|event| models.apply(event));
             }
         }
         drop(folding);
         (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
-    let (log, report) = opened.map_err(|error| failed(&error))?;
-    let snapshot = anchor.filter(|_| loaded.is_ok()).map_or(Position(0), |anchor| anchor.position);
-    let models = match loaded {
-        Ok(models) => models,
-        Err(reason) => {
-            refusal = Some(reason.to_string());
-            fold_all(&log, links).map_err(|error| failed(&error))?
-        }
-    };
-    let refused = refusal.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
-    let reports = report.sentences().into_iter().chain(refused).collect();
-    Ok(OpenedLog { log: Arc::new(log), models, reports, snapshot })
-}
-
-/// The snapshot to begin with. A log that is read in no time is read and checked whole.
-fn look(data: &DataDir, settings: &Settings, options: &SledLogOptions) -> Result<Option<Found>, String> {
-    if settings.snapshots.every_events == 0 {
-        return Ok(None);
-    }
-    let Some(found) = Found::look(&directory_in(data.root())).map_err(|unusable| unusable.to_string())? else {
-        return Ok(None);
-    };
-    let named = |reason| format!("{}: {reason}", found.path().display());
-    let before = found.anchor.check(&options.journal).map_err(named)?;
-    Ok((before >= settings.snapshots.whole_below).then_some(found))
-}
-
-fn fold(models: &mut Models, commit: &Commit) {
-    for event in commit.iter() {
-        models.apply(event);
-    }
-}
-
-fn fold_all(log: &SledLog, links: &Links) -> Result<Models, crate::events::journal::OpenError> {
-    let mut models = Models::new(links.clone());
-    let mut journal = log.read_journal(Position(0))?;
-    while let Some(record) = journal.next_record()? {
-        fold(&mut models, &record.commit);
-    }
-    Ok(models)
+    let (log, report) = opened?;
+    let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
+    Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
 }

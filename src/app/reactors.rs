@@ -7,24 +7,31 @@ use actix::Arbiter;
 
 use super::StartError;
 use crate::actors::dispatcher::CallbackDispatcher;
+use crate::actors::inputs::Inputs;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::system::Dispatch;
 use crate::actors::tally::{Recorder, Tally};
 use crate::clock::Surroundings;
 use crate::config::Settings;
+use crate::domain::image::INPUT_BYTES_MAX;
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
 use crate::outbound::client::{Client, Limits};
+use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
-/// How many tasks the poller has under way at the vendor.
+/// How many tasks the poller has under way at the vendor, and how many whose inputs it fetches.
 const POLLER_CONCURRENCY: usize = 256;
 /// How many callbacks may be under way to one receiver.
 const CALLBACKS_PER_RECEIVER: usize = 8;
+/// How long an input may take to arrive.
+const FETCH_WITHIN: Duration = Duration::from_mins(1);
+/// Bytes of inputs that are fetched and not stored yet, at most: five of the largest.
+const FETCHED_BYTES_MAX: usize = 256 << 20;
 /// How long the stop waits for work in progress.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -32,6 +39,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
+    pub fetcher: Fetcher,
     pub public_url: String,
 }
 
@@ -42,11 +50,23 @@ pub(super) struct Reactors {
 }
 
 pub(super) fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
-    let allow_private = settings.private_addresses_allowed();
-    let rules = AddressRules { allow_private, allow: settings.egress.allow.clone() };
     let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
-    let client = Client::new(rules, limits).map_err(|error| StartError::part("the callbacks", &error))?;
+    let client = Client::new(address_rules(settings), limits);
+    let client = client.map_err(|error| StartError::part("the callbacks", &error))?;
     Ok(CallbackSender::new(client, Arc::new(key)))
+}
+
+/// What fetches inputs that clients name by their URLs.
+pub(super) fn fetcher(settings: &Settings) -> Result<Fetcher, StartError> {
+    let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
+    let client = Client::new(address_rules(settings), limits);
+    client
+        .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
+        .map_err(|error| StartError::part("the fetcher of inputs", &error))
+}
+
+fn address_rules(settings: &Settings) -> AddressRules {
+    AddressRules { allow_private: settings.private_addresses_allowed(), allow: settings.egress.allow.clone() }
 }
 
 impl Reactors {
@@ -65,11 +85,13 @@ impl Reactors {
         let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
         let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
         arbiter.spawn(async move {
-            let Outside { store, sender, public_url } = outside;
+            let Outside { store, sender, fetcher, public_url } = outside;
+            let inputs = Inputs::new(fetcher, store.clone());
             let vendor =
                 Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
-            let poller = ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, deadline);
-            let polling = ReactorOptions { concurrency: POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
+            let poller =
+                ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, deadline);
+            let polling = ReactorOptions { concurrency: 2 * POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
             keep_running(poller, polling, surroundings.clone());
             let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };

@@ -108,9 +108,12 @@ impl Stopped {
     /// Looks at a log without changing anything in it.
     ///
     /// # Errors
-    /// When there is no log, or it cannot be read.
+    /// When there is no log, it cannot be read, or it is not the one that HEAD was signed for.
     pub fn open(directory: &Path) -> Result<Self, SourceFailure> {
-        Ok(Self(StoppedJournal::open(directory)?))
+        let journal = StoppedJournal::open(directory)?;
+        // Before a line is told: most questions come to HEAD only in the end.
+        journal.head()?;
+        Ok(Self(journal))
     }
 }
 

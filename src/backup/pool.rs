@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::data_dir::sync_parent;
 use crate::domain::value::Digest;
+use crate::media::contents;
 
 /// How files end that are not complete.
 const UNFINISHED: &str = "part";
@@ -19,11 +20,15 @@ pub struct Pool {
     root: PathBuf,
     /// Files and bytes that were written.
     pub written: (u64, u64),
+    /// What was there and did not hold what its name says.
+    pub mended: HashSet<Digest>,
+    /// What was not there before.
+    added: Vec<Digest>,
 }
 
 impl Pool {
     pub fn open(backup: &Path) -> Self {
-        Self { root: backup.join("files"), written: (0, 0) }
+        Self { root: backup.join("files"), written: (0, 0), mended: HashSet::new(), added: Vec::new() }
     }
 
     pub fn path(&self, digest: &Digest) -> PathBuf {
@@ -31,21 +36,23 @@ impl Pool {
         self.root.join(&name[..2]).join(name)
     }
 
-    /// Whether a file is there with this length.
-    pub fn has(&self, digest: &Digest, bytes: u64) -> bool {
-        fs::metadata(self.path(digest)).is_ok_and(|file| file.is_file() && file.len() == bytes)
+    /// The length of a file that is there and holds what its name says: all of it is read, so that what rots in a backup is found
+    /// while what it was copied from is still there.
+    pub fn whole(&self, digest: &Digest) -> Option<u64> {
+        let (found, bytes) = contents::digest_of(&self.path(digest), &mut |_| {}).ok()?;
+        (found == *digest).then_some(bytes)
     }
 
     /// Keeps bytes.
     pub fn put(&mut self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest(Sha256::digest(bytes).into());
-        if !self.has(&digest, bytes.len() as u64) {
+        if self.whole(&digest).is_none() {
             self.write(&mut &bytes[..], None)?;
         }
         Ok(digest)
     }
 
-    /// Copies a file; gives its hash and length. When it does not have the hash `named`, nothing is kept.
+    /// Copies a file of which there is no whole copy; gives its hash and length. When it does not have the hash `named`, nothing is kept.
     pub fn copy(&mut self, file: &Path, named: Option<Digest>) -> io::Result<(Digest, u64)> {
         self.write(&mut File::open(file)?, named)
     }
@@ -69,6 +76,11 @@ impl Pool {
             file.sync_all()?;
             let path = self.path(&digest);
             private_directory(path.parent().unwrap_or(&self.root))?;
+            if path.exists() {
+                self.mended.insert(digest);
+            } else {
+                self.added.push(digest);
+            }
             fs::rename(&draft, &path)?;
             sync_parent(&path)?;
             self.written = (self.written.0 + 1, self.written.1 + bytes);
@@ -76,6 +88,13 @@ impl Pool {
             fs::remove_file(&draft)?;
         }
         Ok((digest, bytes))
+    }
+
+    /// Removes what was added since it was opened: the backup is as it was. What cannot be removed, the next one removes.
+    pub fn take_back(&mut self) {
+        for digest in std::mem::take(&mut self.added) {
+            let _ = fs::remove_file(self.path(&digest));
+        }
     }
 
     /// Removes what is not among `named`; how many files.

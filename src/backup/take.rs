@@ -50,7 +50,9 @@ pub struct Taken {
 /// # Errors
 /// When the backup cannot be made; then the one that was there before is as it was.
 pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progress<'_>) -> Result<Taken, BackupError> {
-    let running = matches!(use_of(root)?, Use::Running);
+    // Held to the end: no service starts on a directory that is being copied.
+    let in_use = use_of(root)?;
+    let running = matches!(in_use, Use::Running);
     refuse_inside(root, to)?;
     let _lock = lock(to)?;
     let older = Manifest::read(to)?;
@@ -68,17 +70,24 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
         total,
         progress,
     };
-    let head = taking.journal(&log, &vouched, running, older.as_ref())?;
+    let head = match taking.journal(&log, &vouched, running, older.as_ref()) {
+        Ok(head) => head,
+        Err(refused) => {
+            taking.pool.take_back();
+            return Err(refused);
+        }
+    };
     let Vouched { key, log: id, .. } = vouched;
     taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o644, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
     taking.top()?;
     for area in AREAS {
-        taking.area(area, older.as_ref())?;
+        taking.area(area)?;
     }
     for tree in TREES {
         taking.tree(Path::new(tree))?;
     }
+    taking.tell_mended();
     let Taking { pool, manifest_files: files, directories, findings, notes, .. } = taking;
     let checkpoint = Checkpoint { log: id, head, at: surroundings.now() }.sign(&key);
     let manifest = Manifest { checkpoint, directories, files };
@@ -164,16 +173,28 @@ impl Taking<'_> {
                 older.log, vouched.log
             )));
         }
-        let genesis = chain::ChainHash::genesis(vouched.log);
-        let met = older.is_none_or(|older| older.head == Head { position: Position(0), chain: genesis });
+        let nothing = Head { position: Position(0), chain: chain::ChainHash::genesis(vouched.log) };
+        let met = older.is_none_or(|older| older.head == nothing);
         let segments = walk::segments(&log.join("journal"))?;
         self.directory("log")?;
         self.directory("log/journal")?;
-        let mut copying = Copying { taking: self, older: older.map(|older| older.head), met, damage: None, last: None };
+        let mut copying = Copying {
+            taking: self,
+            older: older.map(|older| older.head),
+            met,
+            head: vouched.head,
+            head_met: vouched.head == nothing,
+            damage: None,
+            last: None,
+        };
         let end = walk::walk(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
-        let Copying { met, damage, last, .. } = copying;
+        let Copying { met, head_met, damage, last, .. } = copying;
         if let Some(damage) = damage {
             return Err(ExportError::Damaged(damage).into());
+        }
+        if !head_met {
+            // Signing what was met would make a history of it that nobody ever acknowledged.
+            return Err(ExportError::other_history(vouched.head.position).into());
         }
         if let Some(older) = older.filter(|_| !met) {
             let (taken, reached) = (older.head.position, end.head.position);
@@ -241,21 +262,16 @@ impl Taking<'_> {
         }
     }
 
-    /// Copies what is new of the files that have their hash as name. Damaged ones are taken from the backup before, if they are
-    /// there.
-    fn area(&mut self, area: &str, older: Option<&Manifest>) -> Result<(), BackupError> {
+    /// Copies what is new of the files that have their hash as name. Of damaged ones the copy from before stays, if it is whole.
+    fn area(&mut self, area: &str) -> Result<(), BackupError> {
         let root = self.root;
-        let listed = contents::files(root, area).map_err(BackupError::file(&root.join(area)))?;
-        let older: std::collections::HashMap<&str, &Entry> = older
-            .map(|manifest| manifest.files.iter().map(|entry| (entry.path.as_str(), entry)).collect())
-            .unwrap_or_default();
-        for (path, digest) in listed {
+        for (path, digest) in contents::files(root, area).map_err(BackupError::file(&root.join(area)))? {
             let relative = relative(root, &path);
             let Ok(metadata) = fs::metadata(&path) else { continue };
             let mode = metadata.permissions().mode();
             self.advance(metadata.len());
-            if let Some(entry) = older.get(relative.as_str()).filter(|entry| self.pool.has(&digest, entry.bytes)) {
-                self.note(&relative, digest, entry.bytes, mode, None);
+            if let Some(bytes) = self.pool.whole(&digest) {
+                self.note(&relative, digest, bytes, mode, None);
                 continue;
             }
             match self.pool.copy(&path, Some(digest)) {
@@ -268,6 +284,15 @@ impl Taking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says which copies had rotted in the backup.
+    fn tell_mended(&mut self) {
+        let mended =
+            self.manifest_files.iter().filter(|entry| entry.digest().is_some_and(|it| self.pool.mended.contains(&it)));
+        let told =
+            mended.map(|entry| format!("{}: its copy in the backup was damaged, and was written anew", entry.path));
+        self.notes.extend(told);
     }
 
     /// Copies everything below a directory.
@@ -317,6 +342,9 @@ struct Copying<'c, 't> {
     /// What the backup before ends with, and whether the journal contains it.
     older: Option<Head>,
     met: bool,
+    /// What HEAD says, and whether the journal contains it.
+    head: Head,
+    head_met: bool,
     damage: Option<Finding>,
     /// The last segment and its length with the zeros.
     last: Option<(String, u64)>,
@@ -325,6 +353,7 @@ struct Copying<'c, 't> {
 impl Watch for Copying<'_, '_> {
     fn record(&mut self, record: &Walked<'_>) {
         self.met |= self.older == Some(record.end);
+        self.head_met |= self.head == record.end;
     }
 
     fn damage(&mut self, damage: Damage) {

@@ -77,7 +77,7 @@ pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failu
         size(bytes),
         size(copied_bytes)
     );
-    Outcome { json: json!({}), notes, findings, summary }.tell(false)
+    Outcome { json: json!({}), notes, findings, unverified: Vec::new(), summary }.tell(false)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -114,5 +114,6 @@ fn outcome(checked: &Checked) -> Outcome {
     } else {
         format!("damaged: {} of {files} files; nothing was put back", findings.len())
     };
-    Outcome { json: json!({}), notes: Vec::new(), findings: findings.iter().map(line).collect(), summary }
+    let findings = findings.iter().map(line).collect();
+    Outcome { json: json!({}), notes: Vec::new(), findings, unverified: Vec::new(), summary }
 }

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Digest, Invalid, Text, named_values};
 
+mod job;
 mod precision;
 mod relight;
 mod skin;
 mod style;
 mod upscale;
 
+pub use job::{ImageFamily, ImageJob, ImageWork, Source};
 pub use precision::{Factor, PrecisionFlavor, UpscalePrecision};
 pub use relight::{LightSettings, LightSource, Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
 pub use skin::{SkinEnhance, SkinFocus, SkinMode};
@@ -59,17 +61,6 @@ impl Percent {
     pub fn ratio(self) -> f32 {
         f32::from(self.0) / 100.0
     }
-}
-
-/// Whether a picture enlarged `times` per side stays small enough.
-fn check_output(times: u32, width: u32, height: u32) -> Result<(), Invalid> {
-    let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
-    if out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
-        return Ok(());
-    }
-    Err(Invalid::new(format!(
-        "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
-    )))
 }
 
 named_values! {

@@ -101,6 +101,10 @@ pub enum NodeRejection {
     TooManyLanguages,
     /// The states of nodes or of versions do not follow each other so.
     IllegalTransition(Transition),
+    /// The node would be banned without a reason.
+    BanWithoutReason,
+    /// The version would be banned without a reason.
+    VersionBanWithoutReason,
 }
 
 /// A node whose id is claimed. What can be large is shared between copies: readers hold one while the next change is made.

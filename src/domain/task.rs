@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::ids::{StreamKind, TaskId, UserId};
-use super::image::{Picture, Upscale};
+use super::image::{ImageWork, Picture};
 use super::value::{CallbackUrl, Text, Timestamp, named_values};
 
 named_values! {
@@ -21,8 +21,29 @@ named_values! {
 /// What is to be made, and from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
-    /// An image-upscaler job.
-    ImageUpscale { input: Picture, parameters: Upscale },
+    /// A job of the image gateway.
+    Image(ImageWork),
+}
+
+impl Work {
+    /// Whether the webhook is told of the end only, instead of every change of status.
+    #[must_use]
+    pub const fn tells_only_the_end(&self) -> bool {
+        let Self::Image(work) = self;
+        work.job.tells_only_the_end()
+    }
+
+    /// Whether inputs must be fetched before a vendor can be asked.
+    #[must_use]
+    pub fn lacks_inputs(&self) -> bool {
+        let Self::Image(work) = self;
+        work.remote().next().is_some()
+    }
+
+    fn take_in(&mut self, pictures: &[Picture]) {
+        let Self::Image(work) = self;
+        work.take_in(pictures);
+    }
 }
 
 /// A job as it was submitted.
@@ -39,6 +60,15 @@ pub struct Submission {
 pub struct Failure {
     pub code: Text<64>,
     pub message: Text<1000>,
+}
+
+impl Failure {
+    /// What a cancelled task failed of.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        let message = "cancelled by its owner";
+        Self { code: Text::recorded("cancelled".to_owned()), message: Text::recorded(message.to_owned()) }
+    }
 }
 
 /// How the vendor names the job, for polling.
@@ -113,12 +143,16 @@ pub enum TaskRejection {
 pub enum TaskEvent {
     /// The job was checked and accepted.
     TaskSubmitted(Submission),
+    /// The inputs that were given as URLs are in our store, in the order in which the work names them.
+    InputsFetched { inputs: Vec<Picture> },
     /// A vendor is about to be asked: recorded before the call.
     SubmissionStarted { attempt: u32, key: VendorKey },
     /// The vendor took the job.
     VendorAccepted { reference: VendorReference },
     /// The vendor refused the job.
     VendorRefused { failure: Failure },
+    /// The call surely did not arrive, or the vendor had no place for it: it may be made again.
+    SubmissionUndelivered { reason: Text<1000> },
     /// The call to the vendor ended without an answer.
     OutcomeUnknown { reason: Text<1000> },
     /// The vendor no longer knows a job that it had taken.
@@ -127,10 +161,13 @@ pub enum TaskEvent {
     TaskCompleted { results: Vec<Picture> },
     /// The task ended without a result.
     TaskFailed { failure: Failure },
+    /// Whoever owns the task wants no result any more.
+    TaskCancelled,
 }
 
 part_of_event!(TaskEvent as Task {
-    TaskSubmitted, SubmissionStarted, VendorAccepted, VendorRefused, OutcomeUnknown, VendorForgot, TaskCompleted, TaskFailed,
+    TaskSubmitted, InputsFetched, SubmissionStarted, VendorAccepted, VendorRefused, SubmissionUndelivered, OutcomeUnknown,
+    VendorForgot, TaskCompleted, TaskFailed, TaskCancelled,
 });
 
 impl TaskEvent {
@@ -141,11 +178,23 @@ impl TaskEvent {
             Self::TaskSubmitted(_) => Some(TaskStatus::Created),
             Self::VendorAccepted { .. } => Some(TaskStatus::InProgress),
             Self::TaskCompleted { .. } => Some(TaskStatus::Completed),
-            Self::TaskFailed { .. } => Some(TaskStatus::Failed),
-            Self::SubmissionStarted { .. }
+            Self::TaskFailed { .. } | Self::TaskCancelled => Some(TaskStatus::Failed),
+            Self::InputsFetched { .. }
+            | Self::SubmissionStarted { .. }
             | Self::VendorRefused { .. }
+            | Self::SubmissionUndelivered { .. }
             | Self::OutcomeUnknown { .. }
             | Self::VendorForgot => None,
+        }
+    }
+
+    /// Why the task ends with this event, if it ends without a result.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::TaskFailed { failure } => Some(failure.clone()),
+            Self::TaskCancelled => Some(Failure::cancelled()),
+            _ => None,
         }
     }
 }
@@ -155,6 +204,8 @@ impl TaskEvent {
 pub enum TaskCommand {
     /// Accepts a job.
     Submit(Submission),
+    /// The inputs that were given as URLs are in our store.
+    RecordInputs { inputs: Vec<Picture> },
     /// Announces the call to the vendor. From `Submitting`, only where the vendor honours `key` (contract 5): the caller
     /// says so with `repeatable`.
     StartSubmission { key: VendorKey, repeatable: bool },
@@ -162,6 +213,8 @@ pub enum TaskCommand {
     RecordAcceptance { reference: VendorReference },
     /// The vendor refused the job: the task fails.
     RecordRefusal { failure: Failure },
+    /// The call surely began nothing: the task waits for the next one.
+    RecordUndelivered { reason: Text<1000> },
     /// The call ended without an answer. Where a repetition is safe the task waits for it, else it fails.
     RecordUnknown { reason: Text<1000>, repeatable: bool },
     /// The vendor forgot the job: it may be submitted again.
@@ -170,6 +223,9 @@ pub enum TaskCommand {
     Complete { results: Vec<Picture> },
     /// The task cannot be done.
     Fail { failure: Failure },
+    /// Its owner wants no result any more. A task that has ended stays as it is, and that is no refusal (contract 5: the
+    /// cancellation is idempotent).
+    Cancel,
 }
 
 impl Decider for Task {
@@ -212,6 +268,12 @@ impl Decider for Task {
 impl TaskRecord {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
         match (&self.stage, command) {
+            (Stage::Waiting { .. }, TaskCommand::RecordInputs { inputs }) if self.submission.work.lacks_inputs() => {
+                Ok(vec![TaskEvent::InputsFetched { inputs }])
+            }
+            (Stage::Waiting { .. }, TaskCommand::StartSubmission { .. }) if self.submission.work.lacks_inputs() => {
+                Err(TaskRejection::WrongStage { status: self.status })
+            }
             (Stage::Waiting { attempts }, TaskCommand::StartSubmission { key, .. })
             | (Stage::Submitting { attempt: attempts, .. }, TaskCommand::StartSubmission { key, repeatable: true }) => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key }])
@@ -221,6 +283,9 @@ impl TaskRecord {
             }
             (Stage::Submitting { .. }, TaskCommand::RecordRefusal { failure }) => {
                 Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
+            }
+            (Stage::Submitting { .. }, TaskCommand::RecordUndelivered { reason }) => {
+                Ok(vec![TaskEvent::SubmissionUndelivered { reason }])
             }
             (Stage::Submitting { .. }, TaskCommand::RecordUnknown { reason, repeatable }) => {
                 let failure = Failure { code: Text::recorded("outcome_unknown".to_owned()), message: reason.clone() };
@@ -235,6 +300,8 @@ impl TaskRecord {
                 Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
                 TaskCommand::Fail { failure },
             ) => Ok(vec![TaskEvent::TaskFailed { failure }]),
+            (Stage::Completed { .. } | Stage::Failed { .. }, TaskCommand::Cancel) => Ok(Vec::new()),
+            (_, TaskCommand::Cancel) => Ok(vec![TaskEvent::TaskCancelled]),
             _ => Err(TaskRejection::WrongStage { status: self.status }),
         }
     }
@@ -247,7 +314,14 @@ impl TaskRecord {
             (Stage::Submitting { attempt, key }, TaskEvent::VendorAccepted { reference }) => {
                 Stage::InProgress { attempt: *attempt, key: key.clone(), reference: reference.clone() }
             }
-            (Stage::InProgress { attempt, .. }, TaskEvent::VendorForgot) => Stage::Waiting { attempts: *attempt },
+            (Stage::InProgress { attempt, .. }, TaskEvent::VendorForgot)
+            | (Stage::Submitting { attempt, .. }, TaskEvent::SubmissionUndelivered { .. }) => {
+                Stage::Waiting { attempts: *attempt }
+            }
+            (Stage::Waiting { attempts }, TaskEvent::InputsFetched { inputs }) => {
+                self.submission.work.take_in(inputs);
+                Stage::Waiting { attempts: *attempts }
+            }
             (
                 Stage::Submitting { attempt, key },
                 TaskEvent::VendorRefused { .. } | TaskEvent::OutcomeUnknown { .. },
@@ -259,6 +333,9 @@ impl TaskRecord {
                 Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
                 TaskEvent::TaskFailed { failure },
             ) => Stage::Failed { failure: failure.clone() },
+            (Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. }, TaskEvent::TaskCancelled) => {
+                Stage::Failed { failure: Failure::cancelled() }
+            }
             _ => return,
         };
         self.status = event.status_change().unwrap_or(self.status);

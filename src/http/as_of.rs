@@ -10,6 +10,7 @@ use crate::audit::fold::Folded;
 use crate::audit::thing::Thing;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
+use crate::domain::publisher::PublisherStatus;
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::version::NodeVersion;
 use crate::personal::Keyring;
@@ -46,11 +47,13 @@ fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Val
 
 fn node(models: &Models, id: &NodeId) -> Option<Value> {
     let (node, links) = (models.nodes.get(&id.key())?, models.nodes.links());
-    let mut state = written(&NodeView::new(node, models.publishers.get(&node.publisher), links))?;
+    let publisher = models.publishers.get(&node.publisher);
+    let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
+    let mut state = written(&NodeView::new(node, publisher, links))?;
     let mut versions: Vec<_> = node.versions.iter().collect();
     versions.sort_by(|a, b| b.number.precedence(&a.number));
     let view = |version: &std::sync::Arc<NodeVersion>| {
-        written(&VersionView::new(node, version, links).with_status_reason(version))
+        written(&VersionView::new(node, version, banned, links).with_status_reason(version))
     };
     state["versions"] = versions.into_iter().filter_map(view).collect();
     Some(state)

@@ -155,9 +155,10 @@ fn find(wanted: Identifier<'_>, nodes: &Nodes) -> Found {
 /// A version that was deleted is not there.
 fn answer<'m>(identifier: Identifier<'m>, found: &'m Found, links: &Links) -> LookedUp<'m> {
     let version = found.as_ref().map(|(entry, reference)| {
-        let node = entry.as_ref()?.profile()?;
+        let entry = entry.as_ref()?;
+        let node = entry.profile()?;
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
-        Some(VersionView::new(node, version, links))
+        Some(VersionView::new(node, version, entry.owner_is_banned(), links))
     });
     match version {
         Ok(Some(version)) => LookedUp { node_version: Some(version), ..bare(identifier, "success", None) },

@@ -20,6 +20,13 @@ pub struct Fault {
     pub reason: String,
 }
 
+impl Fault {
+    /// What is wrong with a field.
+    pub fn new(pointer: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Self { pointer: pointer.into(), reason: reason.to_string() }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = if self.pointer.is_empty() { "the body" } else { &self.pointer };
@@ -34,7 +41,7 @@ pub struct Faults(Vec<Fault>);
 impl Faults {
     /// Notes a fault.
     pub fn add(&mut self, pointer: impl Into<String>, reason: impl fmt::Display) {
-        self.0.push(Fault { pointer: pointer.into(), reason: reason.to_string() });
+        self.0.push(Fault::new(pointer, reason));
     }
 
     /// What was read, if nothing is wrong.

@@ -19,6 +19,7 @@ use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
 use super::error::Problem;
+use super::fields::Fault;
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::paths::Segments;
 use super::server::Shared;
@@ -198,9 +199,10 @@ impl Route {
             return Err(authorize::no_credentials());
         }
         let json = body.json().await?;
-        let identity = match json.get("personal_access_token").and_then(Value::as_str) {
-            Some(secret) => authorize::identify_publisher_token(secret.trim(), services)?,
-            None => Identity::Anonymous,
+        let identity = match json.get("personal_access_token") {
+            Some(Value::String(secret)) => authorize::identify_publisher_token(secret.trim(), services)?,
+            None | Some(Value::Null) => Identity::Anonymous,
+            Some(_) => return Err(Problem::invalid(vec![Fault::new("/personal_access_token", "must be a string")])),
         };
         Ok((identity, Incoming::Parsed(json, bytes)))
     }

@@ -21,13 +21,16 @@ const ASK_AGAIN: &str = "no-cache";
 /// download; HEAD does not.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
-    let number = query.many_checked("version", |text| SemVer::parse(&with_plus(text))).into_iter().next();
+    let numbers = query.many_checked("version", |text| SemVer::parse(&with_plus(text)));
+    if numbers.len() > 1 {
+        query.fault("version", "must be one version");
+    }
     query.finish()?;
     let (entry, links) = match asked(&call, "/install")? {
         Asked::Here(entry, links) => (entry, links),
         Asked::Elsewhere(answer) => return Ok(answer),
     };
-    let reference = number.map(VersionRef::Number);
+    let reference = numbers.into_iter().next().map(VersionRef::Number);
     let (node, version) = obtain(&call, &entry, |node| match &reference {
         Some(reference) => node.version(reference),
         None => latest(&node.versions),
@@ -35,7 +38,7 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     if call.method() == Method::GET {
         call.services().tally.installed(&node.id.key());
     }
-    Answer::ok(&view(node, version, false, &links))
+    Answer::ok(&view(&entry, node, version, false, &links))
 }
 
 /// `GET /nodes/{node_id}/versions/{version}/download`: the archive.
@@ -81,7 +84,7 @@ fn obtain<'e>(
             let detail = "only members of its publisher and administrators get a version that is";
             Err(Problem::new(Code::Forbidden, format!("{detail} {}", version.status.as_str())))
         }
-        VersionStatus::Banned => Err(Problem::banned("this version", version.status_reason.as_ref())),
+        VersionStatus::Banned => Err(Problem::banned("version", version.status_reason.as_ref())),
         VersionStatus::Deleted => Err(not_found()),
     }
 }

@@ -69,7 +69,7 @@ fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
 fn read_sort(text: &str) -> Result<Sort, Invalid> {
     let (column, direction) = text.split_once(';').unwrap_or((text, "asc"));
     match direction.trim() {
-        "asc" | "desc" => {
+        "asc" | "desc" | "" => {
             Ok(Sort { column: SortColumn::parse(column.trim())?, descending: direction.trim() == "desc" })
         }
         _ => Err(Invalid::new("must be a column, or a column and ;desc")),

@@ -1,6 +1,7 @@
 //! What a caller is told when a rule of the domain refuses a command.
 
 use super::error::{Code, Problem};
+use super::fields::Fault;
 use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
 use crate::domain::publisher::PublisherRejection;
 use crate::domain::task::TaskRejection;
@@ -80,8 +81,14 @@ impl From<NodeRejection> for Problem {
                 Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
             }
             NodeRejection::IllegalTransition(transition) => transition.into(),
+            NodeRejection::BanWithoutReason => without_reason("/status_detail"),
+            NodeRejection::VersionBanWithoutReason => without_reason("/status_reason"),
         }
     }
+}
+
+fn without_reason(pointer: &str) -> Problem {
+    Problem::invalid(vec![Fault::new(pointer, "must say why, when the status becomes Banned")])
 }
 
 impl From<TaskRejection> for Problem {

@@ -19,8 +19,8 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, erase, health, install, media, member, moderation, node, node_change,
-    openapi, publisher, review, state, token, translation, upload, upscaler, user, version, version_list,
+    admin, audit, audit_stream, bulk, checkpoint, erase, health, image, install, media, member, moderation, node,
+    node_change, openapi, publisher, review, state, token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
 
@@ -137,8 +137,18 @@ fn registry() -> Vec<Route> {
 #[rustfmt::skip]
 fn images() -> Vec<Route> {
     vec![
-        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, upscaler::submit),
-        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, upscaler::show),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", Images, image::upscale_precisely),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}", NoBody, image::show_upscale),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-style-transfer", Images, image::transfer_style),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}", NoBody, image::show_style),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/creative", Images, image::enhance_skin_creatively),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", Images, image::enhance_skin_faithfully),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", Images, image::enhance_skin_flexibly),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}", NoBody, image::show_skin),
+        Route::new(post(), "/proxy/imagevendor/v1/ai/image-relight", Images, image::relight),
+        Route::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", NoBody, image::show_relight),
     ]
 }
 

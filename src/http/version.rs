@@ -91,8 +91,10 @@ pub fn with_view(
         let models = call.services().models.read();
         (models.nodes.entry(node), models.nodes.links().clone())
     };
-    let node = entry.as_ref().and_then(|entry| entry.profile());
-    let found = node.and_then(|node| Some((node, node.version(version)?)));
-    let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&view(node, version, reasoned, &links))
+    let found = entry.as_ref().and_then(|entry| {
+        let node = entry.profile()?;
+        Some((entry, node, node.version(version)?))
+    });
+    let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    answer(&view(entry, node, version, reasoned, &links))
 }

@@ -19,8 +19,14 @@ use crate::projections::version::{Held, VersionQuery};
 const LIMIT_DEFAULT: u64 = 10;
 
 /// A version of a node; why it has its status is shown when it was asked for.
-pub fn view<'m>(node: &'m NodeProfile, version: &'m NodeVersion, reasoned: bool, links: &Links) -> VersionView<'m> {
-    let view = VersionView::new(node, version, links);
+pub fn view<'m>(
+    entry: &Entry,
+    node: &'m NodeProfile,
+    version: &'m NodeVersion,
+    reasoned: bool,
+    links: &Links,
+) -> VersionView<'m> {
+    let view = VersionView::new(node, version, entry.owner_is_banned(), links);
     if reasoned { view.with_status_reason(version) } else { view }
 }
 
@@ -44,10 +50,10 @@ pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     if statuses.is_empty() {
         statuses.push(VersionStatus::Active);
     }
-    look_up(&call, "/versions", |node, links| {
+    look_up(&call, "/versions", |entry, node, links| {
         let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
         versions.sort_by(|a, b| b.number.precedence(&a.number));
-        let views = versions.into_iter().map(|version| view(node, version, reasoned, links));
+        let views = versions.into_iter().map(|version| view(entry, node, version, reasoned, links));
         Answer::ok(&views.collect::<Vec<_>>())
     })
 }
@@ -60,9 +66,9 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     let not_found = || Problem::not_found("node version");
     let number = call.segment("version");
     let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
-    look_up(&call, &format!("/versions/{number}"), |node, links| {
+    look_up(&call, &format!("/versions/{number}"), |entry, node, links| {
         let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
-        Answer::ok(&view(node, version.ok_or_else(not_found)?, reasoned, links))
+        Answer::ok(&view(entry, node, version.ok_or_else(not_found)?, reasoned, links))
     })
 }
 
@@ -89,7 +95,7 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
         limit: request.limit,
         total: page.total,
         total_pages: page.total_pages(),
-        versions: versions.map(|(node, version)| view(node, version, reasoned, &links)).collect(),
+        versions: versions.map(|(entry, node, version)| view(entry, node, version, reasoned, &links)).collect(),
     })
 }
 
@@ -98,10 +104,10 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
 fn look_up(
     call: &Admitted,
     rest: &str,
-    answer: impl FnOnce(&NodeProfile, &Links) -> Result<Answer, Problem>,
+    answer: impl FnOnce(&Entry, &NodeProfile, &Links) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     match asked(call, rest)? {
-        Asked::Here(entry, links) => answer(entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links),
+        Asked::Here(entry, links) => answer(&entry, entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links),
         Asked::Elsewhere(answer) => Ok(answer),
     }
 }

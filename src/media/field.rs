@@ -1,14 +1,14 @@
-//! The text of a picture field: base64, bare or in a data URI.
+//! The text of a picture field: a URL, or base64, bare or in a data URI.
 //!
 //! Bare base64 may use the standard or the URL-safe alphabet, be padded or not, and be broken by white space. Of a data URI
-//! only the base64 form is understood, and its media type is not believed. URLs are refused until they are served.
+//! only the base64 form is understood, and its media type is not believed. What begins like an http(s) URL is one.
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::domain::image::INPUT_BYTES_MAX;
-use crate::domain::value::Invalid;
+use crate::domain::value::{CallbackUrl, Invalid};
 
 /// Base64 as it is found in the wild: padding as it comes, spare bits ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -18,28 +18,27 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes of a picture, taken out of the text of a field.
+/// A picture as the text of a field gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source(Vec<u8>);
+pub enum Given {
+    /// The bytes of its file.
+    Bytes(Vec<u8>),
+    /// Where it is to be fetched.
+    Url(CallbackUrl),
+}
 
-impl Source {
+impl Given {
     /// Reads the text of a field.
     ///
     /// # Errors
-    /// When the text is neither base64 nor a base64 data URI, or holds more bytes than an input may have.
+    /// When the text is neither a URL nor base64 nor a base64 data URI, or holds more bytes than an input may have.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if starts_with_ignoring_case(text, "http://") || starts_with_ignoring_case(text, "https://") {
-            return Err(Invalid::new("cannot be a URL yet: send the picture as base64 or as a data URI"));
+            return CallbackUrl::parse(text).map(Self::Url);
         }
         let encoded = if starts_with_ignoring_case(text, "data:") { data_of_uri(text)? } else { text };
-        decode_base64(encoded, INPUT_BYTES_MAX).map(Self)
-    }
-
-    /// The bytes of the file.
-    #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+        decode_base64(encoded, INPUT_BYTES_MAX).map(Self::Bytes)
     }
 }
 
@@ -73,7 +72,7 @@ fn decode_base64(text: &str, bytes_max: usize) -> Result<Vec<u8>, Invalid> {
     if digits.len() / 4 * 3 > bytes_max + 2 {
         return Err(too_many_bytes());
     }
-    LENIENT.decode(digits).map_err(|_| Invalid::new("must be base64, or a data URI with base64"))
+    LENIENT.decode(digits).map_err(|_| Invalid::new("must be an http or https URL, base64, or a data URI with base64"))
 }
 
 /// The refusal of a file over [`INPUT_BYTES_MAX`].
@@ -86,7 +85,10 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<u8> {
-        Source::parse(text).unwrap_or_else(|refusal| panic!("{text} {refusal}")).into_bytes()
+        match Given::parse(text) {
+            Ok(Given::Bytes(bytes)) => bytes,
+            other => panic!("{text}: {other:?}"),
+        }
     }
 
     #[test]
@@ -105,6 +107,14 @@ mod tests {
     }
 
     #[test]
+    fn urls_are_kept_as_they_are() {
+        for text in ["https://a.example/x.png", "HTTP://a.example/x.png?y=1", " https://a.example/ "] {
+            let url = CallbackUrl::parse(text.trim()).unwrap();
+            assert_eq!(Given::parse(text), Ok(Given::Url(url)), "{text}");
+        }
+    }
+
+    #[test]
     fn anything_else_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "must not be empty"),
@@ -112,14 +122,14 @@ mod tests {
             ("data:image/png;base64,", "must not be empty"),
             ("data:image/svg+xml,%3Csvg/%3E", "is a data URI that is not base64"),
             ("data:image/png", "is a data URI without a comma"),
-            ("https://a.example/x.png", "cannot be a URL yet"),
-            ("HTTP://a.example/x.png", "cannot be a URL yet"),
-            ("file:///etc/passwd", "must be base64"),
-            ("not base64!", "must be base64"),
-            ("YW=Jj", "must be base64"),
-            ("日本語", "must be base64"),
+            ("https://", "must be an absolute"),
+            ("http://user:secret@a.example/x.png", "must not carry a user name"),
+            ("file:///etc/passwd", "must be an http or https URL, base64"),
+            ("not base64!", "must be an http or https URL, base64"),
+            ("YW=Jj", "must be an http or https URL, base64"),
+            ("日本語", "must be an http or https URL, base64"),
         ] {
-            let refusal = Source::parse(text).unwrap_err().to_string();
+            let refusal = Given::parse(text).unwrap_err().to_string();
             assert!(refusal.starts_with(reason), "{text}: {refusal}");
         }
     }

@@ -23,7 +23,7 @@ use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImag
 use crate::domain::image::{INPUT_BYTES_MAX, INPUT_PIXELS_MAX, ImageFormat};
 use crate::domain::value::Invalid;
 
-pub use super::field::Source;
+pub use super::field::Given;
 use super::field::too_many_bytes;
 
 /// Largest colour profile that is kept, in bytes; display profiles have a few hundred to a few thousand.

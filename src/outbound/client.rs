@@ -65,6 +65,12 @@ pub enum CallFailure {
     /// The time was up.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
+    /// The body has more bytes than are read.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Too much is being read by others.
+    #[error("too much is being fetched at this time")]
+    NoRoom,
     /// The connection ended before the answer, or what came was not HTTP.
     #[error("no answer: {0}")]
     Broken(String),
@@ -138,12 +144,43 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(Answer, Bytes), CallFailure> {
-        let mut response = self.send(method, url, headers, body, self.limits.total).await?;
+        let response = self.send(method, url, headers, body, self.limits.total).await?;
+        self.read_whole(response, |_| true).await
+    }
+
+    /// Gets what is at a URL, for as long as there is room: `room` is asked with the bytes of the body so far before more are
+    /// kept.
+    ///
+    /// # Errors
+    /// As [`Client::exchange`], and [`CallFailure::NoRoom`].
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        room: impl FnMut(usize) -> bool,
+    ) -> Result<(Answer, Bytes), CallFailure> {
+        let response = self.send(Method::GET, url, headers, Bytes::new(), self.limits.total).await?;
+        self.read_whole(response, room).await
+    }
+
+    async fn read_whole(
+        &self,
+        mut response: Response,
+        mut room: impl FnMut(usize) -> bool,
+    ) -> Result<(Answer, Bytes), CallFailure> {
+        let most = self.limits.body_bytes;
+        if response.content_length().is_some_and(|length| length > most as u64) {
+            return Err(CallFailure::TooLarge(most));
+        }
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
-            if body.len() + chunk.len() > self.limits.body_bytes {
-                return Err(CallFailure::Broken(format!("it is larger than {} bytes", self.limits.body_bytes)));
+            let length = body.len() + chunk.len();
+            if length > most {
+                return Err(CallFailure::TooLarge(most));
+            }
+            if !room(length) {
+                return Err(CallFailure::NoRoom);
             }
             body.extend_from_slice(&chunk);
         }

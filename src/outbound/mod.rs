@@ -5,7 +5,8 @@
 //!    the URL parser has turned `2130706433` and `0x7f.1` into `127.0.0.1` by then (`client`, `address`).
 //! 3. A host that is a name is resolved for this one attempt, and only the addresses that the rules permit are dialled.
 //!    Connections are never kept, so that no attempt escapes this check (`client`).
-//! 4. No proxy from the environment, no redirect: neither can lead to a place that was not checked (`client`).
+//! 4. No proxy from the environment, no redirect that is followed unseen: neither can lead to a place that was not checked
+//!    (`client`); where redirects are followed, each is a new exchange under all of these rules (`fetch`).
 //! 5. The address that answered is held against the rules once more (`client`).
 //! 6. Connecting, the whole exchange, and what is read of an answer are limited (`client`).
 //! 7. What is told of a failure names neither the URL nor an address that a name was resolved to: the owner of a task
@@ -16,6 +17,7 @@ pub mod api;
 pub mod callback;
 pub mod client;
 pub mod feed;
+pub mod fetch;
 pub mod signature;
 
 pub use client::install_tls;

@@ -144,6 +144,12 @@ impl Keyring {
         self.0.forgotten.read().contains(&user)
     }
 
+    /// Whether there is a key of this user on the disk.
+    #[must_use]
+    pub fn has_key(&self, user: UserId) -> bool {
+        self.0.files.path(user).exists()
+    }
+
     /// Notes durably that the erasure of a user begins, so that [`Keyring::is_unfinished`] tells it until [`Keyring::forget`] is done.
     /// Without the event it means nothing. Blocks.
     ///

@@ -41,6 +41,7 @@ struct Queue {
     pending: VecDeque<PendingDelivery>,
     /// The last status that is or will be told: a job that the vendor took twice is told of once.
     told: TaskStatus,
+    only_the_end: bool,
     /// The task has ended: the queue goes when it is empty.
     closed: bool,
 }
@@ -51,10 +52,9 @@ impl Deliveries {
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some(url) = &submission.webhook {
-                self.queues.insert(
-                    task,
-                    Queue { url: url.clone(), pending: VecDeque::new(), told: TaskStatus::Created, closed: false },
-                );
+                let only_the_end = submission.work.tells_only_the_end();
+                let (url, pending, told) = (url.clone(), VecDeque::new(), TaskStatus::Created);
+                self.queues.insert(task, Queue { url, pending, told, only_the_end, closed: false });
             }
             return;
         }
@@ -64,6 +64,9 @@ impl Deliveries {
         }
         queue.told = status;
         queue.closed = matches!(status, TaskStatus::Completed | TaskStatus::Failed);
+        if queue.only_the_end && !queue.closed {
+            return;
+        }
         if queue.pending.is_empty() {
             self.due.insert((recorded.at, task));
         }
@@ -73,7 +76,7 @@ impl Deliveries {
             url: queue.url.clone(),
             status,
             results: if let TaskEvent::TaskCompleted { results } = event { results.clone() } else { Vec::new() },
-            failure: if let TaskEvent::TaskFailed { failure } = event { Some(failure.clone()) } else { None },
+            failure: event.failure(),
             due: recorded.at,
         });
     }

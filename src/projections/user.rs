@@ -49,6 +49,11 @@ impl Users {
         request.cut(users.into_iter())
     }
 
+    /// Those who have an account.
+    pub fn present(&self) -> impl Iterator<Item = &UserProfile> {
+        self.by_id.values().filter_map(User::profile)
+    }
+
     /// Those who were erased.
     pub fn erased(&self) -> impl Iterator<Item = UserId> {
         self.by_id

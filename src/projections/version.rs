@@ -26,11 +26,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// The node and the version; `None` when the node was deleted.
+    /// The node, as it is kept and as it is, and the version; `None` when the node was deleted.
     #[must_use]
-    pub fn look(&self) -> Option<(&NodeProfile, &NodeVersion)> {
+    pub fn look(&self) -> Option<(&Entry, &NodeProfile, &NodeVersion)> {
         let node = self.node.profile()?;
-        Some((node, node.version(&VersionRef::Id(self.id))?))
+        Some((&self.node, node, node.version(&VersionRef::Id(self.id))?))
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn ids(entries: &[Held]) -> Vec<VersionId> {
-        entries.iter().map(|held| held.look().unwrap().1.id).collect()
+        entries.iter().map(|held| held.look().unwrap().2.id).collect()
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! A data directory, verified whole: the journal by itself, sled against the journal, content files against their names and
-//! against the versions that name them.
+//! A data directory, verified whole: the journal by itself, sled and the snapshot against the journal, keys against what is sealed
+//! with them, content files against their names and against the versions that name them.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::personal_keys::Keys;
 use super::saved_models::SavedModels;
-use super::{Progress, findings_json, key_text};
+use super::sled_copy::SledCopy;
+use super::{Found, Progress, findings_json, key_text};
 use crate::clock::Surroundings;
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::hex;
 use crate::events::journal::OpenError;
 use crate::events::journal::walk::Walked;
-use crate::events::sled_log::compare::{Compared, Comparison};
 use crate::events::verify::{Finding, JournalReport, Verification};
 use crate::media::contents::{self, AREAS, Contents};
 use crate::projections::read_models::Models;
@@ -47,6 +47,8 @@ pub struct Report {
     pub pictures: u64,
     /// Everything that is wrong, of the journal and beyond.
     pub findings: Vec<Finding>,
+    /// What could not be looked at.
+    pub unverified: Vec<String>,
     /// What is no damage and should be known.
     pub notes: Vec<String>,
 }
@@ -96,42 +98,43 @@ pub fn verify(
         done += bytes;
         progress(done.min(total), total);
     };
-    let (mut models, mut notes) = (Models::default(), Vec::new());
-    let mut sled = match in_use {
-        Use::Running => {
-            notes.push(
-                "a service is running on it: the journal was read up to its signed HEAD, sled was not compared"
-                    .to_owned(),
-            );
-            None
-        }
-        Use::Free(_) => Some(SledCopy::of(root, surroundings)).filter(|sled| !matches!(sled, SledCopy::Absent)),
-    };
+    let running = matches!(in_use, Use::Running);
+    let (mut models, mut found) = (Models::default(), Found::default());
+    let mut sled = (!running).then(|| SledCopy::of(root, surroundings));
+    if running {
+        let note = "a service is running on it: the journal was read up to its signed HEAD, sled was not compared";
+        found.notes.push(note.to_owned());
+    }
     let mut each = |record: &Walked<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
         saved.compare(record, &models);
-        if let Some(SledCopy::Open { comparison, .. }) = &mut sled {
-            comparison.take(&record.commit, record.payload);
+        if let Some(sled) = &mut sled {
+            sled.take(&record.commit, record.payload);
         }
     };
     let directory = root.join("log");
-    let running = matches!(in_use, Use::Running);
     let verification =
         Verification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
     let mut journal = verification.run()?;
-    let mut findings = std::mem::take(&mut journal.findings);
-    notes.append(&mut journal.notes);
-    saved.finish(running, &mut findings, &mut notes);
+    found.findings = std::mem::take(&mut journal.findings);
+    found.notes.append(&mut journal.notes);
+    saved.finish(running, &mut found.findings, &mut found.notes);
     if let Some(sled) = sled {
-        sled.finish(&directory.join("sled"), &mut findings, &mut notes);
-    } else if !running {
-        notes.push("there is no sled: the next start makes it from the journal".to_owned());
+        sled.finish(&directory.join("sled"), &mut found);
     }
     let named: Vec<_> = models.nodes.archives().copied().collect();
+    let mut keys = Keys::look(root, &models.users);
+    if let Some(head) = journal.head.filter(|_| running)
+        && let Err(error) = keys.without_erased(&directory, head.position, &mut models)
+    {
+        found.unverified.push(format!("the keys of users, of whom some may have been erased a moment ago: {error}"));
+    }
+    keys.finish(root, &mut found.findings, &mut found.notes);
     let Contents { archives, pictures, findings: files } =
         contents::check(root, &named, advance).map_err(Unverifiable::file(root))?;
+    let Found { mut findings, unverified, notes } = found;
     findings.extend(files.into_iter().map(|(file, what)| Finding::of_file(file, what)));
-    Ok(Report { journal, archives, pictures, findings, notes })
+    Ok(Report { journal, archives, pictures, findings, unverified, notes })
 }
 
 fn journal_bytes(root: &Path) -> u64 {
@@ -150,10 +153,10 @@ fn content_bytes(root: &Path) -> Result<u64, Unverifiable> {
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether everything was looked at and nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.unverified.is_empty()
     }
 
     /// What came out, in one line.
@@ -169,6 +172,11 @@ impl Report {
             );
         }
         let count = match self.findings.len() {
+            0 => {
+                return format!(
+                    "could not be verified as a whole: nothing was found in {events} events up to position {position}, {files}"
+                );
+            }
             1 => "1 finding".to_owned(),
             many => format!("{many} findings"),
         };
@@ -182,12 +190,13 @@ impl Report {
         let schemas: serde_json::Map<_, _> =
             schemas.iter().map(|(version, records)| (version.to_string(), (*records).into())).collect();
         let mut json = json!({
-            "result": if self.is_clean() { "clean" } else { "damaged" },
+            "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },
             "events": events,
             "records_by_schema": schemas,
             "archives": self.archives,
             "pictures": self.pictures,
             "findings": findings_json(&self.findings),
+            "unverified": self.unverified,
             "notes": self.notes,
         });
         if let Some(log) = log {
@@ -202,90 +211,4 @@ impl Report {
         }
         json
     }
-}
-
-/// A copy of sled, because opening it writes to it.
-enum SledCopy {
-    Absent,
-    /// It is marked for a rebuild, or there is no room for the copy: said, not found.
-    Skipped(String),
-    Unusable(String),
-    Open {
-        comparison: Box<Comparison>,
-        _copy: Scratch,
-    },
-}
-
-impl SledCopy {
-    fn of(root: &Path, surroundings: &Surroundings) -> Self {
-        let (sled, mark) = (root.join("log/sled"), root.join("log/sled.damaged"));
-        if let Ok(reason) = fs::read_to_string(&mark) {
-            return Self::Skipped(format!("sled is marked for a rebuild at the next start ({reason}): not compared"));
-        }
-        if !sled.is_dir() {
-            return if sled.exists() { Self::Unusable("it is no directory".to_owned()) } else { Self::Absent };
-        }
-        let copied = Scratch::new(surroundings).and_then(|scratch| copy_tree(&sled, &scratch.0).map(|()| scratch));
-        match copied {
-            Err(error) => Self::Skipped(format!("sled was not compared: it could not be copied ({error})")),
-            Ok(copy) => match Comparison::open(&copy.0) {
-                Ok(comparison) => Self::Open { comparison: Box::new(comparison), _copy: copy },
-                Err(reason) => Self::Unusable(reason),
-            },
-        }
-    }
-
-    fn finish(self, sled: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
-        match self {
-            Self::Absent => {}
-            Self::Skipped(note) => notes.push(note),
-            Self::Unusable(reason) => {
-                let what = format!("sled does not open: {reason}; the next start makes it anew from the journal");
-                findings.push(Finding::of_file(sled, what));
-            }
-            Self::Open { comparison, _copy } => {
-                let Compared { differences, behind } = comparison.finish();
-                let finding = |what, position| Finding { file: sled.to_owned(), offset: None, position, what };
-                findings.extend(differences.into_iter().map(|difference| {
-                    let what = format!("{}; the next start makes sled anew from the journal", difference.what);
-                    finding(what, difference.position)
-                }));
-                if behind > 0 {
-                    notes.push(format!("sled is {behind} events behind the journal: the next start fills them in"));
-                }
-            }
-        }
-    }
-}
-
-/// A directory that is removed in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(surroundings: &Surroundings) -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("mediary-verify-{}", surroundings.random_uuid()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left lies where temporary files lie.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir(&target)?;
-            copy_tree(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

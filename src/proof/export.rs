@@ -27,6 +27,7 @@ use crate::events::hex;
 use crate::events::journal::OpenError;
 use crate::events::journal::walk::{self, Damage, Walked, Watch};
 use crate::events::schema;
+use crate::events::stream::Position;
 use crate::events::verify::Finding;
 
 /// What an export says that it is.
@@ -68,6 +69,15 @@ pub enum ExportError {
     Damaged(Finding),
     #[error("the export cannot be written: {0}")]
     Write(#[from] io::Error),
+}
+
+impl ExportError {
+    /// HEAD contradicts the journal.
+    pub(crate) fn other_history(position: Position) -> Self {
+        Self::Unvouched(format!(
+            "HEAD was signed for another history up to position {position}; `mediary audit verify` tells all"
+        ))
+    }
 }
 
 /// What a journal directory (`<data dir>/log`) says of itself.
@@ -199,9 +209,7 @@ impl Lines<'_> {
         self.failed?;
         let Head { position, chain } = self.signed.checkpoint().head;
         if self.reached != chain {
-            return Err(ExportError::Unvouched(format!(
-                "HEAD was signed for another history up to position {position}"
-            )));
+            return Err(ExportError::other_history(position));
         }
         writeln!(self.out, "{}", checkpoint_line(self.style, &self.signed))?;
         Ok(())

@@ -4,7 +4,9 @@
 pub mod directory;
 pub mod export;
 pub mod exported;
+mod personal_keys;
 mod saved_models;
+mod sled_copy;
 
 use serde_json::{Value, json};
 
@@ -13,6 +15,15 @@ use crate::events::verify::Finding;
 
 /// Is told how many bytes were gone through, and of how many.
 pub type Progress<'p> = &'p mut dyn FnMut(u64, u64);
+
+/// What a verification has come upon so far.
+#[derive(Default)]
+struct Found {
+    findings: Vec<Finding>,
+    /// What could not be looked at.
+    unverified: Vec<String>,
+    notes: Vec<String>,
+}
 
 /// A finding as a line for people.
 #[must_use]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::data_dir::{DataDir, DataDirError};
 use mediary::events::envelope::{Append, Circumstances, NewEvent, RecordedEvent};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
@@ -19,9 +20,10 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::proof::{exchange_segments, two_histories};
 use crate::support::process::{Process, TOKEN, on, run};
 use crate::support::{TestApp, client};
-use crate::verify::{add, copy, inhabited, with_log};
+use crate::verify::{add, copy, file_below, flip, inhabited, with_log};
 
 /// The position that a backup says it was taken at.
 fn position(out: &str) -> u64 {
@@ -241,6 +243,36 @@ async fn a_damaged_backup_is_not_put_back() {
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "something was left behind");
 }
 
+#[actix_web::test]
+async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
+    // Given a backup of which every copy has rotted, without a change of length
+    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap();
+    run(data.path(), &["backup", name]).expect(0);
+    for file in files_below(&backup.join("files")) {
+        flip(&file, 0);
+    }
+    run(data.path(), &["backup", "--verify", name]).expect(1);
+    // When the next backup is taken, then it names them
+    let anew = "its copy in the backup was damaged, and was written anew";
+    let told = run(data.path(), &["backup", name]).expect(0).says(&["00000000000000000001.seg", "archives/"]);
+    assert_eq!(told.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", told.out);
+    // And it is whole, and the one after it has nothing to do
+    run(data.path(), &["backup", "--verify", name]).expect(0);
+    let told = run(data.path(), &["backup", name]).expect(0).says(&["; 0 files, 0.0 MiB were new"]);
+    assert!(!told.out.contains(anew), "{}", told.out);
+    // But what is rotten on both sides is not called backed up
+    let archive = file_below(&data.path().join("archives"));
+    let bytes = fs::read(&archive).unwrap();
+    let copied = files_below(&backup).into_iter().find(|file| fs::read(file).unwrap() == bytes).unwrap();
+    flip(&archive, 20);
+    run(data.path(), &["backup", name]).expect(0);
+    flip(&copied, 20);
+    run(data.path(), &["backup", name]).expect(1).says(&["is not in the backup"]);
+    run(data.path(), &["backup", "--verify", name]).expect(0);
+}
+
 #[test]
 fn nothing_is_overwritten_and_no_history_is_mixed() {
     let (data, elsewhere) = (with_log(20), tempfile::tempdir().unwrap());
@@ -300,4 +332,43 @@ fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
     }
     run(&target, &["restore", name]).expect(0);
     run(&target, &["audit", "verify"]).expect(0);
+}
+
+#[test]
+fn a_history_that_head_contradicts_is_not_backed_up() {
+    // Given a log and a backup of it
+    let (data, other) = two_histories();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let backup = elsewhere.path().join("backup");
+    let name = backup.to_str().unwrap();
+    run(data.path(), &["backup", name]).expect(0).says(&["position 40"]);
+    let before = files_below(&backup);
+    // When it gets the segments of another continuation, which its HEAD was not signed for
+    exchange_segments(other.path(), data.path());
+    run(data.path(), &["audit", "verify"]).expect(1).says(&["HEAD was signed for another history"]);
+    // Then no backup is made of it, neither here nor elsewhere
+    let told = run(data.path(), &["backup", name]).expect(1).err;
+    assert!(told.contains("HEAD was signed for another history up to position 40"), "{told}");
+    let fresh = elsewhere.path().join("fresh");
+    run(data.path(), &["backup", fresh.to_str().unwrap()]).expect(1);
+    assert!(!fresh.join("manifest.json").exists());
+    // And the one from before is what it was, file by file
+    assert_eq!(files_below(&backup), before);
+    run(data.path(), &["backup", "--verify", name]).expect(0).says(&["at position 40"]);
+}
+
+#[test]
+fn no_service_starts_on_a_directory_that_is_being_copied() {
+    let (data, elsewhere) = (with_log(10), tempfile::tempdir().unwrap());
+    drop(DataDir::open(data.path()).unwrap());
+    let mut refused = 0;
+    let mut tried = |_, _| {
+        let opened = DataDir::open(data.path());
+        refused += usize::from(matches!(opened, Err(DataDirError::InUse(_))));
+        assert!(opened.is_err());
+    };
+    let backup = elsewhere.path().join("backup");
+    mediary::backup::take::take(data.path(), &backup, &Surroundings::real(), &mut tried).unwrap();
+    assert!(refused > 0);
+    assert!(DataDir::open(data.path()).is_ok());
 }

@@ -197,6 +197,25 @@ async fn every_ban_has_a_reason() {
 }
 
 #[actix_web::test]
+async fn a_status_of_banned_has_a_reason_too() {
+    let (app, _, _) = acme().await;
+    let token = app.admin_token();
+    for (path, kind, field) in [
+        ("/admin/nodes/face-tools", "NodeStatus", "status_detail"),
+        ("/admin/nodes/face-tools/versions/1.0.0", "NodeVersionStatus", "status_reason"),
+    ] {
+        let banned = json!({"status": format!("{kind}Banned")});
+        let refused = app.put_as(token, path, banned).await.expect(400).json();
+        assert_eq!(refused["errors"][0]["pointer"], json!(format!("/{field}")), "{path}");
+        let told = json!({"status": format!("{kind}Banned"), field: "it mines coins"});
+        app.put_as(token, path, told.clone()).await.expect(200);
+        app.put_as(token, path, told).await.expect(200);
+        app.put_as(token, path, json!({"status": format!("{kind}Active")})).await.expect(200);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn administrators_cannot_lock_themselves_out() {
     let app = TestApp::start().await;
     let root = app.user("root").await;

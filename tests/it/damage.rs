@@ -5,6 +5,7 @@
 
 mod harm;
 mod history;
+mod snapshot;
 
 use std::collections::BTreeMap;
 use std::panic;
@@ -46,12 +47,17 @@ impl Answers {
         let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| folded.apply(event));
         let opened = SledLog::open(&history::options(directory), &Surroundings::real(), fold);
         let (log, report) = opened.map_err(|error| error.to_string())?;
+        Ok((Self::told(&log, folded), report))
+    }
+
+    /// Asks the log everything, and closes it.
+    fn told(log: &SledLog, folded: Models) -> Self {
         let events = log.read_all(Position(0), usize::MAX).expect("what opened can be read");
         let read = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
         let streams = history::streams(&events).into_iter().map(read).collect();
         assert_eq!(log.head(), Position(events.len() as u64));
         log.close().expect("what opened can be closed");
-        Ok((Self { events, streams, folded }, report))
+        Self { events, streams, folded }
     }
 }
 
@@ -110,8 +116,8 @@ fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
             scope.spawn(|| {
                 loop {
                     let Some(harm) = waiting.lock().next() else { return };
-                    let outcome = suffer(history, harm);
-                    outcomes.lock().push((harm.clone(), outcome));
+                    let suffered = suffer(history, harm).into_iter().map(|outcome| (harm.clone(), outcome));
+                    outcomes.lock().extend(suffered);
                 }
             });
         }
@@ -119,14 +125,23 @@ fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
     outcomes.into_inner()
 }
 
-fn suffer(history: &History, harm: &Harm) -> Outcome {
-    let directory = tempfile::tempdir().unwrap();
-    history::copy(history.today(), directory.path());
-    harm.inflict(directory.path(), history.yesterday());
-    let Ok(told) = panic::catch_unwind(|| verified(directory.path())) else {
+/// A start that reads everything, and one that begins with the snapshot.
+fn suffer(history: &History, harm: &Harm) -> Vec<Outcome> {
+    let harmed = || {
+        let directory = tempfile::tempdir().unwrap();
+        history::copy(history.today(), directory.path());
+        harm.inflict(directory.path(), history.yesterday());
+        directory
+    };
+    let from_snapshot = snapshot::outlive(history, harm, harmed().path());
+    vec![outlive_whole(history, harm, harmed().path()), from_snapshot]
+}
+
+fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+    let Ok(told) = panic::catch_unwind(|| verified(directory)) else {
         return Outcome::Broken("the verification panics".to_owned());
     };
-    let outcome = outlive(history, harm, directory.path());
+    let outcome = outlive(history, harm, directory);
     let expected = match &outcome {
         // What only sled knows is not in the journal's files.
         Outcome::Refused(reason) => !reason.contains("sled holds"),
@@ -158,30 +173,38 @@ fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 
 /// Starts the log in a thread, so that a panic or a hang is seen as one.
 fn start(directory: &Path, history: &History) -> Outcome {
-    let (tell, told) = mpsc::channel();
     let path = directory.to_owned();
+    let started = watched(move || Answers::of(&path).map(|(answers, report)| (answers, report.sentences())));
+    match started {
+        Err(broken) => broken,
+        Ok(Err(reason)) => Outcome::Refused(reason),
+        Ok(Ok((answers, reports))) => judge_answers(&answers, &reports, history),
+    }
+}
+
+/// Does it in a thread.
+fn watched<T: Send + 'static>(work: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static) -> Result<T, Outcome> {
+    let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        let _ = tell.send(panic::catch_unwind(|| Answers::of(&path)));
+        let _ = tell.send(panic::catch_unwind(work));
     });
     match told.recv_timeout(HANG) {
-        Err(_) => Outcome::Broken("it hangs".to_owned()),
+        Err(_) => Err(Outcome::Broken("it hangs".to_owned())),
         Ok(Err(panic)) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
-            Outcome::Broken(format!("it panics: {}", text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?")))
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+            Err(Outcome::Broken(format!("it panics: {text}")))
         }
-        Ok(Ok(Err(reason))) => Outcome::Refused(reason),
-        Ok(Ok(Ok((answers, report)))) if answers == history.answers => {
-            if report.sentences().is_empty() {
-                Outcome::Unharmed
-            } else {
-                Outcome::Mended
-            }
-        }
-        Ok(Ok(Ok((answers, report)))) => {
-            let (found, expected) = (answers.events.len(), history.answers.events.len());
-            Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {report:?}"))
-        }
+        Ok(Ok(done)) => Ok(done),
     }
+}
+
+fn judge_answers(answers: &Answers, reports: &[String], history: &History) -> Outcome {
+    if *answers == history.answers {
+        return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Mended };
+    }
+    let (found, expected) = (answers.events.len(), history.answers.events.len());
+    Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {reports:?}"))
 }
 
 /// A refusal must name the file, the place in it where there is one, and the command to run.
@@ -201,8 +224,8 @@ fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
         "the place is not named"
     } else if !reason.contains("mediary ") {
         "no command is named"
-    } else if harm.file().is_some_and(|file| file.starts_with("sled")) {
-        "sled is a copy: it must never stop the start"
+    } else if harm.file().is_some_and(|file| file.starts_with("sled") || file.starts_with("snapshots")) {
+        "sled is a copy, and a snapshot a cache: they must never stop the start"
     } else {
         return Outcome::Refused(reason);
     };

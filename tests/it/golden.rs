@@ -15,22 +15,32 @@ use mediary::events::stream::{Position, Version};
 
 use crate::samples;
 
-fn commit_of_each_kind() -> Vec<Commit> {
-    let commit = |(nth, event)| {
-        let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
-        Append {
-            stream: samples::task_stream(0x7A),
-            expected: Version(4),
-            circumstances: samples::circumstances(),
-            events,
-        }
-        .record(Position(300))
+fn commit_of(nth: u128, event: Event) -> Commit {
+    let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
+    let append = Append {
+        stream: samples::task_stream(0x7A),
+        expected: Version(4),
+        circumstances: samples::circumstances(),
+        events,
     };
-    (1..).zip(samples::every_kind()).map(commit).collect()
+    append.record(Position(300))
 }
 
-fn golden_file(commit: &Commit) -> PathBuf {
-    golden_of(VERSION).join(format!("{}.hex", commit[0].event.name()))
+/// The commit of one event, and the name of its files: that of the kind, and for submissions of further jobs theirs too.
+struct Sample {
+    name: String,
+    commit: Commit,
+}
+
+fn samples() -> Vec<Sample> {
+    let kinds = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event));
+    let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let numbered = (1..).zip(kinds.chain(jobs));
+    numbered.map(|(nth, (name, event))| Sample { name, commit: commit_of(nth, event) }).collect()
+}
+
+fn golden_file(sample: &Sample) -> PathBuf {
+    golden_of(VERSION).join(format!("{}.hex", sample.name))
 }
 
 fn golden_of(version: u16) -> PathBuf {
@@ -62,9 +72,9 @@ fn as_of_v1(commit: &Commit) -> Commit {
     recorded.into()
 }
 
-fn json_file(commit: &Commit) -> PathBuf {
+fn json_file(sample: &Sample) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/json");
-    directory.join(format!("{}.json", commit[0].event.name()))
+    directory.join(format!("{}.json", sample.name))
 }
 
 fn encoded(commit: &Commit) -> Vec<u8> {
@@ -91,28 +101,30 @@ fn from_hex(text: &str) -> Vec<u8> {
 
 #[test]
 fn every_kind_of_event_is_stored_as_ever() {
-    for commit in commit_of_each_kind() {
-        let (file, bytes) = (golden_file(&commit), encoded(&commit));
+    for sample in samples() {
+        let Sample { name, commit } = &sample;
+        let (file, bytes) = (golden_file(&sample), encoded(commit));
         if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
             fs::write(&file, to_hex(&bytes)).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(to_hex(&bytes), golden, "{} is no longer written as it was", commit[0].event.name());
-        assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(&commit), "{}", file.display());
+        assert_eq!(to_hex(&bytes), golden, "{name} is no longer written as it was");
+        assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(commit), "{}", file.display());
     }
 }
 
 #[test]
 fn every_kind_of_event_is_told_as_ever() {
-    for commit in commit_of_each_kind() {
-        let file = json_file(&commit);
+    for sample in samples() {
+        let Sample { name, commit } = &sample;
+        let file = json_file(&sample);
         let record = RecordJson::from(&commit[0]);
         let told = format!("{:#}\n", serde_json::to_value(&record).unwrap());
         if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
             fs::write(&file, &told).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(told, golden, "{} is no longer told as it was", commit[0].event.name());
+        assert_eq!(told, golden, "{name} is no longer told as it was");
         // The bytes that exports are checked by: the same members, sorted, without blanks, none of them absent.
         let canonical = record.canonical();
         assert_eq!(
@@ -127,7 +139,7 @@ fn every_kind_of_event_is_told_as_ever() {
 #[test]
 fn no_golden_file_is_without_its_kind() {
     for place in [golden_file, json_file] {
-        let known: Vec<_> = commit_of_each_kind().iter().map(place).collect();
+        let known: Vec<_> = samples().iter().map(place).collect();
         let directory = known[0].parent().unwrap();
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -138,8 +150,8 @@ fn no_golden_file_is_without_its_kind() {
 
 #[test]
 fn a_name_that_was_never_recorded_is_an_error() {
-    let submitted = commit_of_each_kind().into_iter().find(|commit| commit[0].event.name() == "TaskSubmitted").unwrap();
-    let mut bytes = encoded(&submitted);
+    let submitted = samples().into_iter().find(|sample| sample.name == "TaskSubmitted").unwrap();
+    let mut bytes = encoded(&submitted.commit);
     let at = bytes.windows(4).position(|window| window == b"webp").unwrap();
     bytes[at] = b'x';
     assert!(matches!(codec::decode(&bytes), Err(DecodeError::Value { field: "picture format", .. })));
@@ -147,12 +159,12 @@ fn a_name_that_was_never_recorded_is_an_error() {
 
 #[test]
 fn what_version_1_wrote_is_read_as_it_was_meant() {
-    let commits = commit_of_each_kind();
+    let samples = samples();
     let written = written_in(1);
     assert_eq!(written.len(), 43, "none is lost");
     for (name, bytes) in written {
         assert_eq!(bytes[..2], [1, 0], "{name}");
-        let commit = commits.iter().find(|commit| commit[0].event.name() == name).map(as_of_v1);
+        let commit = samples.iter().find(|sample| sample.name == name).map(|sample| as_of_v1(&sample.commit));
         assert_eq!(codec::decode(&bytes).ok(), commit, "{name}");
     }
 }

@@ -13,8 +13,9 @@ use mediary::domain::value::Timestamp;
 use mediary::events::log::EventLog;
 use mediary::events::stream::{StreamId, Version};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::support::zip::good;
 use crate::support::{TestApp, TestUser};
 
 const INSTALL: &str = "/nodes/face-tools/install";
@@ -38,7 +39,7 @@ async fn app_in(app: TestApp, versions: &[&str]) -> (TestApp, TestUser) {
 
 async fn set_status(app: &TestApp, version: &str, status: &str) {
     let path = format!("/admin/nodes/face-tools/versions/{version}");
-    app.put_as(app.admin_token(), &path, json!({"status": status})).await.expect(200);
+    app.put_as(app.admin_token(), &path, json!({"status": status, "status_reason": "malware"})).await.expect(200);
 }
 
 /// How often the node was downloaded, as it shows.
@@ -162,26 +163,58 @@ async fn flagged_and_pending_versions_are_for_those_who_made_them() {
     }
     set_status(&app, "1.0.0", "NodeVersionStatusBanned").await;
     for caller in [alice.token.as_str(), app.admin_token()] {
-        assert_eq!(app.get_as(caller, &path).await.expect(403).json()["error"], "banned");
+        let refused = app.get_as(caller, &path).await.expect(403).json();
+        let told = "this version is banned, an administrator must unban it first: malware";
+        assert_eq!((&refused["error"], &refused["detail"]), (&json!("banned"), &json!(told)));
     }
     app.stop().await;
+}
+
+/// The link to the archive of 1.0.0, wherever the version is shown.
+async fn links_shown(app: &TestApp) -> Vec<Value> {
+    let asked = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
+    let bulk = app.post("/bulk/nodes/versions", asked).await.expect(200).json();
+    let [node, versions, one, all] = [
+        app.get("/nodes/face-tools").await.expect(200).json(),
+        app.get("/nodes/face-tools/versions").await.expect(200).json(),
+        app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json(),
+        app.get("/versions").await.expect(200).json(),
+    ];
+    let shown =
+        [&bulk["node_versions"][0]["node_version"], &node["latest_version"], &versions[0], &one, &all["versions"][0]];
+    shown
+        .into_iter()
+        .inspect(|version| assert_eq!(version["version"], "1.0.0"))
+        .map(|v| v["downloadUrl"].clone())
+        .collect()
 }
 
 #[actix_web::test]
 async fn what_is_banned_is_not_installed() {
     let (app, alice) = app_with(&["1.0.0"]).await;
+    let versions = "/publishers/acme/nodes/face-tools/versions/1.0.0/upload";
+    let link = app.post_as(&alice.token, versions, json!({})).await.expect(200).json();
+    let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
+    app.send(app.request(Method::PUT, &link).body(good())).await.expect(200);
     for subject in ["nodes/face-tools", "publishers/acme"] {
         let ask = async |what: &str| {
             let path = format!("/admin/{subject}/{what}");
             app.post_as(app.admin_token(), &path, json!({"reason": "malware"})).await.expect(204);
         };
         ask("ban").await;
+        // Nobody is sent to an archive that nobody gets
+        for shown in links_shown(&app).await {
+            assert_eq!(shown, Value::Null, "{subject}");
+        }
         for path in [INSTALL, "/nodes/face-tools/versions/1.0.0/download"] {
             let refused = app.get_as(&alice.token, path).await.expect(403).json();
             assert_eq!(refused["error"], "banned", "{subject} {path}");
         }
         ask("unban").await;
         app.get(INSTALL).await.expect(200);
+        for shown in links_shown(&app).await {
+            assert!(shown.is_string(), "{subject}");
+        }
     }
     app.stop().await;
 }

@@ -19,7 +19,7 @@ async fn rule(app: &TestApp, id: &str, number: &str, body: Value) -> crate::supp
 }
 
 fn status(name: &str) -> Value {
-    json!({"status": format!("NodeVersionStatus{name}")})
+    json!({"status": format!("NodeVersionStatus{name}"), "status_reason": "a ruling"})
 }
 
 /// The way from Pending to a status.

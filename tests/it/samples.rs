@@ -6,16 +6,20 @@ use mediary::domain::claim::{Claim, ClaimEvent};
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
-use mediary::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
-use mediary::domain::task::{Failure, Submission, TaskEvent, Work};
+use mediary::domain::image::{ImageFormat, Picture};
+use mediary::domain::task::{Failure, TaskEvent};
 use mediary::domain::user::UserEvent;
-use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
+use mediary::domain::value::{Digest, Labels, Link, Text, Timestamp};
 use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
 
+mod jobs;
 mod nodes;
 mod registry;
+
+pub use jobs::every_job;
+use jobs::submitted;
 
 /// The moment at which samples happened.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
@@ -79,7 +83,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
-        Some(Event::User(event)) => return registry::after_user(event),
+        Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
         Some(Event::Node(event)) => nodes::after(event).unwrap_or_else(key_claimed),
@@ -106,6 +110,11 @@ fn after(last: Option<&Event>) -> Option<Event> {
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
         Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => UserEvent::UserErased.into(),
+        Some(Event::Task(T::InputsFetched { .. })) => {
+            T::SubmissionUndelivered { reason: text("no connection: refused") }.into()
+        }
+        Some(Event::Task(T::SubmissionUndelivered { .. })) => T::TaskCancelled.into(),
+        Some(Event::Task(T::TaskCancelled)) => return None,
     })
 }
 
@@ -130,22 +139,6 @@ fn picture() -> Picture {
     Picture { digest, format: ImageFormat::Webp, bytes: 123_456, width: 2048, height: 1024 }
 }
 
-fn submitted() -> Event {
-    let parameters = Upscale {
-        scale_factor: ScaleFactor::X4,
-        engine: UpscaleEngine::Sparkle,
-        optimized_for: OptimizedFor::Renders3d,
-        creativity: Dial::new(-10).unwrap(),
-        fractality: Dial::new(10).unwrap(),
-        hdr: Dial::new(0).unwrap(),
-        resemblance: Dial::new(3).unwrap(),
-        prompt: Some(text("a harbour at night")),
-    };
-    TaskEvent::TaskSubmitted(Submission {
-        task: TaskId(id(0x7A)),
-        owner: UserId(id(0xA)),
-        work: Work::ImageUpscale { input: picture(), parameters },
-        webhook: Some(CallbackUrl::parse("https://example.com/hook").unwrap()),
-    })
-    .into()
+fn inputs_fetched() -> Event {
+    TaskEvent::InputsFetched { inputs: vec![picture()] }.into()
 }

@@ -58,7 +58,7 @@ fn a_little_before(moment: Timestamp) -> String {
     Timestamp::from_micros(moment.micros() - i64::try_from(MARGIN.as_micros()).unwrap()).to_string()
 }
 
-/// Publishes, revises, bans and lifts bans; what happens to a node follows from the number of the change.
+/// Publishes, revises, reviews, bans and lifts bans; what happens to a node follows from the number of the change.
 async fn change(app: &TestApp, owner: &TestUser, number: usize) {
     // Two of three bans are lifted by the change nine later.
     let subject = if number % 8 == 7 && !number.is_multiple_of(3) { number.saturating_sub(9) } else { number };
@@ -70,7 +70,12 @@ async fn change(app: &TestApp, owner: &TestUser, number: usize) {
             let body = json!({"id": format!("new{number}"), "latest_version": {"version": "1.0.0"}});
             app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
         }
-        1 | 2 => {
+        1 => {
+            let review = format!("/nodes/{node}/reviews?star={}", number % 5 + 1);
+            let answer = app.post_as(&owner.token, &review, json!({})).await;
+            assert!([200, 403].contains(&answer.status), "{}", answer.text());
+        }
+        2 => {
             let answer = app.put_as(&owner.token, &format!("{path}/versions/1.0.0"), json!({"changelog": text})).await;
             assert!([200, 403].contains(&answer.status), "{}", answer.text());
         }

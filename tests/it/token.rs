@@ -65,6 +65,16 @@ async fn a_revoked_token_is_refused_on_the_very_next_request() {
 }
 
 #[actix_web::test]
+async fn a_token_in_the_body_that_is_no_text_is_bad_input() {
+    let (app, alice) = acme().await;
+    app.node("acme", "a", &alice).await;
+    let version = json!({"personal_access_token": 5, "node_version": {"version": "1.0.0"}});
+    let refused = app.post("/publishers/acme/nodes/a/versions", version).await.expect(400).json();
+    assert_eq!(refused["errors"], json!([{"pointer": "/personal_access_token", "reason": "must be a string"}]));
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_token_is_revoked_only_by_those_to_whom_it_belongs() {
     let (app, alice) = acme().await;
     let bob = app.user("bob").await;

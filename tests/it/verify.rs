@@ -37,7 +37,7 @@ pub fn add(data: &Path, groups: std::ops::Range<u64>) {
     add_marked(data, groups, 0);
 }
 
-fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
+pub fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
     fs::create_dir_all(data.join("log")).unwrap();
     let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
     for nth in groups {
@@ -75,14 +75,14 @@ fn everything(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
     all
 }
 
-fn segments(data: &Path) -> Vec<PathBuf> {
+pub fn segments(data: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(data.join("log/journal")).unwrap().map(|entry| entry.unwrap().path());
     let mut segments: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "seg")).collect();
     segments.sort();
     segments
 }
 
-fn flip(file: &Path, at: u64) {
+pub fn flip(file: &Path, at: u64) {
     let opened = fs::File::options().read(true).write(true).open(file).unwrap();
     let mut byte = [0];
     opened.read_exact_at(&mut byte, at).unwrap();
@@ -106,7 +106,7 @@ pub async fn inhabited() -> TempDir {
     app.stop().await
 }
 
-fn file_below(folder: &Path) -> PathBuf {
+pub fn file_below(folder: &Path) -> PathBuf {
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
         if path.is_file() {

@@ -1,12 +1,12 @@
 //! `mediary audit verify`, `checkpoint` and `export`: the log as proof.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
+use super::draft::Draft;
 use super::verify;
 use crate::app;
 use crate::cli::progress::{Progress, Unit};
@@ -33,7 +33,9 @@ checkpoints in between. `mediary audit verify --file` checks it on any machine. 
 Examples:
   mediary audit export log.jsonl
   mediary audit export - | zstd > log.jsonl.zst
-  mediary audit verify --file log.jsonl --key 3b6a…";
+  mediary audit verify --file log.jsonl --key 3b6a…
+
+A file that is there already is replaced when the export is whole and on the disk; when it fails, that file is as it was.";
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -107,22 +109,22 @@ async fn asked(url: &str, token: &str) -> anyhow::Result<SignedCheckpoint> {
 fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
     let Export { file, directory } = arguments;
     let log = directory.settings(outer)?.data_dir.join("log");
-    let to_stdout = file == Path::new("-");
-    let mut out: Box<dyn Write> = if to_stdout {
-        Box::new(BufWriter::new(io::stdout().lock()))
-    } else {
-        Box::new(BufWriter::new(File::create(&file).with_context(|| written(&file))?))
-    };
+    let surroundings = Surroundings::real();
     let mut progress = Progress::new("exporting", Unit::Events);
     let mut reached = |done, total| progress.reached(done, Some(total));
-    let surroundings = Surroundings::real();
-    let done =
-        export::export(&log, verify::style(), &surroundings, &mut out, &mut reached).map_err(anyhow::Error::from);
-    progress.end();
-    let position = done?.checkpoint().head.position;
-    if !to_stdout {
-        print(&format!("{position} events exported to {}\n", file.display())).context("cannot write to stdout")?;
+    let mut write = |out: &mut dyn Write| export::export(&log, verify::style(), &surroundings, out, &mut reached);
+    if file == Path::new("-") {
+        let done = write(&mut BufWriter::new(io::stdout().lock()));
+        progress.end();
+        done.map_err(anyhow::Error::from)?;
+        return Ok(());
     }
+    let mut draft = Draft::beside(&file, surroundings.random_uuid()).with_context(|| written(&file))?;
+    let done = write(&mut draft);
+    progress.end();
+    let position = done.map_err(anyhow::Error::from)?.checkpoint().head.position;
+    draft.keep().with_context(|| written(&file))?;
+    print(&format!("{position} events exported to {}\n", file.display())).context("cannot write to stdout")?;
     Ok(())
 }
 

@@ -20,15 +20,16 @@ use crate::proof::{directory, line};
 pub(super) const HELP: &str = "\
 Of a data directory: every record of the journal (checksum, position, hash chain, shape, version of its stream), the signed HEAD, sled
 against the journal, the snapshot of the read models against a fold of the journal, every file against the hash in its name, every
-archive that a version names. While a service runs on the directory the journal is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among
-the temporary files (TMPDIR).
+archive that a version names, the key of every user against what is sealed with it. While a service runs on the directory the journal
+is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among the temporary files
+(TMPDIR).
 
 Examples:
   mediary audit verify
   mediary audit verify --since 2026-11-21.checkpoint
   mediary audit verify --file log.jsonl --key 3b6a…
 
-Exit codes: 0 clean, 1 damage was found (a line for each), 2 it could not be verified.";
+Exit codes: 0 clean, 1 damage was found (a line for each), 2 it, or part of it, could not be verified.";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Arguments {
@@ -73,23 +74,30 @@ pub(in crate::cli) struct Outcome {
     pub(in crate::cli) json: Value,
     pub(in crate::cli) notes: Vec<String>,
     pub(in crate::cli) findings: Vec<String>,
+    /// What could not be looked at.
+    pub(in crate::cli) unverified: Vec<String>,
     pub(in crate::cli) summary: String,
 }
 
 impl Outcome {
     /// Prints it: notes and findings, a line each, and the result in the last line.
     pub(in crate::cli) fn tell(self, json: bool) -> Result<(), Failure> {
-        let Self { json: object, notes, findings, summary } = self;
-        let damaged = !findings.is_empty();
+        let Self { json: object, notes, findings, unverified, summary } = self;
+        let (damaged, whole) = (!findings.is_empty(), unverified.is_empty());
         let text = if json {
             format!("{object}\n")
         } else {
             let notes = notes.into_iter().map(|note| format!("note: {note}\n"));
             let findings = findings.into_iter().map(|finding| format!("found: {finding}\n"));
-            notes.chain(findings).chain([format!("{summary}\n")]).collect()
+            let unverified = unverified.into_iter().map(|what| format!("not verified: {what}\n"));
+            notes.chain(unverified).chain(findings).chain([format!("{summary}\n")]).collect()
         };
         print(&text).context("cannot write to stdout").map_err(Failure::Unable)?;
-        if damaged { Err(Failure::Damage) } else { Ok(()) }
+        match (damaged, whole) {
+            (true, _) => Err(Failure::Damage),
+            (false, true) => Ok(()),
+            (false, false) => Err(Failure::Unable(anyhow::anyhow!("not everything could be verified"))),
+        }
     }
 }
 
@@ -103,6 +111,7 @@ fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Re
         json: report.to_json(),
         summary: report.summary(),
         findings: report.findings.iter().map(line).collect(),
+        unverified: report.unverified,
         notes: report.notes,
     })
 }
@@ -134,6 +143,7 @@ fn verify_file(file: &Path, key: Option<&str>, since: Option<&SignedCheckpoint>)
         json: report.to_json(),
         summary: report.summary(),
         findings: findings.collect(),
+        unverified: Vec::new(),
         notes: report.notes.clone(),
     })
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Percent, check_output};
+use super::Percent;
 use crate::domain::value::{Invalid, named_values};
 
 named_values! {
@@ -36,6 +36,12 @@ impl Factor {
         }
     }
 
+    /// The factor as it was given.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
     /// The factor by which each side grows.
     #[must_use]
     pub const fn times(self) -> u32 {
@@ -66,16 +72,6 @@ impl Default for UpscalePrecision {
             smart_grain: Percent::of(7),
             ultra_detail: Percent::of(30),
         }
-    }
-}
-
-impl UpscalePrecision {
-    /// Whether the output would be small enough (contract 6: the limit of the upscaler holds here too).
-    ///
-    /// # Errors
-    /// When the output would be larger; the reason gives both sizes.
-    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        check_output(self.scale_factor.times(), width, height)
     }
 }
 

@@ -184,6 +184,9 @@ impl NodeProfile {
     /// Active to Banned and back, Active to Deleted (contract 4).
     fn transition(&self, to: NodeStatus, reason: Reason) -> Events {
         match (self.status, to) {
+            (NodeStatus::Active, NodeStatus::Banned) if given(reason.clone()).is_none() => {
+                Err(NodeRejection::BanWithoutReason)
+            }
             (NodeStatus::Active, NodeStatus::Banned) => Ok(vec![NodeEvent::NodeBanned { reason }]),
             (NodeStatus::Active, NodeStatus::Deleted) => Ok(vec![NodeEvent::NodeDeleted]),
             (NodeStatus::Banned, NodeStatus::Active) => Ok(vec![NodeEvent::NodeUnbanned { reason }]),
@@ -215,7 +218,11 @@ fn transition_of(
     if !version.status.may_become(status) {
         return Err(illegal("node version", version.status.as_str(), status.as_str()));
     }
-    Ok(Some(NodeEvent::VersionStatusChanged { id: version.id, status, reason: reason.and_then(given) }))
+    let reason = reason.and_then(given);
+    if status == VersionStatus::Banned && reason.is_none() {
+        return Err(NodeRejection::VersionBanWithoutReason);
+    }
+    Ok(Some(NodeEvent::VersionStatusChanged { id: version.id, status, reason }))
 }
 
 #[cfg(test)]

@@ -51,10 +51,7 @@ impl NodeProfile {
             }
             NodeEvent::NodeUnbanned { .. } => (self.status, self.status_detail) = (NodeStatus::Active, None),
             NodeEvent::NodeDeleted => self.status = NodeStatus::Deleted,
-            NodeEvent::NodeReviewed { user, stars } => {
-                self.reviews.give(*user, *stars);
-                return false;
-            }
+            NodeEvent::NodeReviewed { user, stars } => self.reviews.give(*user, *stars),
             NodeEvent::DownloadsCounted { count } => {
                 self.downloads = self.downloads.saturating_add(*count);
                 return false;

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn one_command_is_itself() {
         assert_eq!(NodeCommand::in_turn(create(), []), create());
-        let ban = NodeCommand::Ban { reason: Reason::default() };
+        let ban = NodeCommand::Ban { reason: Reason::parse("malware").unwrap() };
         assert_eq!(
             names(given_when::<Node>(&[], NodeCommand::in_turn(create(), [ban]))),
             ["NodeCreated", "NodeBanned"]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
-use crate::domain::image::{Dial, ImageFormat, OptimizedFor, ScaleFactor, UpscaleEngine};
+use crate::domain::image::{ImageFormat, ImageJob, Source, Upscale};
 use crate::domain::value::Digest;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -14,23 +14,23 @@ fn picture(nth: u8) -> Picture {
     Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
 }
 
-fn submission() -> Submission {
-    let parameters = Upscale {
-        scale_factor: ScaleFactor::X2,
-        engine: UpscaleEngine::Automatic,
-        optimized_for: OptimizedFor::Standard,
-        creativity: Dial::default(),
-        fractality: Dial::default(),
-        hdr: Dial::default(),
-        resemblance: Dial::default(),
-        prompt: None,
-    };
+fn submission_of(image: Source) -> Submission {
+    let job = ImageJob::Upscale(Upscale::default());
     Submission {
         task: TaskId(Uuid::from_u128(1)),
         owner: UserId(Uuid::from_u128(2)),
-        work: Work::ImageUpscale { input: picture(1), parameters },
+        work: Work::Image(ImageWork { job, image, reference: None, seed: None }),
         webhook: None,
     }
+}
+
+fn submission() -> Submission {
+    submission_of(Source::Kept(picture(1)))
+}
+
+/// A submission whose picture is at a URL.
+fn remote() -> Submission {
+    submission_of(Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
 
 fn text<const MAX: usize>(text: &str) -> Text<MAX> {
@@ -61,6 +61,14 @@ fn refused() -> TaskEvent {
     TaskEvent::VendorRefused { failure: busy() }
 }
 
+fn fetched() -> TaskEvent {
+    TaskEvent::InputsFetched { inputs: vec![picture(1)] }
+}
+
+fn undelivered() -> TaskEvent {
+    TaskEvent::SubmissionUndelivered { reason: text("no connection") }
+}
+
 fn unknown() -> TaskEvent {
     TaskEvent::OutcomeUnknown { reason: text("timed out") }
 }
@@ -74,11 +82,13 @@ fn failed(failure: Failure) -> TaskEvent {
 }
 
 /// A history that ends in each stage. A forgotten job waits to be submitted again, but its status is not set back.
-fn stages() -> [(&'static str, Vec<TaskEvent>); 7] {
+fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
     [
         ("absent", vec![]),
+        ("lacking", vec![TaskEvent::TaskSubmitted(remote())]),
         ("created", vec![submitted()]),
         ("submitting", vec![submitted(), started(1)]),
+        ("undelivered", vec![submitted(), started(1), undelivered()]),
         ("in progress", vec![submitted(), started(1), accepted()]),
         ("forgotten", vec![submitted(), started(1), accepted(), TaskEvent::VendorForgot]),
         ("completed", vec![submitted(), started(1), accepted(), completed()]),
@@ -88,29 +98,34 @@ fn stages() -> [(&'static str, Vec<TaskEvent>); 7] {
 
 /// Every command with its answer in every stage, in the order of [`stages`].
 #[rustfmt::skip]
-fn table() -> [(TaskCommand, [&'static str; 7]); 10] {
-    use TaskCommand::{Complete, Fail, StartSubmission, Submit};
-    use TaskCommand::{RecordAcceptance, RecordForgotten, RecordRefusal, RecordUnknown};
+fn table() -> [(TaskCommand, [&'static str; 9]); 13] {
+    use TaskCommand::{Cancel, Complete, Fail, StartSubmission, Submit};
+    use TaskCommand::{RecordAcceptance, RecordForgotten, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknown};
     let start = |repeatable| StartSubmission { key: text("key"), repeatable };
     let unknown = |repeatable| RecordUnknown { reason: text("timed out"), repeatable };
     let (acceptance, refusal) = (RecordAcceptance { reference: text("job-7") }, RecordRefusal { failure: busy() });
     let (completion, failing) = (Complete { results: vec![picture(2)] }, Fail { failure: busy() });
+    let inputs = RecordInputs { inputs: vec![picture(1)] };
+    let undeliverable = RecordUndelivered { reason: text("no connection") };
     let (none, no, taken) = ("NotFound", "WrongStage", "AlreadyExists");
-    let (started, accepted, failed) = ("SubmissionStarted", "VendorAccepted", "TaskFailed");
+    let (started, accepted, failed, ended) = ("SubmissionStarted", "VendorAccepted", "TaskFailed", "TaskCancelled");
     let (refused, lost, unsure) = ("VendorRefused TaskFailed", "OutcomeUnknown TaskFailed", "OutcomeUnknown");
-    let (forgot, completed) = ("VendorForgot", "TaskCompleted");
+    let (forgot, completed, fetched, back) = ("VendorForgot", "TaskCompleted", "InputsFetched", "SubmissionUndelivered");
     [
-        //                         absent           created  submitting in progress forgotten completed failed
-        (Submit(submission()),    ["TaskSubmitted", taken,   taken,     taken,      taken,    taken,    taken]),
-        (start(false),            [none,            started, no,        no,         started,  no,       no]),
-        (start(true),             [none,            started, started,   no,         started,  no,       no]),
-        (acceptance,              [none,            no,      accepted,  no,         no,       no,       no]),
-        (refusal,                 [none,            no,      refused,   no,         no,       no,       no]),
-        (unknown(false),          [none,            no,      lost,      no,         no,       no,       no]),
-        (unknown(true),           [none,            no,      unsure,    no,         no,       no,       no]),
-        (RecordForgotten,         [none,            no,      no,        forgot,     no,       no,       no]),
-        (completion,              [none,            no,      no,        completed,  no,       no,       no]),
-        (failing,                 [none,            failed,  failed,    failed,     failed,   no,       no]),
+        //                         absent           lacking  created  submitting undelivered in progress forgotten completed failed
+        (Submit(submission()),    ["TaskSubmitted", taken,   taken,   taken,     taken,      taken,      taken,    taken,    taken]),
+        (inputs,                  [none,            fetched, no,      no,        no,         no,         no,       no,       no]),
+        (start(false),            [none,            no,      started, no,        started,    no,         started,  no,       no]),
+        (start(true),             [none,            no,      started, started,   started,    no,         started,  no,       no]),
+        (acceptance,              [none,            no,      no,      accepted,  no,         no,         no,       no,       no]),
+        (refusal,                 [none,            no,      no,      refused,   no,         no,         no,       no,       no]),
+        (undeliverable,           [none,            no,      no,      back,      no,         no,         no,       no,       no]),
+        (unknown(false),          [none,            no,      no,      lost,      no,         no,         no,       no,       no]),
+        (unknown(true),           [none,            no,      no,      unsure,    no,         no,         no,       no,       no]),
+        (RecordForgotten,         [none,            no,      no,      no,        no,         forgot,     no,       no,       no]),
+        (completion,              [none,            no,      no,      no,        no,         completed,  no,       no,       no]),
+        (failing,                 [none,            failed,  failed,  failed,    failed,     failed,     failed,   no,       no]),
+        (Cancel,                  [none,            ended,   ended,   ended,     ended,      ended,      ended,    "",       ""]),
     ]
 }
 
@@ -203,6 +218,26 @@ fn results_appear_with_the_completion_only() {
 }
 
 #[test]
+fn fetched_inputs_take_the_place_of_their_urls() {
+    let lacking = [TaskEvent::TaskSubmitted(remote())];
+    assert!(record(&lacking).submission.work.lacks_inputs());
+    assert_eq!(record(&[TaskEvent::TaskSubmitted(remote()), fetched()]).submission, submission());
+}
+
+#[test]
+fn a_cancelled_task_failed_of_that_and_stays_so() {
+    let task = record(&[submitted(), started(1), accepted(), TaskEvent::TaskCancelled, completed()]);
+    assert_eq!(task.stage, Stage::Failed { failure: Failure::cancelled() });
+}
+
+#[test]
+fn what_did_not_arrive_is_submitted_again_under_the_next_number() {
+    let history = [submitted(), started(1), undelivered()];
+    let start = TaskCommand::StartSubmission { key: text("key"), repeatable: false };
+    assert_eq!(given_when::<Task>(&history, start), Ok(vec![started(2)]));
+}
+
+#[test]
 fn two_statuses_are_terminal() {
     for (stage, history) in stages().into_iter().skip(1) {
         assert_eq!(record(&history).is_terminal(), matches!(stage, "completed" | "failed"), "{stage}");
@@ -219,15 +254,19 @@ fn resubmission_does_not_set_the_status_back() {
 
 #[test]
 fn only_events_that_fit_the_stage_count() {
+    let unfinished = ["lacking", "created", "submitting", "undelivered", "in progress", "forgotten"];
     let events = [
-        (submitted(), ["absent", "", "", ""]),
-        (started(9), ["created", "submitting", "forgotten", ""]),
-        (accepted(), ["submitting", "", "", ""]),
-        (refused(), ["submitting", "", "", ""]),
-        (unknown(), ["submitting", "", "", ""]),
-        (TaskEvent::VendorForgot, ["in progress", "", "", ""]),
-        (completed(), ["in progress", "", "", ""]),
-        (failed(busy()), ["created", "submitting", "in progress", "forgotten"]),
+        (submitted(), vec!["absent"]),
+        (fetched(), vec!["lacking", "created", "undelivered", "forgotten"]),
+        (started(9), vec!["lacking", "created", "submitting", "undelivered", "forgotten"]),
+        (accepted(), vec!["submitting"]),
+        (refused(), vec!["submitting"]),
+        (undelivered(), vec!["submitting"]),
+        (unknown(), vec!["submitting"]),
+        (TaskEvent::VendorForgot, vec!["in progress"]),
+        (completed(), vec!["in progress"]),
+        (failed(busy()), unfinished.to_vec()),
+        (TaskEvent::TaskCancelled, unfinished.to_vec()),
     ];
     for (event, fitting) in events {
         for (stage, history) in stages() {
@@ -264,8 +303,8 @@ fn agree(state: &Task) -> bool {
     let Task::Present(task) = state else { return true };
     match task.stage {
         Stage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
-        Stage::Submitting { .. } => !task.is_terminal(),
-        Stage::Waiting { .. } | Stage::InProgress { .. } => task.status == TaskStatus::InProgress,
+        Stage::Waiting { .. } | Stage::Submitting { .. } => !task.is_terminal(),
+        Stage::InProgress { .. } => task.status == TaskStatus::InProgress,
         Stage::Completed { .. } => task.status == TaskStatus::Completed,
         Stage::Failed { .. } => task.status == TaskStatus::Failed,
     }
@@ -285,6 +324,9 @@ fn any_event() -> impl Strategy<Value = TaskEvent> {
         TaskEvent::VendorForgot,
         completed(),
         failed(busy()),
+        fetched(),
+        undelivered(),
+        TaskEvent::TaskCancelled,
     ];
     proptest::sample::select(events.to_vec())
 }

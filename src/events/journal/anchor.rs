@@ -1,14 +1,13 @@
 //! A place in the journal that a cache was made at: enough to find it again, and to tell whether it is still the same history.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use uuid::Uuid;
 
 use super::error::OpenError;
 use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::passing::read_at;
 use super::place::{first_position, reader_of};
 use super::reader::JournalReader;
 use super::{JournalOptions, segment};
@@ -81,7 +80,8 @@ impl Anchor {
         let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
         let mut record = vec![0; FRAME_BYTES + COMMIT_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
-        let read = read_at(&file, &mut record, self.offset).map_err(|error| error.to_string())?;
+        let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
+        let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
         self.find(&header, &record[..read])?;
         Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
@@ -99,18 +99,6 @@ impl Anchor {
             Err(format!("the journal has another history up to position {}", self.position))
         }
     }
-}
-
-/// Reads as much as there is.
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], offset + have as u64)? {
-            0 => break,
-            more => have += more,
-        }
-    }
-    Ok(have)
 }
 
 /// A reader of what comes after the anchor, once somebody else knows the log up to `known`: from the anchor on, or from the

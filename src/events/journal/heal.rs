@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::JournalOptions;
 use super::error::OpenError;
 use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use super::passing::Passing;
 use super::place::first_position;
 use super::reader::JournalReader;
 use super::segment::{self, Preparation, Segment};
@@ -94,7 +95,7 @@ impl Healer<'_> {
     /// When the file system refuses, or does not keep what is written.
     pub fn mend(&mut self, reader: &mut JournalReader) -> Result<bool, OpenError> {
         match reader.segment.take() {
-            Some(segment) => self.mend_records(reader, segment),
+            Some(passing) => self.mend_records(reader, passing.whole()?),
             None => match reader.upcoming().map(Path::to_owned) {
                 Some(path) => self.mend_beginning(reader, path),
                 None => Ok(false),
@@ -113,7 +114,7 @@ impl Healer<'_> {
             return Ok(true);
         }
         let Some(run) = self.run_in(&segment, offset, (next, chain), following) else {
-            reader.segment = Some(segment);
+            reader.segment = Some(Passing::open(segment.path, segment.header.first)?);
             return Ok(false);
         };
         let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
@@ -238,7 +239,7 @@ pub fn mend_first_header(
     head: &Path,
     key: &SigningKey,
     damage: OpenError,
-) -> Result<(Segment, Mended), OpenError> {
+) -> Result<(Passing, Mended), OpenError> {
     let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
     let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
@@ -254,9 +255,11 @@ pub fn mend_first_header(
 
 /// Writes records once more that no signed HEAD vouches for: when the disk had refused them before, they may be nowhere but
 /// in memory, where a sync would not look for them again.
-pub fn write_again(file: &File, segment: &Segment, from: usize, to: usize) -> io::Result<()> {
+pub fn write_again(file: &File, from: usize, to: usize) -> io::Result<()> {
     if from < to {
-        file.write_all_at(&segment.bytes[from..to], from as u64)?;
+        let mut records = vec![0; to - from];
+        file.read_exact_at(&mut records, from as u64)?;
+        file.write_all_at(&records, from as u64)?;
     }
     file.sync_all()
 }
@@ -269,7 +272,7 @@ fn header_of(path: &Path) -> Option<Header> {
 }
 
 /// Writes into a segment, durably, and reads it back.
-fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Segment, OpenError> {
+fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, OpenError> {
     let write = || -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&segment.path)?;
         file.write_all_at(bytes, offset as u64)?;
@@ -280,7 +283,7 @@ fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Segment, 
     if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
         return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));
     }
-    Ok(healed)
+    Passing::open(healed.path, healed.header.first)
 }
 
 /// The records of a run in their frames. `found` is what lies there now: where its checksum is whole, it tells of which group

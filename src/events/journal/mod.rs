@@ -21,6 +21,7 @@ mod error;
 mod frame;
 mod heal;
 mod open;
+mod passing;
 mod place;
 mod pump;
 mod reader;

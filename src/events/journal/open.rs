@@ -23,6 +23,7 @@ use super::anchor::{Anchor, reader_from};
 use super::error::OpenError;
 use super::frame::{self, Header, RECORDS_START};
 use super::heal::{self, Copies, Healer, Mended};
+use super::passing::Passing;
 use super::pump::{Course, pump};
 use super::reader::{JournalReader, Record};
 use super::segment::{self, Preparation, Segment};
@@ -81,7 +82,7 @@ pub fn open<'c>(
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
     sync_last(&segments)?;
-    let (first, mended) = match Segment::load(segments[0].clone(), 1) {
+    let (first, mended) = match Passing::open(segments[0].clone(), 1) {
         Ok(first) => (first, None),
         Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
     };
@@ -93,8 +94,6 @@ pub fn open<'c>(
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
     let header = first.header;
-    // It is as large as any segment.
-    drop(first);
     let reader = match anchor {
         None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
         Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
@@ -140,7 +139,7 @@ fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
 }
 
-fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Result<(HeadFile, Head), OpenError> {
+fn head_of(path: &Path, key: SigningKey, first: &Passing, segments: usize) -> Result<(HeadFile, Head), OpenError> {
     let unvouched = |reason: String| OpenError::Unvouched { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
@@ -149,7 +148,7 @@ fn head_of(path: &Path, key: SigningKey, first: &Segment, segments: usize) -> Re
             other => unvouched(other.to_string()),
         });
     }
-    if segments == 1 && first.is_unused() {
+    if segments == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
     } else {
         Err(unvouched("it is missing, and the journal is not empty".to_owned()))
@@ -192,32 +191,33 @@ fn walk(
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
-        let length = options.segment_bytes.max(segment.bytes.len() as u64);
+        let length = file.metadata().map_or(0, |metadata| metadata.len()).max(options.segment_bytes);
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
     let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
-    heal::write_again(&file, &segment, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
+    heal::write_again(&file, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
     Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
 
 /// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
 fn judge_tail(
-    segment: &Segment,
+    passing: &Passing,
     offset: usize,
     flaw: &str,
     end: &Head,
     known: &Known,
 ) -> Result<Option<TornTail>, OpenError> {
     let next = end.position.0 + 1;
-    let blank = segment.is_blank_from(offset);
+    let blank = passing.is_blank_from(offset)?;
     if let Some(witness) = known.beyond(end.position) {
         let what = if blank { "the journal ends here" } else { flaw };
-        return Err(segment.damaged(offset, next, format!("{what}, but {witness}")));
+        return Err(passing.damaged(offset, next, format!("{what}, but {witness}")));
     }
     if blank {
         return Ok(None);
     }
+    let segment = Segment::load(passing.path.clone(), passing.header.first)?;
     if frame::parse(&segment.bytes, offset).is_ok() {
         return Err(segment.damaged(offset, next, flaw));
     }

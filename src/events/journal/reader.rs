@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::anchor::Anchor;
 use super::error::OpenError;
-use super::frame::{self, Frame, RECORDS_START};
+use super::frame::{Frame, RECORDS_START};
+use super::passing::Passing;
 use super::place::first_position;
-use super::segment::Segment;
 use crate::events::chain::{ChainHash, Head};
 use crate::events::codec;
 use crate::events::envelope::Commit;
@@ -23,7 +23,7 @@ pub struct Record<'r> {
 pub struct JournalReader {
     /// The segments that come after the present one.
     paths: std::vec::IntoIter<PathBuf>,
-    pub(super) segment: Option<Segment>,
+    pub(super) segment: Option<Passing>,
     pub(super) offset: usize,
     /// Where the last record begins.
     last: usize,
@@ -34,13 +34,15 @@ pub struct JournalReader {
     after: Position,
     /// The last position to read; none to read on to where nothing whole is left.
     until: Option<Position>,
+    /// What the history must contain.
+    signed: Option<Head>,
 }
 
 impl JournalReader {
     /// Over all of `paths`, of which the first begins at `next` after `chain`.
     pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
-        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None }
+        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None, signed: None }
     }
 
     /// Over what comes after an anchor.
@@ -51,9 +53,10 @@ impl JournalReader {
         let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
         let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
-        let segment = Segment::load(path, anchor.segment).map_err(|error| error.to_string())?;
-        let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX);
-        let frame = anchor.find(&segment.header, segment.bytes.get(last..).unwrap_or_default())?;
+        let mut segment = Passing::open(path, anchor.segment).map_err(|error| error.to_string())?;
+        let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX / 2);
+        segment.reach(last).map_err(|error| error.to_string())?;
+        let frame = anchor.find(&segment.header, segment.from(last))?;
         let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
         (reader.segment, reader.last, reader.offset) = (Some(segment), last, last + frame.payload.end);
         Ok(reader)
@@ -62,6 +65,11 @@ impl JournalReader {
     /// Hands out only the records that hold events after `after`, up to `until` if it is given.
     pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
+    }
+
+    /// Reads a history that must contain what was signed, if it comes to it.
+    pub(super) fn vouched_by(self, signed: Head) -> Self {
+        Self { signed: Some(signed), ..self }
     }
 
     /// Reads up to `until`.
@@ -86,7 +94,7 @@ impl JournalReader {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
-                let payload = self.segment.as_ref().map_or(&[][..], |segment| &segment.bytes[frame.payload]);
+                let payload = self.segment.as_ref().map_or(&[][..], |segment| segment.bytes(frame.payload));
                 return Ok(Some(Record { commit, payload }));
             }
         }
@@ -95,32 +103,39 @@ impl JournalReader {
 
     fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
         loop {
-            let Some(segment) = &self.segment else {
+            let Some(segment) = &mut self.segment else {
                 let Some(path) = self.upcoming() else { return Ok(None) };
-                let segment = Segment::load(path.to_owned(), self.next)?;
+                let segment = Passing::open(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
+                self.check_signed(self.reached(), self.reached())
+                    .map_err(|flaw| segment.damaged(RECORDS_START, self.next, flaw))?;
                 self.paths.next();
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
                 continue;
             };
+            segment.reach(self.offset)?;
+            let Some(segment) = &self.segment else { continue };
             match self.check(segment) {
                 Ok((frame, commit)) => {
+                    let position = Position(self.next + commit.len() as u64 - 1);
+                    self.check_signed(self.reached(), Head { position, chain: frame.chain })
+                        .map_err(|flaw| segment.damaged(self.offset, self.next, flaw))?;
                     (self.last, self.offset, self.chain) = (self.offset, frame.payload.end, frame.chain);
                     self.next += commit.len() as u64;
                     return Ok(Some((frame, commit)));
                 }
                 Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
-                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset) => self.segment = None,
+                Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset)? => self.segment = None,
                 Err(flaw) => return Err(segment.damaged(self.offset, self.next, flaw)),
             }
         }
     }
 
     /// The record at the present place, or what is wrong with it.
-    fn check(&self, segment: &Segment) -> Result<(Frame, Commit), String> {
-        let frame = frame::parse(&segment.bytes, self.offset)?;
-        let payload = &segment.bytes[frame.payload.clone()];
+    fn check(&self, segment: &Passing) -> Result<(Frame, Commit), String> {
+        let frame = segment.parse(self.offset)?;
+        let payload = segment.bytes(frame.payload.clone());
         if frame.position != self.next {
             return Err(format!("the record has position {}", frame.position));
         }
@@ -132,6 +147,17 @@ impl JournalReader {
             return Err(format!("the record holds position {}", commit[0].position));
         }
         Ok((frame, commit))
+    }
+
+    /// Whether what was signed, if it lies between two ends of records or is one of them, is one of them.
+    fn check_signed(&self, before: Head, end: Head) -> Result<(), String> {
+        let within = |signed: &Head| (before.position..=end.position).contains(&signed.position);
+        match self.signed.filter(within) {
+            Some(signed) if signed != before && signed != end => {
+                Err(format!("HEAD was signed for another history up to position {}", signed.position))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The segment that comes after the present one, or the one that could not be begun with.
@@ -175,8 +201,13 @@ impl JournalReader {
 
     /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
     /// is wrong at that place.
-    pub(super) fn into_end(self) -> Option<(Segment, usize, String)> {
-        let flaw = self.segment.as_ref().and_then(|segment| self.check(segment).err()).unwrap_or_default();
+    pub(super) fn into_end(mut self) -> Option<(Passing, usize, String)> {
+        let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.reach(self.offset));
+        let flaw = reached.map_err(|error| error.to_string()).and_then(|()| {
+            let segment = self.segment.as_ref();
+            segment.map_or(Ok(()), |segment| self.check(segment).map(drop))
+        });
+        let flaw = flaw.err().unwrap_or_default();
         let offset = self.offset;
         self.segment.map(|segment| (segment, offset, flaw))
     }

@@ -10,7 +10,6 @@ use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
 use crate::clock::{Mishaps, Step};
 use crate::data_dir::sync_parent;
-use crate::events::chain::ChainHash;
 use crate::events::stream::Position;
 
 const EXTENSION: &str = "seg";
@@ -122,12 +121,7 @@ pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
     read.map_err(OpenError::io("read", path))?;
-    Header::parse(&bytes).map_err(|reason| OpenError::Damaged {
-        file: path.to_owned(),
-        offset: 0,
-        position: Position(expected),
-        reason: reason.to_owned(),
-    })
+    Header::parse(&bytes).map_err(|reason| damage(path, 0, expected, reason))
 }
 
 /// A segment in memory.
@@ -143,29 +137,8 @@ impl Segment {
         let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
         match Header::parse(&bytes) {
             Ok(header) => Ok(Self { path, bytes, header }),
-            Err(reason) => Err(OpenError::Damaged {
-                file: path,
-                offset: 0,
-                position: Position(expected),
-                reason: reason.to_owned(),
-            }),
+            Err(reason) => Err(damage(&path, 0, expected, reason)),
         }
-    }
-
-    /// Checks that the segment goes on where the last one ended.
-    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
-        if self.header.first != position {
-            let first = self.header.first;
-            return Err(self.damaged(
-                0,
-                position,
-                format!("the segment begins with position {first}: events are missing"),
-            ));
-        }
-        if self.header.chain != chain {
-            return Err(self.damaged(0, position, "the segment belongs to another history"));
-        }
-        Ok(())
     }
 
     /// Whether nothing was written after `offset`.
@@ -180,11 +153,16 @@ impl Segment {
 
     /// Damage in this segment.
     pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
-        OpenError::Damaged {
-            file: self.path.clone(),
-            offset: offset as u64,
-            position: Position(position),
-            reason: reason.into(),
-        }
+        damage(&self.path, offset, position, reason)
+    }
+}
+
+/// Damage in a segment.
+pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
+    OpenError::Damaged {
+        file: file.to_owned(),
+        offset: offset as u64,
+        position: Position(position),
+        reason: reason.into(),
     }
 }

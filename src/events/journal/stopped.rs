@@ -8,14 +8,14 @@ use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
 use super::reader::JournalReader;
 use super::{Place, segment};
-use crate::events::chain;
+use crate::events::chain::{self, Head};
 use crate::events::stream::Position;
 
 /// A journal that nobody writes. The caller sees to that.
 pub struct StoppedJournal {
     place: Place,
     /// How far it was acknowledged, as HEAD says.
-    signed: Position,
+    signed: Head,
 }
 
 impl StoppedJournal {
@@ -35,27 +35,30 @@ impl StoppedJournal {
         let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
         let head = journal.join("HEAD");
         let signed = match chain::read_head(&head, &signing.verifying_key(), log) {
-            Ok(head) => head.position,
+            Ok(head) => head,
             Err(chain::HeadError::Io(reason)) => return Err(OpenError::io("read", head)(reason)),
             Err(other) => return Err(unvouched(&head, other.to_string())),
         };
         Ok(Self { place: Place::new(journal, log), signed })
     }
 
-    /// Reads the records that hold events after `after`, to where nothing whole is left.
+    /// Reads the records that hold events after `after`, to where nothing whole is left. The reader says so when it comes to where
+    /// HEAD was signed and the history is another one.
     ///
     /// # Errors
     /// When the file system refuses, or the segment to begin with is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
-        self.place.read_on(after)
+        // What lies behind HEAD is read from HEAD on, or nothing would vouch for it.
+        let reader = self.place.read_on(after.min(self.signed.position))?;
+        Ok(reader.between(after, None).vouched_by(self.signed))
     }
 
     /// The position of the last whole record.
     ///
     /// # Errors
-    /// When the journal is damaged before its end, or ends before what was acknowledged.
+    /// When the journal is damaged before its end, is another one than HEAD was signed for, or ends before what was acknowledged.
     pub fn head(&self) -> Result<Position, OpenError> {
-        let mut reader = self.read_from(self.signed)?;
+        let mut reader = self.read_from(self.signed.position)?;
         while reader.next_record()?.is_some() {}
         self.check_end(&reader)?;
         Ok(Position(reader.next_position().0.saturating_sub(1)))
@@ -67,11 +70,13 @@ impl StoppedJournal {
     /// When the journal ends before.
     pub fn check_end(&self, reader: &JournalReader) -> Result<(), OpenError> {
         let end = reader.next_position();
-        if end > self.signed {
+        if end > self.signed.position {
             return Ok(());
         }
-        let reason =
-            format!("the journal ends here, but HEAD says that events up to {} were acknowledged", self.signed);
+        let reason = format!(
+            "the journal ends here, but HEAD says that events up to {} were acknowledged",
+            self.signed.position
+        );
         Err(OpenError::Damaged {
             file: self.place.directory().to_owned(),
             offset: reader.offset() as u64,

@@ -13,6 +13,7 @@ use crate::domain::value::{Digest, Invalid, Labels, Link, Text, Timestamp};
 use crate::events::envelope::{Actor, Commit, RecordedEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
+mod image;
 mod media;
 mod node;
 mod registry;

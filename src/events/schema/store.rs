@@ -8,6 +8,7 @@ use crate::domain::event::Event;
 use crate::domain::value::{Labels, Link, Text};
 use crate::events::envelope::{Actor, RecordedEvent};
 
+mod image;
 mod media;
 mod node;
 mod registry;

@@ -1,14 +1,19 @@
-//! Schema version 2, frozen: personal fields of users are sealed, and users can be erased. What is not here has the shape of
-//! version 1, which is frozen too. As there, new kinds of events may be appended at the end of their enum.
+//! Schema version 2, frozen: personal fields of users are sealed, users can be erased, and tasks know every image job. What
+//! is not here has the shape of version 1, which is frozen too. As there, new kinds of events may be appended at the end of
+//! their enum.
 
-use std::borrow::Cow;
+use serde::{Deserialize, Serialize};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::de::{Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use super::v1::{self, Actor, ClaimEvent, DeliveryEvent, Id, NodeEvent, PublisherEvent, Str, TokenEvent};
 
-use super::v1::{self, Actor, ClaimEvent, DeliveryEvent, Id, NodeEvent, PublisherEvent, Str, TaskEvent, TokenEvent};
+mod task;
+mod user;
+
+pub use task::{
+    ImageJob, LightSettings, Portrait, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, TaskEvent,
+    UpscalePrecision, Work,
+};
+pub use user::{Personal, Sealed, UserEvent, UserFields};
 
 /// All events of one append: the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,68 +48,6 @@ pub enum Event<'a> {
     Claim(ClaimEvent),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub enum UserEvent<'a> {
-    UserCreated { id: Id, email: Option<Personal<'a>>, name: Option<Personal<'a>>, is_admin: bool, is_approved: bool },
-    UserRevised { change: UserFields<'a> },
-    UserBanned { reason: Str<'a> },
-    UserUnbanned { reason: Str<'a> },
-    UserErased,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub struct UserFields<'a> {
-    pub email: Option<Personal<'a>>,
-    pub name: Option<Personal<'a>>,
-    pub is_admin: Option<bool>,
-    pub is_approved: Option<bool>,
-}
-
-/// A personal field. `Plain` only holds what version 1 recorded, so that its events can be told in this shape.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Personal<'a> {
-    Sealed(Sealed<'a>),
-    Plain(Str<'a>),
-}
-
-/// Bytes that only a key opens: bytes in the log, Base64 where people read.
-#[derive(Debug)]
-pub struct Sealed<'a>(pub Cow<'a, [u8]>);
-
-impl Serialize for Sealed<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            serializer.serialize_str(&STANDARD.encode(&self.0))
-        } else {
-            serializer.serialize_bytes(&self.0)
-        }
-    }
-}
-
-/// From the log alone.
-impl<'de> Deserialize<'de> for Sealed<'_> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Vec<u8>;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("bytes")
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-                Ok(bytes.to_vec())
-            }
-
-            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
-                Ok(bytes)
-            }
-        }
-        deserializer.deserialize_byte_buf(Bytes).map(|bytes| Self(Cow::Owned(bytes)))
-    }
-}
-
 impl<'a> From<v1::Commit<'a>> for Commit<'a> {
     fn from(old: v1::Commit<'a>) -> Self {
         let v1::Commit { position, stream, version, at_micros, actor, request, causation, events } = old;
@@ -120,27 +63,9 @@ impl<'a> From<v1::Event<'a>> for Event<'a> {
             v1::Event::Publisher(event) => Self::Publisher(event),
             v1::Event::Token(event) => Self::Token(event),
             v1::Event::Node(event) => Self::Node(event),
-            v1::Event::Task(event) => Self::Task(event),
+            v1::Event::Task(event) => Self::Task(event.into()),
             v1::Event::Delivery(event) => Self::Delivery(event),
             v1::Event::Claim(event) => Self::Claim(event),
-        }
-    }
-}
-
-impl<'a> From<v1::UserEvent<'a>> for UserEvent<'a> {
-    fn from(old: v1::UserEvent<'a>) -> Self {
-        match old {
-            v1::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
-                let (email, name) = (email.map(Personal::Plain), name.map(Personal::Plain));
-                Self::UserCreated { id, email, name, is_admin, is_approved }
-            }
-            v1::UserEvent::UserRevised { change } => {
-                let v1::UserFields { email, name, is_admin, is_approved } = change;
-                let (email, name) = (email.map(Personal::Plain), name.map(Personal::Plain));
-                Self::UserRevised { change: UserFields { email, name, is_admin, is_approved } }
-            }
-            v1::UserEvent::UserBanned { reason } => Self::UserBanned { reason },
-            v1::UserEvent::UserUnbanned { reason } => Self::UserUnbanned { reason },
         }
     }
 }

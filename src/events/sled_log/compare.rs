@@ -3,6 +3,8 @@
 //! Opening sled writes to its directory, so the comparison is made on a copy that the caller provides. It needs no memory that
 //! grows: both are in the order of positions.
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::iter::Peekable;
 use std::path::Path;
 
@@ -32,6 +34,8 @@ pub struct Comparison {
     common: u64,
     /// Events of the journal that sled does not hold yet.
     behind: u64,
+    /// Whether its file has bytes that sled does not know for its own: then it holds nothing, and says nothing of it.
+    foreign: bool,
     told: Vec<Difference>,
     untold: usize,
 }
@@ -50,12 +54,14 @@ impl Comparison {
     /// # Errors
     /// Why sled does not open it.
     pub fn open(copy: &Path) -> Result<Self, String> {
+        let foreign = has_bytes(&copy.join("db"));
         let trees = Trees::open(copy)?;
+        let foreign = foreign && !trees.db.was_recovered();
         let entries: Box<dyn Iterator<Item = _>> = Box::new(Trees::entries(&trees.events));
         let last = trees.last_key()?;
         let reach = last.and_then(|key| u64_at(&key, 0)).unwrap_or_default();
         let entries = entries.peekable();
-        Ok(Self { trees, entries, reach, common: 0, behind: 0, told: Vec::new(), untold: 0 })
+        Ok(Self { trees, entries, reach, common: 0, behind: 0, foreign, told: Vec::new(), untold: 0 })
     }
 
     /// Takes the next record of the journal.
@@ -121,6 +127,10 @@ impl Comparison {
         if indexed > self.common {
             self.check_index();
         }
+        if self.foreign && self.behind > 0 {
+            self.tell(None, "it holds nothing, although its file is not empty");
+            self.behind = 0;
+        }
         if self.untold > 0 {
             let what = format!("and {} more differences", self.untold);
             self.told.push(Difference { position: None, what });
@@ -151,4 +161,10 @@ impl Comparison {
             self.untold += 1;
         }
     }
+}
+
+/// Whether a file has a byte that is not zero.
+fn has_bytes(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }

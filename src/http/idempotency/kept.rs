@@ -6,20 +6,20 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::super::error::Problem;
 use crate::domain::value::{Digest, Timestamp};
 
 /// Answers of more bytes than this are not kept.
-const ANSWER_MAX: usize = 8 << 20;
+pub const ANSWER_MAX: usize = 8 << 20;
 /// Refusals that stay the same when the request comes again; after any other the caller may try again.
 const REFUSALS_KEPT: [u16; 4] = [400, 404, 409, 410];
 
-/// An answer as it is kept.
+/// An answer as it is kept; of one that was too large, only what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// When the request was first carried out.
     pub at: Timestamp,
     pub fingerprint: Digest,
+    /// 0 when the answer itself is not kept.
     status: u16,
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -50,17 +50,20 @@ impl Kept {
         (stays && body.len() <= ANSWER_MAX).then_some(Self { at, fingerprint, status: status.as_u16(), headers, body })
     }
 
-    /// The answer once more.
-    ///
-    /// # Errors
-    /// When the file holds a status that does not exist, which it never does.
-    pub fn respond(self) -> Result<HttpResponse, Problem> {
-        let status = StatusCode::from_u16(self.status).map_err(Problem::internal)?;
-        let mut response = HttpResponse::build(status);
+    /// That the key was used, and for what: the answer is made anew when the request comes again.
+    #[must_use]
+    pub fn without_answer(at: Timestamp, fingerprint: Digest) -> Self {
+        Self { at, fingerprint, status: 0, headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// The answer once more, if it is kept.
+    #[must_use]
+    pub fn respond(self) -> Option<HttpResponse> {
+        let mut response = HttpResponse::build(StatusCode::from_u16(self.status).ok()?);
         for header in self.headers {
             response.append_header(header);
         }
-        Ok(response.body(self.body))
+        Some(response.body(self.body))
     }
 
     /// As it is sealed.

@@ -6,9 +6,11 @@
 //!        no               no         it is new: done, and its answer kept
 //!        –                yes        the kept answer; 422 when something else was asked with the key
 //!        yes              no         a crash came between: the handler runs again, its commands are passed over
+//!         –         all but the body  it was too large: made anew, by a handler that changes nothing
 //! ```
 
 mod asked;
+mod gathered;
 mod kept;
 mod vault;
 
@@ -17,11 +19,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::body::{BoxBody, MessageBody};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpResponse, rt, web};
 use parking_lot::Mutex;
 
+use self::gathered::gathered;
 use self::kept::Kept;
 use self::vault::{Epoch, Vault};
 use super::error::{Code, Problem};
@@ -85,14 +87,15 @@ impl Keys {
         if before.into_iter().flatten().any(|fingerprint| fingerprint != asked.fingerprint) {
             return Err(reused());
         }
-        if let Some(kept) = kept {
-            return Ok(Begun::Replay(marked(kept.respond()?)));
+        let again = claimed.is_some() || kept.is_some();
+        if let Some(answer) = kept.and_then(Kept::respond) {
+            return Ok(Begun::Replay(marked(answer)));
         }
         let first = claimed.as_ref().map_or(now, |claimed| claimed.at);
         let claim = Claim { key: asked.id, fingerprint: asked.fingerprint, nth: 0 };
         let chance = services.surroundings.seeded(self.0.vault.seed(&asked, first));
         let own = Services { surroundings: chance, ..services.clone() };
-        let turn = Turn { hold, asked, first, again: claimed.is_some(), begun };
+        let turn = Turn { hold, asked, first, again, begun };
         Ok(Begun::Run(turn, Box::new(Keyed { services: own, claim, at: now, commands: Cell::new(0) })))
     }
 
@@ -188,12 +191,12 @@ impl Turn {
     /// Keeps the answer, if it is one that stays the same, and gives it back for sending.
     pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let (head, body) = response.into_parts();
-        let body = match body.try_into_bytes() {
-            Ok(body) => body,
-            Err(stream) => return head.set_body(stream),
-        };
         let Self { hold, asked, first, again, begun } = self;
-        let kept = Kept::new(first, asked.fingerprint, &head, body.clone(), again);
+        let (body, whole) = gathered(body).await;
+        let kept = match whole {
+            Some(whole) => Kept::new(first, asked.fingerprint, &head, whole, again),
+            None => Some(Kept::without_answer(first, asked.fingerprint)),
+        };
         // Without room it is made anew when the request comes again: what was done is claimed in the log.
         if let Some(kept) = kept.filter(|_| services.space.check().is_ok()) {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.
@@ -206,7 +209,7 @@ impl Turn {
                 tracing::warn!(%error, "an answer could not be kept for its idempotency key");
             }
         }
-        let response = head.set_body(BoxBody::new(body));
+        let response = head.set_body(body);
         if again && response.status().is_success() { marked(response) } else { response }
     }
 }

@@ -3,47 +3,64 @@
 use serde_json::{Value, json};
 
 use super::Group;
-use super::operation::{Operation, get, post};
-use super::schema::{Documented, Url, array, body, field, field_of, named, view};
+use super::operation::{Operation, get};
+use super::schema::{Documented, Url, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
-use crate::domain::image::{Dial, OptimizedFor, Prompt, ScaleFactor, UpscaleEngine};
 use crate::domain::task::TaskStatus;
-use crate::domain::value::CallbackUrl;
-use crate::http::error::Code;
+
+mod bodies;
+mod submissions;
+
+const ABOUT: &str = "Image generation. A submission is checked whole, becomes durable and is answered at once with a task; the \
+                     work is done after that.\n\nA picture is given as base64, as a data URI with base64, or as an http(s) \
+                     URL. What is at a URL is fetched after the answer, within 60 s and without leaving the addresses that \
+                     the service may call; a picture that cannot be had or is none fails the task. Of png, jpeg, webp, gif, \
+                     bmp and tiff the upright first frame counts, in 8 bits a channel, with its transparency.";
 
 pub fn group() -> Group {
-    Group {
-        tag: "Images",
-        about: "Image generation. A submission is checked whole, becomes durable and is answered at once with a task; the work is \
-                done after that.",
-        operations: vec![upscale(), status(), result()],
-        components: vec![
-            ("UpscaleBody", upscale_body()),
-            ("ImageTask", task_view()),
-            ("ImageTaskData", view([field_of("data", "", named("ImageTask")).required()])),
-        ],
-    }
+    let mut components = bodies::components();
+    components.push(("ImageTask", task_view()));
+    components.push(("ImageTaskData", view([field_of("data", "", named("ImageTask")).required()])));
+    let operations = submissions::operations().into_iter().chain(status_reads()).chain([result()]).collect();
+    Group { tag: "Images", about: ABOUT, operations, components }
 }
 
-fn upscale() -> Operation {
-    post("/proxy/imagevendor/v1/ai/image-upscaler", "upscaleImage", "Upscale an image")
-        .about("The webhook is told of every change of status, signed as Standard Webhooks has it.")
-        .takes("UpscaleBody", &json!({"image": PIXEL, "scale_factor": "2x", "optimized_for": "soft_portraits"}))
-        .shows("The task.", "ImageTaskData", &json!({"data": {"generated": [], "status": "CREATED", "task_id": TASK}}))
-        .fails(Code::InvalidInput, "a field is wrong; or the image is no picture, over 50 MB or 100 megapixels, or its result over 25.3 megapixels")
-        .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
-        .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
-}
-
-fn status() -> Operation {
-    let done = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
-    get("/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", "Show an upscaling task")
-        .about("Tasks of other users are not found, except by administrators.")
-        .shows(
-            "The task.",
-            "ImageTaskData",
-            &json!({"data": {"generated": [done], "status": "COMPLETED", "task_id": TASK}}),
-        )
+fn status_reads() -> [Operation; 5] {
+    let read = |path, id, summary, whose: &str| {
+        get(path, id, summary)
+            .about(format!(
+                "{whose} A task of another kind is not found here; nor are tasks of other users, except by administrators."
+            ))
+            .shows("The task.", "ImageTaskData", &json!({"data": completed()}))
+    };
+    let both = "Answers tasks of both upscalers.";
+    [
+        read("/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", "Show an upscaling task", both),
+        read(
+            "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}",
+            "getPrecisionUpscaleTask",
+            "Show a precision upscaling task",
+            both,
+        ),
+        read(
+            "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}",
+            "getStyleTransferTask",
+            "Show a style transfer task",
+            "Unlike the submission, it wraps the task in `data`.",
+        ),
+        read(
+            "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}",
+            "getSkinEnhancerTask",
+            "Show a skin enhancer task",
+            "Answers tasks of every mode.",
+        ),
+        read(
+            "/proxy/imagevendor/v1/ai/image-relight/{task_id}",
+            "getRelightTask",
+            "Show a relight task",
+            "Answers relight tasks.",
+        ),
+    ]
 }
 
 fn result() -> Operation {
@@ -52,34 +69,41 @@ fn result() -> Operation {
         .serves_file("The file.", "image/*")
 }
 
-fn upscale_body() -> Value {
-    let image = json!({"type": "string", "minLength": 1, "contentEncoding": "base64"});
-    let dial = |name, about| field::<Dial>(name, about);
-    body([
-        dial("creativity", "How much detail is invented."),
-        field::<UpscaleEngine>("engine", "").with("default", "automatic"),
-        dial("fractality", "Strength of the prompt, and intricacy per square pixel."),
-        dial("hdr", "Level of definition and detail."),
-        field_of("image", "Base64 or a data URI: png, jpeg, webp, gif, bmp or tiff.", image).required(),
-        field::<OptimizedFor>("optimized_for", "").with("default", "standard"),
-        field::<Prompt>("prompt", "Guides the upscale."),
-        dial("resemblance", "To the original."),
-        field::<ScaleFactor>("scale_factor", "How much each side grows.").with("default", "2x"),
-        field::<CallbackUrl>("webhook_url", "Told of every change of status; empty means none."),
-    ])
-}
-
 fn task_view() -> Value {
-    let failure = view([field::<String>("code", "").required(), field::<String>("message", "").required()]);
+    let failure = view([
+        field::<String>("code", "Stable, for programs.").required().with("examples", FAILURES),
+        field::<String>("message", "A sentence, for people.").required(),
+    ]);
     view([
-        field_of("error", "Why it failed.", failure),
-        field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
-        field::<TaskStatus>("status", "").required(),
+        field_of("error", "Why it failed; only a task that failed has it.", failure),
+        field_of("generated", "URLs of the results; empty until the task is completed.", array(&Url::schema()))
+            .required(),
+        field::<TaskStatus>("status", "`COMPLETED` and `FAILED` are final.").required(),
         field::<TaskId>("task_id", "").required(),
     ])
 }
 
-const TASK: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";
+/// Why tasks fail.
+const FAILURES: [&str; 9] = [
+    "input_unavailable",
+    "input_invalid",
+    "output_too_large",
+    "deadline_exceeded",
+    "cancelled",
+    "vendor_refused",
+    "outcome_unknown",
+    "engine_failed",
+    "engine_stopped",
+];
 
-/// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQaDgAAAIkAWHdFJqQAAAAAElFTkSuQmCC";
+/// A task as it is answered at its submission.
+fn created() -> Value {
+    json!({"generated": [], "status": "CREATED", "task_id": TASK})
+}
+
+fn completed() -> Value {
+    let done = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
+    json!({"generated": [done], "status": "COMPLETED", "task_id": TASK})
+}
+
+const TASK: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";

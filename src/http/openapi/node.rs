@@ -51,7 +51,7 @@ fn lists() -> Vec<Operation> {
     vec![
         get("/nodes", "listNodes", "List nodes across all publishers")
             .about(
-                "The order is always total (ties are broken by id), so that pages never overlap. A page past the end is empty, with \
+                "The order is always total (ties are broken by id), so that pages never overlap while nobody writes. A page past the end is empty, with \
                  the right totals. Banned nodes and those of banned publishers are left out, except for administrators who ask \
                  for them.",
             )

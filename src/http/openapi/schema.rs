@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use crate::domain::image::{Dial, OptimizedFor, ScaleFactor, UpscaleEngine};
+use crate::domain::image::{
+    Dial, Factor, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine,
+    RelightStyle, ScaleFactor, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
+};
 use crate::domain::node::NodeStatus;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
 use crate::domain::task::TaskStatus;
@@ -73,6 +76,18 @@ impl Documented for SemVer {
 impl Documented for Dial {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": -10, "maximum": 10, "default": 0})
+    }
+}
+
+impl Documented for Percent {
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 0, "maximum": 100})
+    }
+}
+
+impl Documented for Factor {
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 2, "maximum": 16})
     }
 }
 
@@ -154,9 +169,19 @@ named!(
     MemberRole,
     NodeStatus,
     OptimizedFor,
+    PortraitBeautifier,
+    PortraitStyle,
+    PrecisionFlavor,
     PublisherStatus,
+    RelightEngine,
+    RelightStyle,
     ScaleFactor,
+    SkinFocus,
+    StyleEngine,
+    StyleFlavor,
     TaskStatus,
+    TransferLightA,
+    TransferLightB,
     UpscaleEngine,
     VersionStatus
 );

@@ -72,6 +72,12 @@ impl Entry {
         }
     }
 
+    /// Whether its publisher is banned.
+    #[must_use]
+    pub fn owner_is_banned(&self) -> bool {
+        self.owner_hidden
+    }
+
     /// The archives of its versions, also of deleted ones, and when it is deleted itself.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         let versions = match &self.node {

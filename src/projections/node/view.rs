@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::node::{NodeProfile, NodeStatus, Translations};
 use crate::domain::publisher::{PublisherProfile, PublisherStatus};
 use crate::domain::value::{Labels, Link, Text};
-use crate::domain::version::{NodeVersion, latest};
+use crate::domain::version::{NodeVersion, VersionStatus, latest};
 
 /// What a node of a banned publisher says of its status.
 pub const PUBLISHER_BANNED: &str = "the publisher is banned";
@@ -41,7 +41,7 @@ pub struct VersionView<'m> {
     created_at: String,
     dependencies: Vec<&'m str>,
     deprecated: bool,
-    /// Absent before there is an archive.
+    /// Absent before there is an archive, and while nobody gets it.
     #[serde(rename = "downloadUrl", skip_serializing_if = "Option::is_none")]
     download_url: Option<String>,
     id: String,
@@ -61,17 +61,21 @@ pub struct VersionView<'m> {
 }
 
 impl<'m> VersionView<'m> {
-    /// A version of a node as everybody sees it: without the reason of its status.
+    /// A version of a node as everybody sees it: without the reason of its status, and without a link to an archive that nobody
+    /// gets, because the version, its node or, which is told here, the publisher is banned.
     #[must_use]
-    pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, links: &Links) -> Self {
+    pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, publisher_banned: bool, links: &Links) -> Self {
         let (fields, number) = (&version.fields, version.number.to_string());
+        let node_status = effective_status(node, publisher_banned).0;
+        let banned = version.status == VersionStatus::Banned || node_status == NodeStatus::Banned;
+        let archive = version.archive.as_ref().filter(|_| !banned);
         Self {
             changelog: fields.changelog.as_ref().map(Text::as_str),
             host_node_extract_status: version.host_node_extract_status.as_ref().map(Text::as_str),
             created_at: version.created_at.to_string(),
             dependencies: entries(fields.dependencies.as_ref()),
             deprecated: version.is_deprecated(),
-            download_url: version.archive.as_ref().map(|_| links.download(node.id.as_str(), &number)),
+            download_url: archive.map(|_| links.download(node.id.as_str(), &number)),
             id: version.id.to_string(),
             node_id: node.id.as_str(),
             status: version.status.as_str(),
@@ -168,7 +172,8 @@ impl<'m> NodeView<'m> {
             github_stars: node.github_stars,
             icon: shown(fields.icon.as_ref()),
             id: node.id.as_str(),
-            latest_version: latest(&node.versions).map(|version| VersionView::new(node, version, links)),
+            latest_version: latest(&node.versions)
+                .map(|version| VersionView::new(node, version, publisher_banned, links)),
             license: fields.license.as_ref().map(Text::as_str),
             name: node.display_name(),
             preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),

@@ -7,7 +7,7 @@ use super::*;
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use crate::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
 use crate::domain::node::{NodeEvent, NodeFields, Stars};
 use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFields};
 use crate::domain::task::{Submission, TaskEvent, Work};
@@ -121,20 +121,11 @@ fn picture() -> Picture {
 
 fn task_event(a: u8, b: u8) -> TaskEvent {
     let hook = CallbackUrl::recorded("https://receiver.example".to_owned());
-    let dial = Dial::default();
-    let parameters = Upscale {
-        scale_factor: ScaleFactor::X2,
-        engine: UpscaleEngine::Automatic,
-        optimized_for: OptimizedFor::Standard,
-        creativity: dial,
-        fractality: dial,
-        hdr: dial,
-        resemblance: dial,
-        prompt: Some(Text::recorded(text(a))),
-    };
+    let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(text(a))), ..Upscale::default() });
     match b {
         0 => {
-            let work = Work::ImageUpscale { input: picture(), parameters };
+            let (image, reference) = (Source::Kept(picture()), Some(Source::Remote(hook.clone())));
+            let work = Work::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission { task, owner: user(a), work, webhook: Some(hook) })
         }

@@ -126,12 +126,13 @@ pub fn split([red, green, blue]: [f32; 3]) -> [f32; 3] {
 /// Luma and the two differences to red, green, blue in 8 bits; what lies outside is cut.
 #[must_use]
 pub fn join(luma: f32, blue: f32, red: f32) -> [u8; 3] {
-    let byte = |value: f32| (value * 255.0 + 0.5) as u8;
-    [
-        byte(luma + 1.402 * red),
-        byte(luma - (0.299 * 1.402 / 0.587) * red - (0.114 * 1.772 / 0.587) * blue),
-        byte(luma + 1.772 * blue),
-    ]
+    joined([luma, blue, red]).map(|value| (value * 255.0 + 0.5) as u8)
+}
+
+/// Luma and the two differences to red, green, blue.
+#[must_use]
+pub fn joined([luma, blue, red]: [f32; 3]) -> [f32; 3] {
+    [luma + 1.402 * red, luma - (0.299 * 1.402 / 0.587) * red - (0.114 * 1.772 / 0.587) * blue, luma + 1.772 * blue]
 }
 
 #[cfg(test)]

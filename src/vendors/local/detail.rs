@@ -49,7 +49,7 @@ pub struct Tile {
 }
 
 impl<'a> Detailer<'a> {
-    /// Prepares the enlargement of `source` by `factor`, 2 or 4. `noise` is the noise of the source.
+    /// Prepares the enlargement of `source` by `factor`, 2 to 13. `noise` is the noise of the source.
     #[must_use]
     pub fn new(source: &'a Planes, factor: usize, look: Look, seed: u32, noise: f32, last: bool) -> Self {
         let textured = look.texture > 0.0 || look.own_detail > 0.0;
@@ -66,6 +66,12 @@ impl<'a> Detailer<'a> {
         }
     }
 
+    /// The factor by which each side grows.
+    #[must_use]
+    pub fn factor(&self) -> usize {
+        self.lanczos.factor()
+    }
+
     /// Computes the part of the result that `region` of the source becomes.
     #[must_use]
     pub fn tile(&self, region: Region) -> Tile {
@@ -78,7 +84,9 @@ impl<'a> Detailer<'a> {
         self.steepen(&mut luma, &source);
         self.correct(&mut luma, &source);
         self.add_texture(&mut luma, grown, &directions);
-        self.add_grain(&mut luma, grown);
+        if self.last {
+            noise::add_grain(&mut luma, self.enlarged(grown), self.look.grain, !self.seed);
+        }
         let enlarged = self.enlarged(region);
         let margin = (MARGIN * self.lanczos.factor()) as isize;
         Tile {
@@ -181,19 +189,6 @@ impl<'a> Detailer<'a> {
             missing.combine(source, |reduced, source| source - reduced);
             luma.combine(&self.linear.enlarge(&missing, whole), |value, missing| value + share * missing);
             rounds -= 1.0;
-        }
-    }
-
-    /// Grain of about a pixel and a half, strongest in the middle tones, as on film.
-    fn add_grain(&self, luma: &mut Plane, grown: Region) {
-        if !self.last || self.look.grain <= 0.0 {
-            return;
-        }
-        let fine = noise::white(self.enlarged(grown), !self.seed);
-        let soft = box_blur(&fine, 1);
-        for ((value, fine), soft) in luma.values_mut().iter_mut().zip(fine.values()).zip(soft.values()) {
-            let tone = 0.3 + 2.8 * (*value * (1.0 - *value)).max(0.0);
-            *value += 0.045 * self.look.grain * tone * (0.35 * fine + 1.6 * soft);
         }
     }
 

@@ -16,11 +16,12 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
-use super::{encode, prompt, upscale};
-use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture, Upscale};
+use super::encode;
+use super::job::Ready;
+use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
-use crate::domain::value::{Digest, Text};
-use crate::media::input;
+use crate::domain::value::Text;
+use crate::media::input::{self, Decoded};
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
 
@@ -96,13 +97,10 @@ impl Vendor for LocalImage {
     /// Must be called within a tokio runtime, which then carries the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let Work::ImageUpscale { input, parameters } = job.work;
-            parameters
-                .check_output(input.width, input.height)
-                .map_err(|reason| VendorError::new(ErrorKind::Refused, format!("image {reason}")))?;
+            let Work::Image(work) = job.work;
+            let work = Ready::of(work).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
             if self.engine.admit(&job.key)? {
-                let work = Arc::clone(&self.engine).work(job.key.clone(), input, parameters);
-                tokio::spawn(work);
+                tokio::spawn(Arc::clone(&self.engine).work(job.key.clone(), work));
             }
             Ok(job.key)
         }
@@ -141,11 +139,11 @@ impl Engine {
     }
 
     /// Waits for its share of the budget, works, and remembers the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, input: Picture, parameters: Upscale) {
-        let outcome = match self.budget.acquire_many(self.share(&input, &parameters)).await {
+    async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
+        let outcome = match self.budget.acquire_many(self.share(&work)).await {
             Ok(_share) => {
                 let engine = Arc::clone(&self);
-                let made = tokio::task::spawn_blocking(move || guarded(|| engine.make(&input, &parameters))).await;
+                let made = tokio::task::spawn_blocking(move || guarded(|| engine.make(&work))).await;
                 made.unwrap_or_else(|_| {
                     Err(failure("engine_stopped", "the engine was stopped before the job had ended"))
                 })
@@ -155,11 +153,17 @@ impl Engine {
         self.end(key, outcome);
     }
 
-    /// How much of the budget a job takes, never more than there is: its pixels, and its file, which may be far larger.
-    fn share(&self, input: &Picture, parameters: &Upscale) -> u32 {
-        let times = u64::from(parameters.scale_factor.times());
-        let pixels = (u64::from(input.width) * u64::from(input.height)).saturating_mul(1 + times * times);
-        kilopixels(pixels.saturating_add(input.bytes.div_ceil(PIXEL_BYTES)))
+    /// How much of the budget a job takes, never more than there is: the pixels of its pictures and of the result, and the
+    /// files, which may be far larger.
+    fn share(&self, work: &Ready) -> u32 {
+        let times = u64::from(work.job.times());
+        let pixels = |picture: &Picture, growth: u64| {
+            (u64::from(picture.width) * u64::from(picture.height))
+                .saturating_mul(growth)
+                .saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
+        };
+        let reference = work.reference.as_ref().map_or(0, |picture| pixels(picture, 1));
+        kilopixels(pixels(&work.image, 1 + times * times).saturating_add(reference))
             .max(JOB_KILOPIXELS_MIN)
             .min(self.options.kilopixels_max)
     }
@@ -177,26 +181,30 @@ impl Engine {
         self.moved.notify_one();
     }
 
-    fn make(&self, input: &Picture, parameters: &Upscale) -> Outcome {
-        let bytes = self
-            .store
-            .read(Area::Input, input)
-            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        let picture =
-            input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("image {reason}")))?;
-        drop(bytes);
+    fn make(&self, work: &Ready) -> Outcome {
+        let picture = self.read(&work.image, "image")?;
+        let reference = work.reference.as_ref().map(|kept| self.read(kept, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
-        parameters
+        work.job
             .check_output(width, height)
             .map_err(|reason| failure("output_too_large", &format!("image {reason}")))?;
-        let result = upscale::upscale(picture, parameters, texture_seed(&input.digest, parameters));
+        let result = work.make(picture, reference.as_ref());
+        drop(reference);
         let (width, height) = result.dimensions();
-        let (bytes, format) = encode::encode(&result, input.format)
+        let (bytes, format) = encode::encode(&result, work.image.format)
             .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
         drop(result);
         self.store
             .put(Area::Result, &bytes, format, width, height)
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
+    }
+
+    fn read(&self, kept: &Picture, what: &str) -> Result<Decoded, Failure> {
+        let bytes = self
+            .store
+            .read(Area::Input, kept)
+            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
+        input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("{what} {reason}")))
     }
 }
 
@@ -206,13 +214,6 @@ fn guarded(make: impl FnOnce() -> Outcome) -> Outcome {
         tracing::error!("the image engine panicked");
         Err(failure("engine_failed", "the image engine failed on this picture; this is a defect of the service"))
     })
-}
-
-/// The same prompt gives the same texture on every picture; without a prompt each picture has its own.
-fn texture_seed(input: &Digest, parameters: &Upscale) -> u32 {
-    let prompt = parameters.prompt.as_ref().and_then(|text| prompt::seed(text.as_str()));
-    let [a, b, c, d, ..] = input.0;
-    prompt.unwrap_or(u32::from_le_bytes([a, b, c, d]))
 }
 
 fn kilopixels(pixels: u64) -> u32 {
@@ -237,7 +238,8 @@ mod tests {
     use super::super::sample;
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::image::{Dial, ImageFormat, OptimizedFor, Prompt, ScaleFactor, UpscaleEngine};
+    use crate::domain::image::{Dial, ImageFormat, ImageJob, ImageWork, Source, Upscale};
+    use crate::domain::value::Digest;
     use crate::media::input::Pixels;
 
     struct House {
@@ -257,25 +259,14 @@ mod tests {
         House { _root: root, vendor: LocalImage::new(store.clone(), options), store, input }
     }
 
-    fn parameters() -> Upscale {
-        Upscale {
-            scale_factor: ScaleFactor::X2,
-            engine: UpscaleEngine::Automatic,
-            optimized_for: OptimizedFor::Standard,
-            creativity: Dial::new(5).unwrap(),
-            fractality: Dial::default(),
-            hdr: Dial::default(),
-            resemblance: Dial::default(),
-            prompt: None,
-        }
+    fn work(input: Picture) -> ImageWork {
+        let job = ImageJob::Upscale(Upscale { creativity: Dial::new(5).unwrap(), ..Upscale::default() });
+        ImageWork { job, image: Source::Kept(input), reference: None, seed: None }
     }
 
     fn job(key: &str, input: Picture) -> Job {
-        Job {
-            task: TaskId(uuid::Uuid::nil()),
-            key: Text::recorded(key.to_owned()),
-            work: Work::ImageUpscale { input, parameters: parameters() },
-        }
+        let (task, key) = (TaskId(uuid::Uuid::nil()), Text::recorded(key.to_owned()));
+        Job { task, key, work: Work::Image(work(input)) }
     }
 
     async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> Progress {
@@ -335,14 +326,15 @@ mod tests {
 
     #[test]
     fn a_share_counts_the_pixels_of_both_pictures_and_the_bytes_of_the_file() {
-        let house = house(Options::default());
-        let share = |side: u32, bytes: u64| {
+        let share = |house: &House, side: u32, bytes: u64| {
             let input = Picture { width: side, height: side, bytes, ..house.input };
-            house.vendor.engine.share(&input, &parameters())
+            house.vendor.engine.share(&Ready::of(work(input)).unwrap_or_else(|refusal| panic!("{refusal}")))
         };
-        assert_eq!(share(16, 700), JOB_KILOPIXELS_MIN);
-        assert_eq!([share(16, 50_000_000), share(1000, 16_000_000)], [3_127, 6_000]);
-        assert_eq!(share(100_000, 50_000_000), Options::default().kilopixels_max);
+        let usual = house(Options::default());
+        assert_eq!(share(&usual, 16, 700), JOB_KILOPIXELS_MIN);
+        assert_eq!([share(&usual, 16, 50_000_000), share(&usual, 1000, 16_000_000)], [3_127, 6_000]);
+        let small = house(Options { kilopixels_max: 5_000, ..Options::default() });
+        assert_eq!(share(&small, 1000, 16_000_000), 5_000);
     }
 
     #[tokio::test]
@@ -387,14 +379,5 @@ mod tests {
     #[test]
     fn a_panic_is_the_failure_of_one_job() {
         assert_eq!(guarded(|| panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
-    }
-
-    #[test]
-    fn a_prompt_has_its_own_texture_and_pictures_without_have_theirs() {
-        let with = |text: &str| Upscale { prompt: Some(Prompt::parse(text).unwrap()), ..parameters() };
-        let [one, two] = [1, 2].map(|byte| Digest([byte; 32]));
-        assert_eq!(texture_seed(&one, &with("a cat")), texture_seed(&two, &with("a cat")));
-        assert_ne!(texture_seed(&one, &with("a cat")), texture_seed(&one, &with("a dog")));
-        assert_ne!(texture_seed(&one, &parameters()), texture_seed(&two, &parameters()));
     }
 }

@@ -4,8 +4,8 @@
 //! give the same bytes on one machine, whatever the number of cores; on another kind of processor sums may be rounded
 //! otherwise. In order of dependency: a channel ([`plane`]), what can be done with one ([`resample`], [`filters`],
 //! [`flow`], [`noise`]), a picture as channels ([`colour`]), what is wanted ([`presets`], [`prompt`]), the work at the
-//! size of the input ([`grade`]) and of the output ([`detail`]), the whole way ([`upscale`]), the file ([`encode`]) and
-//! the vendor with its jobs ([`image`]).
+//! size of the input ([`grade`]) and of the output ([`detail`]), the whole way ([`upscale`]), the style of a reference or a
+//! preset ([`style`]), the file ([`encode`]) and the vendor with its jobs ([`image`]).
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -15,18 +15,28 @@
     reason = "pixels: coordinates are far below 2^24 and samples are clamped before they are narrowed"
 )]
 
+pub mod bands;
 pub mod colour;
+pub mod denoise;
 pub mod detail;
 pub mod encode;
 pub mod filters;
 pub mod flow;
 pub mod grade;
+pub mod guide;
 pub mod image;
+mod job;
+pub mod light;
 pub mod noise;
 pub mod plane;
+pub mod precision;
 pub mod presets;
 pub mod prompt;
+pub mod relight;
 pub mod resample;
+pub mod skin;
+pub mod style;
+pub mod tiles;
 pub mod upscale;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Chance that repeats: noise that depends only on the place and the seed, so that tiles meet without a seam.
 
-use super::filters::smooth;
+use super::filters::{box_blur, smooth};
 use super::plane::{Plane, Region};
 
 /// White noise: mean 0, variance 1, nearly Gaussian (the sum of the four bytes of a hash).
@@ -36,6 +36,23 @@ pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
         *value = (*value - middle) * fine_gain + (middle - coarse) * middle_gain;
     }
     texture
+}
+
+/// Lays grain of about a pixel and a half over a luma that lies at `place`, strongest in the middle tones, as on film.
+/// `amount` is from 0 to 1.
+pub fn add_grain(luma: &mut Plane, place: Region, amount: f32, seed: u32) {
+    if amount <= 0.0 {
+        return;
+    }
+    // One more on every side, so that the grain of a tile is that of the whole.
+    let fine = white(place.grown(1), seed);
+    let soft = box_blur(&fine, 1);
+    for ((row, fine), soft) in luma.rows_mut().zip(fine.rows().skip(1)).zip(soft.rows().skip(1)) {
+        for ((value, fine), soft) in row.iter_mut().zip(&fine[1..]).zip(&soft[1..]) {
+            let tone = 0.3 + 2.8 * (*value * (1.0 - *value)).max(0.0);
+            *value += 0.045 * amount * tone * (0.35 * fine + 1.6 * soft);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -126,7 +126,8 @@ pub fn seed(prompt: &str) -> Option<u32> {
     any.then(|| u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]))
 }
 
-fn words(prompt: &str) -> impl Iterator<Item = String> {
+/// The words of a prompt in small letters.
+pub fn words(prompt: &str) -> impl Iterator<Item = String> {
     prompt.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 

@@ -6,21 +6,13 @@
 //! Memory: about 45 bytes a pixel of the input, 3 or 4 a pixel of the result and some 20 MB for each core; at most about 15
 //! bytes a pixel of a large result.
 
-use image::{RgbImage, RgbaImage};
-use rayon::prelude::*;
-
-use super::colour::{Planes, join};
-use super::detail::{Detailer, Tile};
+use super::colour::Planes;
+use super::detail::Detailer;
 use super::grade::{Statistics, grade};
-use super::plane::{Plane, Region};
 use super::presets::Look;
+use super::tiles::{enlarge, finish};
 use crate::domain::image::{ScaleFactor, Upscale};
-use crate::media::input::{Decoded, Pixels};
-
-/// Rows of the result that are computed together.
-const TILE_ROWS: usize = 256;
-/// Columns of the result that are computed together.
-const TILE_COLUMNS: usize = 1024;
+use crate::media::input::Decoded;
 
 /// Enlarges a picture. The same input, parameters and seed give the same pixels; the seed decides the invented texture and
 /// the grain.
@@ -35,11 +27,11 @@ pub fn upscale(input: Decoded, parameters: &Upscale, seed: u32) -> Decoded {
     let (before, last) = steps(parameters.scale_factor);
     let mut noise = statistics.noise;
     if let Some(factor) = before {
-        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false), factor);
+        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false));
         noise = Statistics::of(&planes.luma).noise;
     }
     let look = if before.is_some() { look.again() } else { look };
-    let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true), last);
+    let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
     Decoded { pixels, profile }
 }
 
@@ -53,115 +45,20 @@ const fn steps(scale: ScaleFactor) -> (Option<usize>, usize) {
     }
 }
 
-/// An enlargement that is to be enlarged again.
-fn enlarge(source: &Planes, detailer: &Detailer, factor: usize) -> Planes {
-    let (width, height) = (source.luma.width() * factor, source.luma.height() * factor);
-    let mut result = Planes::new(width, height);
-    let mut alpha = source.alpha.as_ref().map(|_| Plane::new(width, height));
-    let bands = result.par_bands_mut(TILE_ROWS);
-    match &mut alpha {
-        None => render(detailer, source, factor, bands, |[luma, blue, red], tile, left| {
-            for (band, plane) in [(luma, &tile.luma), (blue, &tile.blue), (red, &tile.red)] {
-                copy_rows(band, plane, left, width);
-            }
-        }),
-        Some(alpha) => {
-            let bands = bands.zip(alpha.values_mut().par_chunks_mut(TILE_ROWS * width));
-            render(detailer, source, factor, bands, |([luma, blue, red], alpha), tile, left| {
-                let colours = [(luma, &tile.luma), (blue, &tile.blue), (red, &tile.red)];
-                for (band, plane) in colours.into_iter().chain(tile.alpha.as_ref().map(|plane| (alpha, plane))) {
-                    copy_rows(band, plane, left, width);
-                }
-            });
-        }
-    }
-    Planes { alpha, ..result }
-}
-
-fn copy_rows(band: &mut [f32], tile: &Plane, left: usize, width: usize) {
-    for (target, row) in band.chunks_exact_mut(width).zip(tile.rows()) {
-        target[left..left + row.len()].copy_from_slice(row);
-    }
-}
-
-/// The last enlargement, to pixels.
-fn finish(source: &Planes, detailer: &Detailer, factor: usize) -> Pixels {
-    let (width, height) = (source.luma.width() * factor, source.luma.height() * factor);
-    if source.alpha.is_some() {
-        let mut pixels = RgbaImage::new(width as u32, height as u32);
-        let bands = pixels.par_chunks_mut(TILE_ROWS * 4 * width);
-        render(detailer, source, factor, bands, |band, tile, left| write_transparent(band, tile, left, width));
-        Pixels::Transparent(pixels)
-    } else {
-        let mut pixels = RgbImage::new(width as u32, height as u32);
-        let bands = pixels.par_chunks_mut(TILE_ROWS * 3 * width);
-        render(detailer, source, factor, bands, |band, tile, left| write_opaque(band, tile, left, width));
-        Pixels::Opaque(pixels)
-    }
-}
-
-fn write_opaque(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
-    for (y, row) in band.chunks_exact_mut(3 * width).enumerate() {
-        let planes = tile.luma.row(y).iter().zip(tile.blue.row(y)).zip(tile.red.row(y));
-        for (pixel, ((luma, blue), red)) in row.as_chunks_mut::<3>().0[left..].iter_mut().zip(planes) {
-            *pixel = join(*luma, *blue, *red);
-        }
-    }
-}
-
-fn write_transparent(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
-    let Some(alpha) = &tile.alpha else { return };
-    for (y, row) in band.chunks_exact_mut(4 * width).enumerate() {
-        let planes = tile.luma.row(y).iter().zip(tile.blue.row(y)).zip(tile.red.row(y)).zip(alpha.row(y));
-        for (pixel, (((luma, blue), red), alpha)) in row.as_chunks_mut::<4>().0[left..].iter_mut().zip(planes) {
-            let [red, green, blue] = join(*luma, *blue, *red);
-            *pixel = [red, green, blue, (alpha * 255.0 + 0.5) as u8];
-        }
-    }
-}
-
-/// Computes the result in bands of [`TILE_ROWS`] rows, each tile by tile, and hands every tile with its left column to
-/// `write`.
-fn render<B: Send>(
-    detailer: &Detailer,
-    source: &Planes,
-    factor: usize,
-    bands: impl IndexedParallelIterator<Item = B>,
-    write: impl Fn(&mut B, &Tile, usize) + Sync,
-) {
-    let (rows, columns) = (TILE_ROWS / factor, TILE_COLUMNS / factor);
-    bands.enumerate().for_each(|(band, mut target)| {
-        let top = band * rows;
-        let height = rows.min(source.luma.height() - top);
-        for left in (0..source.luma.width()).step_by(columns) {
-            let width = columns.min(source.luma.width() - left);
-            let region = Region { left: left as isize, top: top as isize, width, height };
-            write(&mut target, &detailer.tile(region), left * factor);
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
-    use image::Rgba;
     use image::imageops::{self, FilterType};
+    use image::{RgbImage, Rgba, RgbaImage};
 
     use super::super::filters::{box_blur, finer_than};
+    use super::super::plane::{Plane, Region};
     use super::super::{resample, sample};
     use super::*;
     use crate::domain::image::{Dial, OptimizedFor, Prompt, UpscaleEngine};
+    use crate::media::input::Pixels;
 
     fn plain(scale_factor: ScaleFactor) -> Upscale {
-        Upscale {
-            scale_factor,
-            engine: UpscaleEngine::Automatic,
-            optimized_for: OptimizedFor::Standard,
-            creativity: Dial::default(),
-            fractality: Dial::default(),
-            hdr: Dial::default(),
-            resemblance: Dial::default(),
-            prompt: None,
-        }
+        Upscale { scale_factor, ..Upscale::default() }
     }
 
     fn decoded(pixels: Pixels) -> Decoded {

@@ -150,7 +150,7 @@ impl Files {
         Self { root: history.today().to_owned(), old_segments: old.cloned().collect(), segments, sled, others }
     }
 
-    /// Half of the cases are in segments; a quarter each in sled and in HEAD, the key and so on.
+    /// Half of the cases are in segments; a quarter each in sled and in HEAD, the key, the snapshot and so on.
     fn pick<'f>(&'f self, nth: usize, chance: &mut StdRng) -> &'f Path {
         let among = match nth % 4 {
             0 | 2 => &self.segments,
@@ -210,6 +210,7 @@ impl Files {
             Harm::Stale(head.clone()),
             Harm::Stale(changed.clone()),
             Harm::Stale(path("sled")),
+            Harm::Stale(path("snapshots")),
             Harm::Stale(path("journal")),
             Harm::StaleTogether(vec![head.clone(), changed.clone()]),
             Harm::StaleTogether(vec![head.clone(), path("sled")]),
@@ -221,6 +222,7 @@ impl Files {
             Harm::Missing(last.clone()),
             Harm::Missing(self.segments[0].clone()),
             Harm::Swap(head.clone(), last.clone()),
+            Harm::Swap(path("snapshots/models"), last.clone()),
             Harm::Doubled(head, copy("HEAD.draft")),
             Harm::Doubled(last.clone(), copy("next.tmp")),
             Harm::Doubled(last, copy("99999999999999999999.seg")),

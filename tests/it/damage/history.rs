@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mediary::app::{SnapshotUse, open_models};
 use mediary::clock::Surroundings;
 use mediary::domain::claim::{Claim, ClaimEvent};
 use mediary::domain::delivery::DeliveryEvent;
@@ -20,6 +21,8 @@ use mediary::events::envelope::{Append, NewEvent, RecordedEvent};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, StreamId, Version};
+use mediary::projections::node::view::Links;
+use mediary::projections::snapshot::save;
 use tempfile::TempDir;
 
 use super::Answers;
@@ -44,12 +47,16 @@ pub fn options(directory: &Path) -> SledLogOptions {
 
 impl History {
     /// A log of at least so many events.
+    /// A snapshot of the read models lies beside it, taken a sixth before the end; the older copy has one too.
     pub fn make(events: u64) -> Self {
         let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut households = (1..).map(household);
         // The older copy lacks a third.
         fill(today.path(), events / 3 * 2, &mut households);
+        snapshot(today.path());
         copy(today.path(), yesterday.path());
+        fill(today.path(), events / 6 * 5, &mut households);
+        snapshot(today.path());
         fill(today.path(), events, &mut households);
         let answers = Answers::of(today.path()).unwrap().0;
         assert!(answers.events.len() as u64 >= events);
@@ -69,6 +76,19 @@ impl History {
         let strip = |file: PathBuf| file.strip_prefix(self.today()).unwrap().to_owned();
         files(self.today()).into_iter().map(strip).collect()
     }
+}
+
+/// Where snapshots lie, and that they are used however short the log is.
+pub fn snapshots(directory: &Path) -> SnapshotUse {
+    SnapshotUse { directory: directory.join("snapshots"), whole_below: 0 }
+}
+
+/// Takes a snapshot of the read models as the log makes them now.
+fn snapshot(directory: &Path) {
+    let opened = open_models(&options(directory), None, &Surroundings::real(), &Links::default()).unwrap();
+    let anchor = opened.log.anchor(opened.models.position).unwrap().unwrap();
+    save(&opened.models.captured(), &anchor, &snapshots(directory).directory).unwrap();
+    opened.log.close().unwrap();
 }
 
 /// Every file below a directory, sorted.

@@ -277,6 +277,30 @@ async fn what_is_no_key_is_refused_where_keys_mean_something() {
 }
 
 #[actix_web::test]
+async fn an_answer_that_is_sent_in_pieces_is_replayed_too() {
+    // Given a look-up whose answer is sent in pieces
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let version = json!({"version": "1.0.0", "changelog": "x".repeat(500)});
+    let node = json!({"id": "n", "latest_version": version});
+    app.post_as(&ada.token, "/publishers/acme/nodes", node).await.expect(201);
+    let look_up = |count: usize| {
+        let body = json!({"node_versions": vec![json!({"node_id": "n", "version": "1.0.0"}); count]});
+        app.request(Method::POST, "/bulk/nodes/versions").bearer_auth(&ada.token).header(KEY, "k").json(&body)
+    };
+    let first = app.send(look_up(1000)).await.expect(200);
+    assert!(first.text().len() > 500_000);
+    // When what it shows has changed and it comes again
+    let change = json!({"changelog": "y"});
+    app.put_as(&ada.token, "/publishers/acme/nodes/n/versions/1.0.0", change).await.expect(200);
+    // Then it is the first answer, and the key is good for nothing else
+    assert_replay(&first, &app.send(look_up(1000)).await);
+    app.send(look_up(999)).await.expect(422);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;

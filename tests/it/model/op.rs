@@ -277,7 +277,7 @@ impl Op {
             }
             Self::DeleteVersion { publisher: p, node, version: v, .. } => (Method::DELETE, version(p, node, v), None),
             Self::SetStatus { node, version, status } => {
-                let body = json!({"status": format!("NodeVersionStatus{status}")});
+                let body = json!({"status": format!("NodeVersionStatus{status}"), "status_reason": "a ruling"});
                 (Method::PUT, format!("/admin/nodes/{}/versions/{}", NODES[*node], VERSIONS[*version]), Some(body))
             }
             Self::Review { node, stars, .. } => {

@@ -299,12 +299,14 @@ impl World {
         };
         let of = self.node(node)?.publisher;
         self.may_write(who)?;
-        let publisher_banned = self.publishers[&of].banned && who != Who::Admin;
+        let (publisher_banned, now) = (self.publishers[&of].banned && who != Who::Admin, self.now);
         let node = self.node(node)?;
         if publisher_banned || node.banned {
             return Err(403);
         }
-        node.reviews.insert(reviewer, stars);
+        if node.reviews.insert(reviewer, stars) != Some(stars) {
+            node.updated = now;
+        }
         Ok(200)
     }
 

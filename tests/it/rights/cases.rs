@@ -220,9 +220,20 @@ fn versions() -> Vec<Case> {
 
 #[rustfmt::skip]
 fn media() -> Vec<Case> {
+    let picture = || json!({"image": base64_png(4, 4)});
     vec![
         get(ReadResult, "/media/{file}"),
-        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, json!({"image": base64_png(4, 4)})),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/creative", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", 200, picture()),
+        post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-relight", 200, picture()),
         get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").of_the_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").of_the_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").of_the_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}").of_the_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-relight/{task_id}").of_the_owner(),
     ]
 }

@@ -8,11 +8,10 @@ use tokio::sync::Semaphore;
 
 use super::Caller;
 use super::cases::{Body, Case, Step, archive};
+use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
 use crate::support::picture::base64_png;
 use crate::support::{Answer, TestApp, TestUser};
-use crate::upscaler::ended;
 
-const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
@@ -26,8 +25,9 @@ pub struct World {
     banned: TestUser,
     /// Made by the banned user, for the publisher of the first ground, before the ban.
     token_of_banned: String,
-    /// Of the owner, and its result.
-    task: String,
+    /// Of the owner, one of each family.
+    tasks: Tasks,
+    /// A result of the first.
     file: String,
     grounds: Vec<Ground>,
     names: AtomicUsize,
@@ -45,13 +45,18 @@ pub struct Ground {
     user: String,
     user_token: String,
     token: String,
-    task: String,
+    tasks: Tasks,
     file: String,
     /// By which the owner may upload the archive of the version.
     ticket: String,
     /// What the publisher's token is presented as.
     secret: String,
 }
+
+/// Where tasks of each family are submitted and read.
+const FAMILIES: [&str; 4] = [UPSCALER, STYLE, SKIN, RELIGHT];
+/// A task of each of them.
+type Tasks = [String; 4];
 
 /// Where the grounds are that no success may change.
 const OPEN: usize = 0;
@@ -63,9 +68,12 @@ impl World {
         let app = TestApp::start().await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
         let (foreign, banned) = (app.user("foreign").await, app.user("banned").await);
-        let submission = app.post_as(&owner.token, UPSCALER, json!({"image": base64_png(4, 4)})).await.expect(200);
-        let task = submission.json()["data"]["task_id"].as_str().expect("a task id").to_owned();
-        let ended = ended(&app, &owner, &task).await;
+        let mut tasks = Tasks::default();
+        for (task, family) in tasks.iter_mut().zip(FAMILIES) {
+            let path = if family == SKIN { format!("{SKIN}/creative") } else { family.to_owned() };
+            *task = submit(&app, &owner, &path, json!({"image": base64_png(4, 4)})).await;
+        }
+        let ended = ended(&app, &owner, UPSCALER, &tasks[0]).await;
         let result = ended["generated"][0].as_str().expect("a result");
         let file = result.rsplit('/').next().expect("a file name").to_owned();
         let (token_of_banned, grounds, names) = (String::new(), Vec::new(), AtomicUsize::new(0));
@@ -78,7 +86,7 @@ impl World {
             foreign,
             banned,
             token_of_banned,
-            task,
+            tasks,
             file,
             grounds,
             names,
@@ -136,7 +144,7 @@ impl World {
             user: user.id,
             user_token: text(&user_tokens[0]["id"]),
             token: text(&tokens[0]["id"]),
-            task: self.task.clone(),
+            tasks: self.tasks.clone(),
             file: self.file.clone(),
             ticket: String::new(),
             secret,
@@ -231,9 +239,10 @@ impl Ground {
     /// Where nothing is that a path names.
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
-        let [version, user, user_token, token, task] = [NOBODY; 5].map(str::to_owned);
+        let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
+        let tasks = [NOBODY; 4].map(str::to_owned);
         let (file, ticket, secret) = (format!("{}.png", "0".repeat(64)), "nothing".to_owned(), String::new());
-        Self { node, publisher, version, user, user_token, token, task, file, ticket, secret }
+        Self { node, publisher, version, user, user_token, token, tasks, file, ticket, secret }
     }
 
     /// The same with another node.
@@ -248,6 +257,8 @@ impl Ground {
 
     fn fill(&self, template: &str) -> String {
         let token = if template.starts_with("/admin/") { &self.user_token } else { &self.token };
+        let family = FAMILIES.iter().position(|family| template.starts_with(family)).unwrap_or(0);
+        let task = &self.tasks[family];
         let names = [
             ("{publisher_id}", self.publisher.as_str()),
             ("{kind}", "publisher"),
@@ -257,7 +268,7 @@ impl Ground {
             ("{version}", "1.0.0"),
             ("{user_id}", &self.user),
             ("{token_id}", token),
-            ("{task_id}", &self.task),
+            ("{task_id}", task),
             ("{file}", &self.file),
             ("{ticket}", &self.ticket),
         ];

@@ -10,9 +10,9 @@ use mediary::domain::value::{Digest, Link};
 
 use super::{AT, id, link, nodes, text};
 
-pub fn after_user(last: &UserEvent) -> Option<Event> {
+pub fn after_user(last: &UserEvent) -> Event {
     use UserEvent as U;
-    Some(match last {
+    match last {
         U::UserCreated(_) => {
             let (id, owner) = (PublisherId::parse("acme").unwrap(), UserId(id(0xA)));
             PublisherEvent::PublisherCreated { id, owner, fields: publisher_fields() }.into()
@@ -22,8 +22,8 @@ pub fn after_user(last: &UserEvent) -> Option<Event> {
         U::UserUnbanned { .. } => {
             PublisherEvent::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
         }
-        U::UserErased => return None,
-    })
+        U::UserErased => super::inputs_fetched(),
+    }
 }
 
 pub fn after_publisher(last: &PublisherEvent) -> Event {

@@ -1,5 +1,6 @@
 //! What the tests share: the real application on a free port with a fresh data directory, and the people who use it.
 
+pub mod files;
 pub mod picture;
 pub mod process;
 pub mod receiver;

@@ -67,6 +67,7 @@ fn changes_move_the_time_of_change() {
         NodeEvent::NodeBanned { reason: text("malware") },
         NodeEvent::NodeUnbanned { reason: text("cleaned") },
         NodeEvent::NodeDeleted,
+        NodeEvent::NodeReviewed { user: user(1), stars: stars(1) },
         NodeEvent::ArchiveStored { version: id, archive },
         NodeEvent::VersionStatusChanged { id, status, reason: None },
         NodeEvent::VersionAdministered { id, facts: VersionFacts::default() },
@@ -78,12 +79,11 @@ fn changes_move_the_time_of_change() {
 }
 
 #[test]
-fn downloads_reviews_and_what_does_not_fit_do_not() {
+fn downloads_and_what_does_not_fit_do_not() {
     let (id, status) = (VersionId(Uuid::from_u128(9)), VersionStatus::Active);
     let others = [
         created(),
         NodeEvent::NodeAdministered { facts: downloads(1) },
-        NodeEvent::NodeReviewed { user: user(1), stars: stars(1) },
         NodeEvent::DownloadsCounted { count: 1 },
         NodeEvent::VersionStatusChanged { id, status, reason: None },
     ];

@@ -2,59 +2,45 @@
 
 use std::time::Duration;
 
-use super::{DecodeError, checked, text, uuid, v1};
+use super::{DecodeError, checked, image, text, uuid, v1, v2};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
-use crate::domain::image::{Dial, ImageFormat, OptimizedFor, Picture, ScaleFactor, Upscale, UpscaleEngine};
+use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::task::{Failure, Submission, TaskEvent, Work};
 use crate::domain::value::{CallbackUrl, Digest, Timestamp};
 
-pub(super) fn task(stored: v1::TaskEvent<'_>) -> Result<TaskEvent, DecodeError> {
+pub(super) fn task(stored: v2::TaskEvent<'_>) -> Result<TaskEvent, DecodeError> {
     Ok(match stored {
-        v1::TaskEvent::TaskSubmitted { task, owner, work: job, webhook } => TaskEvent::TaskSubmitted(Submission {
+        v2::TaskEvent::TaskSubmitted { task, owner, work: job, webhook } => TaskEvent::TaskSubmitted(Submission {
             task: TaskId(uuid(task)),
             owner: UserId(uuid(owner)),
-            work: work(job)?,
+            work: Work::Image(image::work(job)?),
             webhook: webhook.map(|url| CallbackUrl::recorded(url.into_owned())),
         }),
-        v1::TaskEvent::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
-        v1::TaskEvent::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
-        v1::TaskEvent::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
-        v1::TaskEvent::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
-        v1::TaskEvent::VendorForgot => TaskEvent::VendorForgot,
-        v1::TaskEvent::TaskCompleted { results } => {
+        v2::TaskEvent::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
+        v2::TaskEvent::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
+        v2::TaskEvent::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
+        v2::TaskEvent::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
+        v2::TaskEvent::VendorForgot => TaskEvent::VendorForgot,
+        v2::TaskEvent::TaskCompleted { results } => {
             TaskEvent::TaskCompleted { results: results.iter().map(picture).collect::<Result<_, _>>()? }
         }
-        v1::TaskEvent::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
+        v2::TaskEvent::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
+        v2::TaskEvent::InputsFetched { inputs } => {
+            TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect::<Result<_, _>>()? }
+        }
+        v2::TaskEvent::SubmissionUndelivered { reason } => TaskEvent::SubmissionUndelivered { reason: text(reason) },
+        v2::TaskEvent::TaskCancelled => TaskEvent::TaskCancelled,
     })
 }
 
-fn work(stored: v1::Work<'_>) -> Result<Work, DecodeError> {
-    let v1::Work::ImageUpscale { input, parameters } = stored;
-    Ok(Work::ImageUpscale { input: picture(&input)?, parameters: upscale(parameters)? })
-}
-
-fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> {
+pub(super) fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> {
     Ok(Picture {
         digest: Digest(stored.digest.0),
         format: checked("picture format", ImageFormat::parse(&stored.format))?,
         bytes: stored.bytes,
         width: stored.width,
         height: stored.height,
-    })
-}
-
-fn upscale(stored: v1::Upscale<'_>) -> Result<Upscale, DecodeError> {
-    let dial = |field, value: i8| checked(field, Dial::new(i64::from(value)));
-    Ok(Upscale {
-        scale_factor: checked("scale factor", ScaleFactor::parse(&stored.scale_factor))?,
-        engine: checked("engine", UpscaleEngine::parse(&stored.engine))?,
-        optimized_for: checked("optimized_for", OptimizedFor::parse(&stored.optimized_for))?,
-        creativity: dial("creativity", stored.creativity)?,
-        fractality: dial("fractality", stored.fractality)?,
-        hdr: dial("hdr", stored.hdr)?,
-        resemblance: dial("resemblance", stored.resemblance)?,
-        prompt: stored.prompt.map(text),
     })
 }
 

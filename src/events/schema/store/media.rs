@@ -3,61 +3,50 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{some_text, text, v1};
+use super::{image, text, v1, v2};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
-use crate::domain::image::{Picture, Upscale};
+use crate::domain::image::Picture;
 use crate::domain::task::{Failure, TaskEvent, Work};
 
-pub(super) fn task(event: &TaskEvent) -> v1::TaskEvent<'_> {
+pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
     match event {
-        TaskEvent::TaskSubmitted(submission) => v1::TaskEvent::TaskSubmitted {
+        TaskEvent::TaskSubmitted(submission) => v2::TaskEvent::TaskSubmitted {
             task: submission.task.0.into(),
             owner: submission.owner.0.into(),
             work: work(&submission.work),
             webhook: submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str())),
         },
         TaskEvent::SubmissionStarted { attempt, key } => {
-            v1::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
+            v2::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
         }
-        TaskEvent::VendorAccepted { reference } => v1::TaskEvent::VendorAccepted { reference: text(reference) },
-        TaskEvent::VendorRefused { failure: why } => v1::TaskEvent::VendorRefused { failure: failure(why) },
-        TaskEvent::OutcomeUnknown { reason } => v1::TaskEvent::OutcomeUnknown { reason: text(reason) },
-        TaskEvent::VendorForgot => v1::TaskEvent::VendorForgot,
+        TaskEvent::VendorAccepted { reference } => v2::TaskEvent::VendorAccepted { reference: text(reference) },
+        TaskEvent::VendorRefused { failure: why } => v2::TaskEvent::VendorRefused { failure: failure(why) },
+        TaskEvent::OutcomeUnknown { reason } => v2::TaskEvent::OutcomeUnknown { reason: text(reason) },
+        TaskEvent::VendorForgot => v2::TaskEvent::VendorForgot,
         TaskEvent::TaskCompleted { results } => {
-            v1::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
+            v2::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
         }
-        TaskEvent::TaskFailed { failure: why } => v1::TaskEvent::TaskFailed { failure: failure(why) },
+        TaskEvent::TaskFailed { failure: why } => v2::TaskEvent::TaskFailed { failure: failure(why) },
+        TaskEvent::InputsFetched { inputs } => {
+            v2::TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect() }
+        }
+        TaskEvent::SubmissionUndelivered { reason } => v2::TaskEvent::SubmissionUndelivered { reason: text(reason) },
+        TaskEvent::TaskCancelled => v2::TaskEvent::TaskCancelled,
     }
 }
 
-fn work(work: &Work) -> v1::Work<'_> {
-    match work {
-        Work::ImageUpscale { input, parameters } => {
-            v1::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
-        }
-    }
+fn work(work: &Work) -> v2::Work<'_> {
+    let Work::Image(work) = work;
+    image::work(work)
 }
 
-fn picture(picture: &Picture) -> v1::Picture<'_> {
+pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
     v1::Picture {
         digest: v1::Sha(picture.digest.0),
         format: Cow::Borrowed(picture.format.as_str()),
         bytes: picture.bytes,
         width: picture.width,
         height: picture.height,
-    }
-}
-
-fn upscale(job: &Upscale) -> v1::Upscale<'_> {
-    v1::Upscale {
-        scale_factor: Cow::Borrowed(job.scale_factor.as_str()),
-        engine: Cow::Borrowed(job.engine.as_str()),
-        optimized_for: Cow::Borrowed(job.optimized_for.as_str()),
-        creativity: job.creativity.get(),
-        fractality: job.fractality.get(),
-        hdr: job.hdr.get(),
-        resemblance: job.resemblance.get(),
-        prompt: some_text(job.prompt.as_ref()),
     }
 }
 

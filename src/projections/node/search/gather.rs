@@ -2,6 +2,7 @@
 //! word of every node.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -18,54 +19,99 @@ const SHARE: usize = 8192;
 /// By word: the slots that have it, each with its places, ascending; and the fingerprints of pairs beside their slots.
 pub fn postings(entries: &[Arc<Entry>]) -> (Postings, Order<u64>) {
     let shares: Vec<Share> = entries.par_chunks(SHARE).enumerate().map(|(nth, part)| Share::of(nth, part)).collect();
-    let mut all: HashMap<Box<str>, Vec<u32>> = HashMap::new();
     let mut pairs = Vec::with_capacity(shares.iter().map(|share| share.pairs.len()).sum());
-    for share in shares {
+    let (mut words, mut found) = (Vec::new(), Vec::with_capacity(shares.len()));
+    for (nth, share) in shares.into_iter().enumerate() {
         pairs.extend(share.pairs);
-        for (word, number) in share.numbers {
-            let found = &share.found[number as usize];
-            match all.get_mut(&word) {
-                Some(slots) => slots.extend_from_slice(found),
-                None => drop(all.insert(word, found.clone())),
-            }
-        }
+        words.extend(share.words.into_iter().map(|(word, place)| Word {
+            begins: beginning(&word),
+            text: word,
+            nth,
+            place,
+        }));
+        found.push(share.found);
     }
-    pairs.par_sort_unstable();
-    pairs.dedup();
-    let mut all: Vec<_> = all.into_iter().collect();
-    all.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let all = all.into_iter().map(|(word, slots)| (word, Order::from_sorted(&slots)));
-    (all.collect(), Order::from_sorted(&pairs))
+    words.par_sort_unstable_by(|a, b| (a.begins, &a.text, a.nth).cmp(&(b.begins, &b.text, b.nth)));
+    let sort_pairs = move || {
+        pairs.par_sort_unstable();
+        pairs.dedup();
+        Order::from_sorted(&pairs)
+    };
+    rayon::join(|| joined_up(words, &found), sort_pairs)
+}
+
+/// A word of a share.
+struct Word {
+    /// Most words differ in this, which needs no look elsewhere.
+    begins: u64,
+    text: Box<str>,
+    /// The share, and the place of its slots there.
+    nth: usize,
+    place: Range<usize>,
+}
+
+/// The first bytes of a word, which compare as it does.
+fn beginning(word: &str) -> u64 {
+    let mut bytes = [0; 8];
+    let length = word.len().min(8);
+    bytes[..length].copy_from_slice(&word.as_bytes()[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// One list for each word out of those of the shares, which come in order.
+fn joined_up(words: Vec<Word>, found: &[Vec<u32>]) -> Postings {
+    let mut lists: Vec<(Box<str>, Order)> = Vec::with_capacity(words.len());
+    let (mut words, mut slots) = (words.into_iter().peekable(), Vec::new());
+    while let Some(Word { text, nth, place, .. }) = words.next() {
+        slots.clear();
+        slots.extend_from_slice(&found[nth][place]);
+        while let Some(more) = words.next_if(|next| next.text == text) {
+            slots.extend_from_slice(&found[more.nth][more.place]);
+        }
+        lists.push((text, Order::from_sorted(&slots)));
+    }
+    lists.into_iter().collect()
 }
 
 /// The words of some nodes.
-#[derive(Default)]
 struct Share {
+    /// Each word once, with the place of its slots.
+    words: Vec<(Box<str>, Range<usize>)>,
+    /// Slots with the places of a word in them; of each word ascending.
+    found: Vec<u32>,
+    /// Fingerprints of pairs of words beside their slots, in no order.
+    pairs: Vec<u64>,
+}
+
+impl Share {
+    fn of(nth: usize, entries: &[Arc<Entry>]) -> Self {
+        let mut reading = Reading::default();
+        let first = Slot::try_from(nth * SHARE).unwrap_or(Slot::MAX);
+        for (slot, entry) in (first..).zip(entries) {
+            if let Some(node) = entry.profile() {
+                reading.read(slot, node);
+                reading.settle(slot);
+            }
+        }
+        reading.sorted()
+    }
+}
+
+/// Some nodes while they are read.
+#[derive(Default)]
+struct Reading {
     numbers: HashMap<Box<str>, u32>,
-    /// By number of the word: where it stands, ascending.
-    found: Vec<Vec<u32>>,
+    /// Numbers of words with the slots that have them, ascending by slot.
+    found: Vec<(u32, u32)>,
     /// Of the present node: numbers of words with their places in the lowest bits.
     here: Vec<u32>,
-    /// Fingerprints of pairs of words beside their slots, in no order.
     pairs: Vec<u64>,
     /// A word in lower case, and the one before it.
     buffer: String,
     before: String,
 }
 
-impl Share {
-    fn of(nth: usize, entries: &[Arc<Entry>]) -> Self {
-        let mut share = Self::default();
-        let first = Slot::try_from(nth * SHARE).unwrap_or(Slot::MAX);
-        for (slot, entry) in (first..).zip(entries) {
-            if let Some(node) = entry.profile() {
-                share.read(slot, node);
-                share.settle(slot);
-            }
-        }
-        share
-    }
-
+impl Reading {
     fn read(&mut self, slot: Slot, node: &NodeProfile) {
         let fields = &node.fields;
         for name in [Some(node.id.as_str()), fields.name.as_ref().map(Text::as_str)].into_iter().flatten() {
@@ -133,9 +179,8 @@ impl Share {
 
     fn note(&mut self, word: &str, place: u8) {
         let number = self.numbers.get(word).copied().unwrap_or_else(|| {
-            let number = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
+            let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
             self.numbers.insert(word.into(), number);
-            self.found.push(Vec::new());
             number
         });
         self.here.push(pack(number, place));
@@ -146,9 +191,31 @@ impl Share {
         self.here.sort_unstable();
         for same in self.here.chunk_by(|a, b| a >> PLACES == b >> PLACES) {
             let places = same.iter().fold(0, |places, word| places | (word & ((1 << PLACES) - 1)));
-            self.found[(same[0] >> PLACES) as usize].push(slot << PLACES | places);
+            self.found.push((same[0] >> PLACES, slot << PLACES | places));
         }
         self.here.clear();
+    }
+
+    /// Everything was read: what was found, word by word.
+    fn sorted(self) -> Share {
+        let mut ends = vec![0; self.numbers.len()];
+        for (number, _) in &self.found {
+            ends[*number as usize] += 1;
+        }
+        let mut end = 0;
+        for count in &mut ends {
+            end += std::mem::replace(count, end);
+        }
+        let mut found = vec![0; self.found.len()];
+        for (number, entry) in self.found {
+            let at = &mut ends[number as usize];
+            found[*at] = entry;
+            *at += 1;
+        }
+        let starts = |number: u32| number.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        let place = |number: u32| starts(number)..ends[number as usize];
+        let words = self.numbers.into_iter().map(|(word, number)| (word, place(number))).collect();
+        Share { words, found, pairs: self.pairs }
     }
 }
 

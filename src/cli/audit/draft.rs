@@ -1,0 +1,114 @@
+//! A file that is written for somebody else to rely on: whole under its name, or not there. What stood there before stays until then.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::data_dir::sync_parent;
+
+/// What is written to a file under another name beside it. Dropped before it is kept, it is gone.
+pub(super) struct Draft {
+    out: BufWriter<File>,
+    /// The name that it has, and the one that it is to have; none where bytes go straight to a pipe or a device.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl Draft {
+    /// Begins what is to stand at `target`; `id` keeps two at a time apart.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn beside(target: &Path, id: Uuid) -> io::Result<Self> {
+        let there = fs::metadata(target).ok();
+        if there.as_ref().is_some_and(|there| !there.is_file()) {
+            let out = BufWriter::new(OpenOptions::new().write(true).open(target)?);
+            return Ok(Self { out, names: None });
+        }
+        // A link stays a link.
+        let target = if there.is_some() { fs::canonicalize(target)? } else { target.to_owned() };
+        let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
+        name.push(format!(".{id}.draft"));
+        let draft = target.with_file_name(name);
+        let out = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&draft)?);
+        let begun = Self { out, names: Some((draft, target)) };
+        if let Some(there) = there {
+            begun.out.get_ref().set_permissions(there.permissions())?;
+        }
+        Ok(begun)
+    }
+
+    /// Gives it its name, for good once this returns.
+    ///
+    /// # Errors
+    /// When it cannot be made durable; what stood there before may stand there still.
+    pub(super) fn keep(mut self) -> io::Result<()> {
+        self.out.flush()?;
+        let Some((draft, target)) = &self.names else { return Ok(()) };
+        self.out.get_ref().sync_all()?;
+        fs::rename(draft, target)?;
+        sync_parent(target)
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some((draft, _)) = &self.names {
+            // Nothing is there under this name once it was kept.
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_stood_there_stays_until_the_draft_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("log.jsonl"), folder.path().join("newest"));
+        fs::write(&target, "before").unwrap();
+        std::os::unix::fs::symlink("log.jsonl", &link).unwrap();
+        // Dropped
+        let mut draft = Draft::beside(&target, Uuid::from_u128(1)).unwrap();
+        draft.write_all(b"half").unwrap();
+        assert_eq!(names(folder.path()).len(), 3);
+        drop(draft);
+        assert_eq!(names(folder.path()), ["log.jsonl", "newest"]);
+        assert_eq!(fs::read(&target).unwrap(), b"before");
+        // Kept, through a link
+        let mut draft = Draft::beside(&link, Uuid::from_u128(2)).unwrap();
+        draft.write_all(b"after").unwrap();
+        draft.keep().unwrap();
+        assert_eq!(names(folder.path()), ["log.jsonl", "newest"]);
+        assert_eq!(fs::read(&target).unwrap(), b"after");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        let mut draft = Draft::beside(Path::new("/dev/null"), Uuid::from_u128(1)).unwrap();
+        draft.write_all(b"nothing").unwrap();
+        draft.keep().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

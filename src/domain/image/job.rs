@@ -1,0 +1,171 @@
+//! An image job whole: what is asked for, and the pictures that it is made from.
+
+use serde::{Deserialize, Serialize};
+
+use super::{OUTPUT_PIXELS_MAX, Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision};
+use crate::domain::value::{CallbackUrl, Invalid};
+
+/// Where an input picture is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    /// In our store.
+    Kept(Picture),
+    /// At a URL, from where it is fetched before the work begins.
+    Remote(CallbackUrl),
+}
+
+impl Source {
+    /// The picture, once it is in our store.
+    #[must_use]
+    pub fn kept(&self) -> Option<&Picture> {
+        if let Self::Kept(picture) = self { Some(picture) } else { None }
+    }
+}
+
+/// What is asked for, a variant for each submission endpoint but for the skin modes, which share one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageJob {
+    /// `image-upscaler`
+    Upscale(Upscale),
+    /// `image-upscaler-precision-v2`
+    UpscalePrecision(UpscalePrecision),
+    /// `image-style-transfer`
+    StyleTransfer(StyleTransfer),
+    /// `skin-enhancer/creative`, `/faithful` and `/flexible`
+    SkinEnhance(SkinEnhance),
+    /// `image-relight`
+    Relight(Relight),
+}
+
+/// Jobs whose status is read at one place (contract 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ImageFamily {
+    Upscaler,
+    StyleTransfer,
+    SkinEnhancer,
+    Relight,
+}
+
+impl ImageJob {
+    /// Where the status is read.
+    #[must_use]
+    pub const fn family(&self) -> ImageFamily {
+        match self {
+            Self::Upscale(_) | Self::UpscalePrecision(_) => ImageFamily::Upscaler,
+            Self::StyleTransfer(_) => ImageFamily::StyleTransfer,
+            Self::SkinEnhance(_) => ImageFamily::SkinEnhancer,
+            Self::Relight(_) => ImageFamily::Relight,
+        }
+    }
+
+    /// Whether the webhook is told of the end only (seed: the precision upscaler).
+    #[must_use]
+    pub const fn tells_only_the_end(&self) -> bool {
+        matches!(self, Self::UpscalePrecision(_))
+    }
+
+    /// By how much each side of the result is larger than that of the input.
+    #[must_use]
+    pub fn times(&self) -> u32 {
+        match self {
+            Self::Upscale(job) => job.scale_factor.times(),
+            Self::UpscalePrecision(job) => job.scale_factor.times(),
+            Self::StyleTransfer(_) | Self::SkinEnhance(_) | Self::Relight(_) => 1,
+        }
+    }
+
+    /// Whether the output of an upscaler would be small enough; the others leave the size as it is.
+    ///
+    /// # Errors
+    /// When the output would be larger than 25.3 million pixels; the reason gives both sizes.
+    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
+        let times = self.times();
+        let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
+        if times == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
+            return Ok(());
+        }
+        Err(Invalid::new(format!(
+            "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
+        )))
+    }
+}
+
+/// An image job with its pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageWork {
+    pub job: ImageJob,
+    /// The picture that is worked on.
+    pub image: Source,
+    /// The picture whose style or light is taken over, where the job takes one.
+    pub reference: Option<Source>,
+    /// What chance decides; without it all follows from the pictures and the parameters, so that identical requests give
+    /// identical bytes.
+    pub seed: Option<u32>,
+}
+
+impl ImageWork {
+    /// Where the pictures are: the one that is worked on first.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        std::iter::once(&self.image).chain(&self.reference)
+    }
+
+    /// The URLs of pictures that are not in our store yet, in the order of [`ImageWork::sources`].
+    pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
+        self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
+    }
+
+    /// Puts fetched pictures in the place of their URLs; those that are too many are ignored, those that lack stay URLs.
+    pub fn take_in(&mut self, pictures: &[Picture]) {
+        let sources = std::iter::once(&mut self.image).chain(&mut self.reference);
+        for (source, picture) in sources.filter(|source| matches!(source, Source::Remote(_))).zip(pictures) {
+            *source = Source::Kept(*picture);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::image::{Factor, ImageFormat};
+    use crate::domain::value::Digest;
+
+    fn picture(nth: u8) -> Picture {
+        Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
+    }
+
+    fn remote() -> Source {
+        Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap())
+    }
+
+    fn work(image: Source, reference: Option<Source>) -> ImageWork {
+        ImageWork { job: ImageJob::StyleTransfer(StyleTransfer::default()), image, reference, seed: None }
+    }
+
+    #[test]
+    fn fetched_pictures_take_the_places_of_their_urls() {
+        let mut both = work(remote(), Some(remote()));
+        assert_eq!(both.remote().count(), 2);
+        both.take_in(&[picture(1), picture(2)]);
+        assert_eq!(both, work(Source::Kept(picture(1)), Some(Source::Kept(picture(2)))));
+
+        let mut second = work(Source::Kept(picture(1)), Some(remote()));
+        second.take_in(&[picture(3), picture(4)]);
+        assert_eq!(second, work(Source::Kept(picture(1)), Some(Source::Kept(picture(3)))));
+    }
+
+    #[test]
+    fn output_of_upscalers_may_have_exactly_25_3_million_pixels() {
+        let twice = ImageJob::Upscale(Upscale::default());
+        let sixteen_times = UpscalePrecision { scale_factor: Factor::new(16).unwrap(), ..UpscalePrecision::default() };
+        let sixteen_times = ImageJob::UpscalePrecision(sixteen_times);
+        assert_eq!(twice.check_output(2530, 2500), Ok(()));
+        assert!(twice.check_output(2531, 2500).is_err());
+        assert!(sixteen_times.check_output(400, 400).is_err());
+        assert!(sixteen_times.check_output(u32::MAX, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn jobs_that_leave_the_size_as_it_is_are_not_limited() {
+        assert_eq!(ImageJob::Relight(Relight::default()).check_output(10_000, 10_000), Ok(()));
+    }
+}

@@ -1,0 +1,140 @@
+//! A segment that is read from front to back, a part of it in memory at a time.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::error::OpenError;
+use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use super::segment::{Segment, damage};
+use crate::events::chain::ChainHash;
+use crate::events::log::COMMIT_BYTES_MAX;
+
+/// Most bytes of a record.
+const RECORD_BYTES_MAX: usize = FRAME_BYTES + COMMIT_BYTES_MAX;
+/// Bytes that are read at once.
+const PART_BYTES: usize = 1 << 20;
+
+/// A segment on its way through memory. Offsets are those in the file.
+pub struct Passing {
+    pub path: PathBuf,
+    pub header: Header,
+    file: File,
+    /// Where in the file the part in memory begins.
+    start: usize,
+    part: Vec<u8>,
+    /// Whether the file ends with the part.
+    ended: bool,
+}
+
+impl Passing {
+    /// Reads the header of a segment, which should begin with position `expected`.
+    pub fn open(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
+        let mut bytes = Vec::new();
+        let opened = File::open(&path).and_then(|file| {
+            (&file).take(RECORDS_START as u64).read_to_end(&mut bytes)?;
+            Ok(file)
+        });
+        let file = opened.map_err(OpenError::io("read", &path))?;
+        match Header::parse(&bytes) {
+            Ok(header) => Ok(Self { path, header, file, start: 0, part: bytes, ended: false }),
+            Err(reason) => Err(damage(&path, 0, expected, reason)),
+        }
+    }
+
+    /// Brings a whole record that begins at `offset` into memory, if there is one. What comes before is let go of.
+    pub fn reach(&mut self, offset: usize) -> Result<(), OpenError> {
+        let end = self.start + self.part.len();
+        if self.ended || (offset >= self.start && offset + RECORD_BYTES_MAX <= end) {
+            return Ok(());
+        }
+        let kept = if (self.start..end).contains(&offset) { offset - self.start } else { self.part.len() };
+        self.part.drain(..kept);
+        self.start = offset;
+        self.fill(RECORD_BYTES_MAX.max(PART_BYTES)).map_err(OpenError::io("read", &self.path))
+    }
+
+    /// Reads on until so many bytes are in memory, or the file ends.
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        let have = self.part.len();
+        self.part.resize(have.max(wanted), 0);
+        let read = read_at(&self.file, &mut self.part[have..], self.start + have)?;
+        self.part.truncate(have + read);
+        self.ended = self.part.len() < wanted;
+        Ok(())
+    }
+
+    /// What is in memory from a place on.
+    pub fn from(&self, offset: usize) -> &[u8] {
+        offset.checked_sub(self.start).and_then(|from| self.part.get(from..)).unwrap_or_default()
+    }
+
+    /// The record that begins at `offset`, which was reached.
+    ///
+    /// # Errors
+    /// Why no whole record begins there.
+    pub fn parse(&self, offset: usize) -> Result<Frame, &'static str> {
+        let frame = frame::parse(self.from(offset), 0)?;
+        Ok(Frame { payload: frame.payload.start + offset..frame.payload.end + offset, ..frame })
+    }
+
+    /// Bytes that are in memory.
+    pub fn bytes(&self, place: Range<usize>) -> &[u8] {
+        let from = place.start.checked_sub(self.start);
+        from.and_then(|from| self.part.get(from..place.end - self.start)).unwrap_or_default()
+    }
+
+    /// Whether nothing was written after `offset`.
+    pub fn is_blank_from(&self, offset: usize) -> Result<bool, OpenError> {
+        let (mut at, mut part) = (offset, vec![0; PART_BYTES]);
+        loop {
+            let read = read_at(&self.file, &mut part, at).map_err(OpenError::io("read", &self.path))?;
+            if part[..read].iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            if read < part.len() {
+                return Ok(true);
+            }
+            at += read;
+        }
+    }
+
+    /// Checks that the segment goes on where the last one ended.
+    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
+        let Header { first, chain: before, .. } = self.header;
+        if first != position {
+            let reason = format!("the segment begins with position {first}: events are missing");
+            return Err(self.damaged(0, position, reason));
+        }
+        if before != chain {
+            return Err(self.damaged(0, position, "the segment belongs to another history"));
+        }
+        Ok(())
+    }
+
+    /// The whole segment.
+    pub fn whole(self) -> Result<Segment, OpenError> {
+        Segment::load(self.path, self.header.first)
+    }
+
+    /// Damage in this segment.
+    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
+        damage(&self.path, offset, position, reason)
+    }
+}
+
+/// Fills `bytes` from a place on; gives how many there were.
+pub fn read_at(file: &File, bytes: &mut [u8], from: usize) -> io::Result<usize> {
+    let mut have = 0;
+    while have < bytes.len() {
+        match file.read_at(&mut bytes[have..], (from + have) as u64) {
+            Ok(0) => break,
+            Ok(more) => have += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(have)
+}

@@ -1,0 +1,141 @@
+//! The image gateway: submissions, checked whole before anything is written, and their status.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web;
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::error::{Code, Problem};
+use super::gate::Call;
+use crate::domain::ids::TaskId;
+use crate::domain::image::ImageFamily;
+use crate::domain::policy::Action;
+use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, Work};
+use crate::projections::task::ImageTaskView;
+
+mod check;
+mod jobs;
+
+use check::ReadJob;
+
+/// How long a submission waits for its turn to have its pictures decoded.
+const DECODER_WITHIN: Duration = Duration::from_secs(30);
+
+type Submitting = Call<{ Action::SubmitImageTask as u8 }>;
+type Reading = Call<{ Action::ReadImageTask as u8 }>;
+
+/// What every image endpoint but the submission of style transfers answers with (seed).
+#[derive(Serialize)]
+struct Data {
+    data: ImageTaskView,
+}
+
+/// `POST …/image-upscaler`
+pub async fn upscale(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::upscale).await
+}
+
+/// `POST …/image-upscaler-precision-v2`
+pub async fn upscale_precisely(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::upscale_precisely).await
+}
+
+/// `POST …/image-style-transfer`: answers the task as it is, not wrapped (seed).
+pub async fn transfer_style(call: Submitting) -> Result<Answer, Problem> {
+    Answer::ok(&submit(call, jobs::transfer_style).await?)
+}
+
+/// `POST …/skin-enhancer/creative`
+pub async fn enhance_skin_creatively(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_creatively).await
+}
+
+/// `POST …/skin-enhancer/faithful`
+pub async fn enhance_skin_faithfully(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_faithfully).await
+}
+
+/// `POST …/skin-enhancer/flexible`
+pub async fn enhance_skin_flexibly(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_flexibly).await
+}
+
+/// `POST …/image-relight`
+pub async fn relight(call: Submitting) -> Result<Answer, Problem> {
+    submit_wrapped(call, jobs::relight).await
+}
+
+/// `GET …/image-upscaler/{task_id}` and `…/image-upscaler-precision-v2/{task_id}`: tasks of both upscalers.
+pub async fn show_upscale(call: Reading) -> Result<Answer, Problem> {
+    show(call, ImageFamily::Upscaler).await
+}
+
+/// `GET …/image-style-transfer/{task_id}`
+pub async fn show_style(call: Reading) -> Result<Answer, Problem> {
+    show(call, ImageFamily::StyleTransfer).await
+}
+
+/// `GET …/skin-enhancer/{task_id}`: tasks of all modes.
+pub async fn show_skin(call: Reading) -> Result<Answer, Problem> {
+    show(call, ImageFamily::SkinEnhancer).await
+}
+
+/// `GET …/image-relight/{task_id}`
+pub async fn show_relight(call: Reading) -> Result<Answer, Problem> {
+    show(call, ImageFamily::Relight).await
+}
+
+async fn submit_wrapped(call: Submitting, read: ReadJob) -> Result<Answer, Problem> {
+    Answer::ok(&Data { data: submit(call, read).await? })
+}
+
+async fn submit(mut call: Submitting, read: ReadJob) -> Result<ImageTaskView, Problem> {
+    let user = call.user()?;
+    let owner = user.id;
+    let shared = call.shared().clone();
+    let services = &shared.services;
+    if services.options.require_approval && !user.is_approved && !user.is_admin {
+        return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
+    }
+    let task = TaskId(call.services().surroundings.random_uuid());
+    let limit = services.options.submissions_per_caller;
+    // Held until the task is in the read models, which count it from then on.
+    let place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;
+
+    let body = call.body().await?;
+    let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
+    let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
+    let (store, space) = (services.store.clone(), services.space.clone());
+    let drawn = check::drawn_from(task);
+    // The thread works on when the caller goes away; turn and place stay taken for just as long.
+    let work = move || {
+        let kept = check::check(body, read)?.keep(&store, &space, drawn);
+        drop(turn);
+        kept.map(|kept| (kept, place))
+    };
+    let ((work, webhook), _place) = web::block(work).await.map_err(Problem::internal)??;
+
+    let submission = Submission { task, owner, work: Work::Image(work), webhook };
+    services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
+    Ok(ImageTaskView::new(task, TaskStatus::Created, &[], None, &services.options.public_url))
+}
+
+/// Jobs of others are not found, except by administrators; nor are those of another family (contract 6).
+async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
+    let not_found = || Problem::not_found("task");
+    let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
+    let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
+    let user = call.user()?;
+    if !is_of(&task, family) || (task.submission.owner != user.id && !user.is_admin) {
+        return Err(not_found());
+    }
+    Answer::ok(&Data { data: ImageTaskView::of_record(&task, &call.services().options.public_url) })
+}
+
+fn is_of(task: &TaskRecord, family: ImageFamily) -> bool {
+    let Work::Image(work) = &task.submission.work;
+    work.job.family() == family
+}

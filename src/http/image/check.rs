@@ -1,0 +1,129 @@
+//! The checks of a submission: every field, then the pictures, and what is written when all is well.
+
+use crate::domain::ids::TaskId;
+use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
+use crate::domain::value::{CallbackUrl, Invalid};
+use crate::http::body::Body;
+use crate::http::error::Problem;
+use crate::http::fields::{self, Fields};
+use crate::media::input::{Given, Inspected, inspect, measure};
+use crate::media::store::{Area, Store};
+use crate::space::Space;
+
+/// What the fields of a body ask for; the pictures are looked at afterwards.
+pub(super) struct Asked {
+    pub job: ImageJob,
+    /// The picture beside the one that is worked on.
+    pub reference: Option<(&'static str, Given)>,
+    /// Whether chance may decide, so that the same request gives another picture each time.
+    pub varies: bool,
+}
+
+/// Reads the fields of one endpoint. A field that is wrong is noted and stands there with its default, so that the other
+/// checks go on.
+pub(super) type ReadJob = fn(&mut Fields<'_, '_>) -> Asked;
+
+/// A submission that passed every check; nothing of it is written yet.
+pub(super) struct Checked {
+    job: ImageJob,
+    image: Looked,
+    reference: Option<Looked>,
+    varies: bool,
+    webhook: Option<CallbackUrl>,
+}
+
+/// A picture that was looked at, as far as it is here.
+enum Looked {
+    Here { bytes: Vec<u8>, inspected: Inspected },
+    Remote(CallbackUrl),
+}
+
+/// Checks everything, the pictures last: one is decoded only when its result would be small enough. Blocks.
+pub(super) fn check(body: Body, read: ReadJob) -> Result<Checked, Problem> {
+    let body = body.parse()?;
+    fields::read(&body, |fields| {
+        let Asked { job, reference, varies } = read(fields);
+        let webhook = fields.text("webhook_url", read_webhook).flatten();
+        let image = fields.required_text("image", Given::parse);
+        let reference = reference.map(|(field, given)| look(fields, field, given, |_, _| Some(())));
+        let image = look(fields, "image", image?, |fields, measured| check_output(fields, &job, measured))?;
+        // What was given and is no picture was noted.
+        let reference = match reference {
+            None => None,
+            Some(looked) => Some(looked?),
+        };
+        Some(Checked { job, image, reference, varies, webhook })
+    })
+}
+
+/// An empty URL means none, as everywhere (contract 4).
+fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, Invalid> {
+    if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
+}
+
+/// Decodes a picture that is here, once its header passed `measured`; one at a URL is looked at when it was fetched.
+fn look(
+    fields: &mut Fields<'_, '_>,
+    field: &'static str,
+    given: Given,
+    check_measured: impl FnOnce(&mut Fields<'_, '_>, &Inspected) -> Option<()>,
+) -> Option<Looked> {
+    let bytes = match given {
+        Given::Url(url) => return Some(Looked::Remote(url)),
+        Given::Bytes(bytes) => bytes,
+    };
+    let noted = |fields: &mut Fields<'_, '_>, inspected: Result<Inspected, Invalid>| {
+        inspected.map_err(|reason| fields.fault(field, reason)).ok()
+    };
+    let measured = noted(fields, measure(&bytes))?;
+    check_measured(fields, &measured)?;
+    let inspected = noted(fields, inspect(&bytes))?;
+    Some(Looked::Here { bytes, inspected })
+}
+
+/// A picture too large for any factor is the picture's fault, else it is the factor's.
+fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspected) -> Option<()> {
+    let Inspected { width, height, .. } = *measured;
+    let reason = match job.check_output(width, height) {
+        Ok(()) => return Some(()),
+        Err(reason) => reason,
+    };
+    let fits = ImageJob::Upscale(Upscale::default()).check_output(width, height).is_ok();
+    fields.fault(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
+    None
+}
+
+/// What chance decides for a task: drawn with its id.
+pub(super) fn drawn_from(task: TaskId) -> u32 {
+    let (high, low) = task.0.as_u64_pair();
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half of each is as random as the upper")]
+    let drawn = high as u32 ^ low as u32;
+    drawn
+}
+
+impl Checked {
+    /// Writes the pictures to the store. Blocks.
+    pub(super) fn keep(
+        self,
+        store: &Store,
+        space: &Space,
+        drawn: u32,
+    ) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
+        let Self { job, image, reference, varies, webhook } = self;
+        let image = image.keep(store, space)?;
+        let reference = reference.map(|picture| picture.keep(store, space)).transpose()?;
+        Ok((ImageWork { job, image, reference, seed: varies.then_some(drawn) }, webhook))
+    }
+}
+
+impl Looked {
+    fn keep(self, store: &Store, space: &Space) -> Result<Source, Problem> {
+        match self {
+            Self::Remote(url) => Ok(Source::Remote(url)),
+            Self::Here { bytes, inspected: Inspected { format, width, height } } => {
+                let kept = store.put(Area::Input, &bytes, format, width, height);
+                kept.map(Source::Kept).map_err(|error| Problem::of_disk(&error, space))
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The keys of users, which lie outside the log: every personal field of a user who is there must open with its key.
+
+use std::path::{Path, PathBuf};
+
+use crate::domain::ids::UserId;
+use crate::domain::personal::{Personal, PersonalField};
+use crate::domain::user::UserProfile;
+use crate::events::journal::{OpenError, StoppedJournal};
+use crate::events::stream::Position;
+use crate::events::verify::Finding;
+use crate::personal::Keyring;
+use crate::projections::read_models::Models;
+use crate::projections::user::Users;
+
+/// What is wrong with keys.
+pub(super) struct Keys {
+    wrong: Vec<(UserId, &'static str)>,
+    /// Erased users who have one still.
+    left: Vec<UserId>,
+}
+
+impl Keys {
+    /// Opens every sealed field.
+    pub fn look(root: &Path, users: &Users) -> Self {
+        let keyring = Keyring::open(root);
+        let wrong = users.present().filter_map(|profile| Some((profile.id, flaw(&keyring, profile)?)));
+        Self { wrong: wrong.collect(), left: users.erased().filter(|user| keyring.has_key(*user)).collect() }
+    }
+
+    /// Of a service that runs: a user who was erased after `after` is no matter. Such an event is in the journal before the key goes.
+    ///
+    /// # Errors
+    /// When the journal cannot be read on; then nothing is known of keys.
+    pub fn without_erased(&mut self, log: &Path, after: Position, models: &mut Models) -> Result<(), OpenError> {
+        let wrong = std::mem::take(&mut self.wrong);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let mut journal = StoppedJournal::open(log)?.read_from(after)?;
+        while let Some(record) = journal.next_record()? {
+            record.commit.iter().filter(|event| event.position > after).for_each(|event| models.apply(event));
+        }
+        self.wrong.extend(wrong.into_iter().filter(|(user, _)| models.users.get(*user).is_some()));
+        Ok(())
+    }
+
+    /// Tells them.
+    pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
+        findings.extend(self.wrong.into_iter().map(|(user, what)| {
+            let what = format!("{what}: put the one of a backup there, or name and e-mail address stay unreadable");
+            Finding::of_file(file_of(root, user), what)
+        }));
+        notes.extend(self.left.into_iter().map(|user| {
+            format!("{} is the key of a user who was erased: the next start destroys it", file_of(root, user).display())
+        }));
+    }
+}
+
+/// What keeps the fields of a user from being read.
+fn flaw(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> {
+    let fields = [(PersonalField::Email, &profile.email), (PersonalField::Name, &profile.name)];
+    let mut sealed = fields
+        .into_iter()
+        .filter_map(|(field, value)| Some((field, value.as_ref()?)))
+        .filter(|(_, value)| matches!(value, Personal::Sealed(_)))
+        .peekable();
+    sealed.peek()?;
+    if !keyring.has_key(profile.id) {
+        return Some("the key of a user is missing");
+    }
+    sealed
+        .any(|(field, value)| keyring.read(profile.id, field, value).is_none())
+        .then_some("the key does not open what is sealed of its user")
+}
+
+fn file_of(root: &Path, user: UserId) -> PathBuf {
+    let name = user.to_string();
+    root.join("personal").join(&name[name.len() - 2..]).join(name)
+}

@@ -1,0 +1,111 @@
+//! sled against the journal, on a copy: opening it writes to it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::Found;
+use crate::clock::Surroundings;
+use crate::events::envelope::Commit;
+use crate::events::sled_log::compare::{Compared, Comparison};
+use crate::events::verify::Finding;
+
+/// A copy of sled, because opening it writes to it.
+pub(super) enum SledCopy {
+    Absent,
+    /// It is marked for a rebuild, or cannot be copied: nothing is known of it.
+    Skipped(String),
+    Unusable(String),
+    Open {
+        comparison: Box<Comparison>,
+        _copy: Scratch,
+    },
+}
+
+impl SledCopy {
+    /// Copies the sled of a data directory that nobody uses.
+    pub fn of(root: &Path, surroundings: &Surroundings) -> Self {
+        let (sled, mark) = (root.join("log/sled"), root.join("log/sled.damaged"));
+        if let Ok(reason) = fs::read_to_string(&mark) {
+            return Self::Skipped(format!("sled is marked for a rebuild at the next start ({reason}): not compared"));
+        }
+        if !sled.is_dir() {
+            return if sled.exists() { Self::Unusable("it is no directory".to_owned()) } else { Self::Absent };
+        }
+        let copied = Scratch::new(surroundings).and_then(|scratch| copy_tree(&sled, &scratch.0).map(|()| scratch));
+        match copied {
+            Err(error) => Self::Skipped(format!("sled was not compared: it could not be copied ({error})")),
+            Ok(copy) => match Comparison::open(&copy.0) {
+                Ok(comparison) => Self::Open { comparison: Box::new(comparison), _copy: copy },
+                Err(reason) => Self::Unusable(reason),
+            },
+        }
+    }
+
+    /// Takes the next record of the journal.
+    pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
+        if let Self::Open { comparison, .. } = self {
+            comparison.take(commit, payload);
+        }
+    }
+
+    /// Tells what came out.
+    pub fn finish(self, sled: &Path, found: &mut Found) {
+        match self {
+            Self::Absent => {
+                found.notes.push("there is no sled: the next start makes it from the journal".to_owned());
+            }
+            Self::Skipped(reason) => found.unverified.push(reason),
+            Self::Unusable(reason) => {
+                let what = format!("sled does not open: {reason}; the next start makes it anew from the journal");
+                found.findings.push(Finding::of_file(sled, what));
+            }
+            Self::Open { comparison, _copy } => {
+                let Compared { differences, behind } = comparison.finish();
+                let finding = |what, position| Finding { file: sled.to_owned(), offset: None, position, what };
+                found.findings.extend(differences.into_iter().map(|difference| {
+                    let what = format!("{}; the next start makes sled anew from the journal", difference.what);
+                    finding(what, difference.position)
+                }));
+                if behind > 0 {
+                    found
+                        .notes
+                        .push(format!("sled is {behind} events behind the journal: the next start fills them in"));
+                }
+            }
+        }
+    }
+}
+
+/// A directory that is removed in the end.
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(surroundings: &Surroundings) -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("mediary-verify-{}", surroundings.random_uuid()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left lies where temporary files lie.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&target)?;
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

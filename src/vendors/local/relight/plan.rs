@@ -1,0 +1,184 @@
+//! What is wanted of the light: every parameter as amounts of a few kinds of work.
+
+use super::super::light::ramp;
+use crate::domain::image::{Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
+
+/// Amounts of work. Those of light count before the strength of the transfer; zero leaves a thing as it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// How strongly light and shade are carried over.
+    pub light: f32,
+    /// How strongly the colour of light is.
+    pub tint: f32,
+    /// More of it on faces.
+    pub on_faces: f32,
+    /// Share by which the light is spread until it only follows the composition.
+    pub spread: f32,
+    /// Borders between light and shade: harder above zero.
+    pub hardness: f32,
+    /// Steps of light in place of a gradient, 0 to 1.
+    pub steps: f32,
+    /// Cooler light.
+    pub cool: f32,
+    /// Light that spreads from what is bright.
+    pub glow: f32,
+    /// Smoothing of surfaces.
+    pub smooth: f32,
+    /// Brightness of the whole, in stops.
+    pub stops: f32,
+    pub contrast: f32,
+    /// Contrast against the wide surroundings.
+    pub local_contrast: f32,
+    /// Black is lifted; below zero deepened.
+    pub lift: f32,
+    /// Share of the cast of colour taken out of greys.
+    pub neutral: f32,
+    pub saturation: f32,
+    /// Share of the colours of the original kept.
+    pub keep_colours: f32,
+}
+
+impl Plan {
+    /// Light carried over as it is, and nothing else.
+    pub const NONE: Self = Self {
+        light: 1.0,
+        tint: 1.0,
+        on_faces: 0.0,
+        spread: 0.0,
+        hardness: 0.0,
+        steps: 0.0,
+        cool: 0.0,
+        glow: 0.0,
+        smooth: 0.0,
+        stops: 0.0,
+        contrast: 0.0,
+        local_contrast: 0.0,
+        lift: 0.0,
+        neutral: 0.0,
+        saturation: 0.0,
+        keep_colours: 0.0,
+    };
+
+    /// What a job asks for, of a picture that may be drawn.
+    #[must_use]
+    pub fn of(job: &Relight, drawn: bool) -> Self {
+        let strength = job.light_transfer_strength.ratio();
+        let engine = engine(job.advanced.engine, drawn);
+        let (style, place) = (style(job.style), place(job.advanced.transfer_light_a));
+        let (light, tint, spread) = course(job.advanced.transfer_light_b);
+        Self {
+            light: strength * engine.light * style.light * place.light * light,
+            tint: strength * engine.tint * style.tint * place.light * tint,
+            on_faces: place.on_faces,
+            spread: (engine.spread + style.spread + spread).clamp(0.0, 1.0),
+            hardness: engine.hardness + style.hardness,
+            steps: strength * engine.steps,
+            cool: strength * engine.cool,
+            glow: strength * engine.glow + style.glow,
+            smooth: (strength * engine.smooth + style.smooth).min(1.0),
+            stops: strength * engine.stops + style.stops,
+            contrast: strength * engine.contrast + style.contrast,
+            local_contrast: strength * engine.local_contrast + style.local_contrast,
+            lift: strength * engine.lift + style.lift,
+            neutral: style.neutral,
+            saturation: strength * engine.saturation + style.saturation,
+            keep_colours: style.keep_colours,
+        }
+    }
+}
+
+const NONE: Plan = Plan::NONE;
+
+fn style(style: RelightStyle) -> Plan {
+    match style {
+        RelightStyle::Standard => NONE,
+        RelightStyle::DarkerButRealistic => {
+            Plan { stops: -0.8, contrast: 0.12, lift: -0.02, saturation: -0.06, ..NONE }
+        }
+        RelightStyle::Clean => Plan { stops: 0.25, neutral: 0.7, tint: 0.5, lift: 0.01, contrast: 0.06, ..NONE },
+        RelightStyle::Smooth => {
+            Plan { spread: 0.6, smooth: 0.5, contrast: -0.1, local_contrast: -0.25, glow: 0.15, ..NONE }
+        }
+        RelightStyle::Brighter => Plan { stops: 0.85, lift: 0.015, ..NONE },
+        RelightStyle::ContrastedNHdr => {
+            Plan { local_contrast: 0.9, contrast: 0.16, saturation: 0.12, hardness: 0.4, ..NONE }
+        }
+        RelightStyle::JustComposition => Plan { tint: 0.0, keep_colours: 1.0, ..NONE },
+    }
+}
+
+fn engine(engine: RelightEngine, drawn: bool) -> Plan {
+    match engine {
+        // What is drawn bears more light than a photograph before it looks false.
+        RelightEngine::Automatic if drawn => Plan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
+        RelightEngine::Automatic => Plan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
+        RelightEngine::Balanced => NONE,
+        RelightEngine::Cool => Plan { tint: 0.7, cool: 0.3, saturation: -0.08, ..NONE },
+        RelightEngine::Real => {
+            Plan { light: 1.1, tint: 0.8, hardness: 0.3, contrast: 0.05, local_contrast: 0.1, ..NONE }
+        }
+        RelightEngine::Illusio => Plan { tint: 1.2, smooth: 0.7, glow: 0.35, saturation: 0.12, spread: 0.2, ..NONE },
+        RelightEngine::Fairy => Plan {
+            light: 0.8,
+            tint: 1.3,
+            spread: 0.4,
+            glow: 0.8,
+            lift: 0.05,
+            stops: 0.25,
+            smooth: 0.3,
+            contrast: -0.08,
+            saturation: 0.15,
+            ..NONE
+        },
+        RelightEngine::ColorfulAnime => {
+            Plan { light: 1.2, steps: 0.85, smooth: 0.8, saturation: 0.45, hardness: 0.6, contrast: 0.1, ..NONE }
+        }
+        RelightEngine::HardTransform => Plan { light: 1.6, tint: 1.4, hardness: 1.0, contrast: 0.12, ..NONE },
+        RelightEngine::Softy => {
+            Plan { light: 0.65, tint: 0.8, spread: 0.7, glow: 0.25, smooth: 0.25, contrast: -0.12, ..NONE }
+        }
+    }
+}
+
+fn place(place: TransferLightA) -> Plan {
+    match place {
+        TransferLightA::Automatic => Plan { light: 0.9, on_faces: 0.3, ..NONE },
+        TransferLightA::Low => Plan { light: 0.4, ..NONE },
+        TransferLightA::Medium => Plan { light: 0.7, ..NONE },
+        TransferLightA::Normal => NONE,
+        TransferLightA::High => Plan { light: 1.45, ..NONE },
+        TransferLightA::HighOnFaces => Plan { on_faces: 1.0, ..NONE },
+    }
+}
+
+/// Gains of light and of its colour, and how much the light is spread.
+fn course(course: TransferLightB) -> (f32, f32, f32) {
+    match course {
+        TransferLightB::Composition => (1.1, 1.0, 0.8),
+        TransferLightB::StyleShift => (0.55, 1.8, 0.0),
+        TransferLightB::StrongShift => (1.5, 1.8, 0.0),
+        _ => (1.0, 1.0, 0.0),
+    }
+}
+
+/// How much of the light reaches a place of this brightness, 0 (black) to 1 (white).
+#[must_use]
+pub fn share(course: TransferLightB, brightness: f32) -> f32 {
+    let (from_dark, to_bright) = (ramp(brightness, 0.0, 0.55), 1.0 - ramp(brightness, 0.45, 1.0));
+    let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));
+    match course {
+        TransferLightB::Straight
+        | TransferLightB::Composition
+        | TransferLightB::StyleShift
+        | TransferLightB::StrongShift => 1.0,
+        TransferLightB::Automatic => 0.88 + 0.12 * middle,
+        TransferLightB::SmoothIn => from_dark,
+        TransferLightB::SmoothOut => to_bright,
+        TransferLightB::SmoothBoth => from_dark * to_bright,
+        TransferLightB::ReverseBoth => 1.0 - 0.85 * middle,
+        TransferLightB::SoftIn => 0.5 + 0.5 * from_dark,
+        TransferLightB::SoftOut => 0.5 + 0.5 * to_bright,
+        TransferLightB::SoftMid => 1.0 - 0.5 * middle,
+        TransferLightB::StrongMid => 0.7 + 0.9 * middle,
+    }
+}

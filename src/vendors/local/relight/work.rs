@@ -1,0 +1,247 @@
+//! The light on one tile, and what is done to it afterwards.
+
+use super::super::colour::{Planes, joined, split};
+use super::super::filters::{finer_than, smooth};
+use super::super::guide::{Guided, Overview};
+use super::super::light::{lit, luminance, ramp, to_code, to_light};
+use super::super::plane::{Plane, Region};
+use super::field::Field;
+use super::plan::{Plan, share};
+use crate::domain::image::{LightSettings, Percent, Relight};
+
+/// Everything that the tiles of one picture share.
+#[derive(Debug)]
+pub struct Work<'a> {
+    overview: &'a Overview,
+    plan: Plan,
+    preserve_details: bool,
+    interpolate: bool,
+    settings: LightSettings,
+    strength: f32,
+    stops: Guided,
+    tint: Option<[Guided; 3]>,
+    /// Surfaces without texture.
+    form: Guided,
+    /// The wide surroundings.
+    base: Guided,
+    /// Light that spreads, at the size of the overview.
+    glow: Plane,
+    /// The colour that greys have, blue and red.
+    cast: [f32; 2],
+}
+
+/// Radius of small text and texture in pixels.
+const DETAIL: usize = 2;
+/// How far the work on a tile looks around, in pixels.
+pub const MARGIN: usize = 2 * DETAIL + 2;
+/// What the tint of a light at its coolest is, in stops.
+const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
+
+impl<'a> Work<'a> {
+    /// Prepares the work: `field` is the light as it was found, `face` and `subject` are where more or only there it falls.
+    #[must_use]
+    pub fn new(overview: &'a Overview, job: &Relight, plan: Plan, field: Field, face: &Plane, subject: &Plane) -> Self {
+        let planes = overview.planes();
+        let wide = (overview.width().min(overview.height()) / 16).max(2);
+        let field = shaped(field, job, &plan, &planes.luma, face, subject);
+        let fit = |target: &Plane| Guided::fit(&planes.luma, target, 2, 0.06);
+        let coloured = field.tint.iter().any(|tint| tint.values().iter().any(|value| *value != 0.0));
+        Self {
+            stops: fit(&field.stops),
+            tint: coloured.then(|| field.tint.each_ref().map(fit)),
+            form: Guided::fit(&planes.luma, &planes.luma, 3, 0.06),
+            base: Guided::fit(&planes.luma, &planes.luma, wide, 0.2),
+            glow: glow(overview, &field.stops),
+            cast: cast(&planes),
+            overview,
+            plan,
+            preserve_details: job.preserve_details,
+            interpolate: job.interpolate_from_original,
+            settings: job.advanced,
+            strength: job.light_transfer_strength.ratio(),
+        }
+    }
+
+    /// Lights a tile that covers `region`.
+    pub fn change(&self, planes: &mut Planes, region: Region) {
+        let original = planes.clone();
+        self.smooth(&mut planes.luma, region);
+        self.light_up(planes, region);
+        self.grade(planes, &original, region);
+        self.restore(&mut planes.luma, &original.luma);
+        if self.interpolate {
+            let half = |value: f32, original: f32| 0.5 * (value + original);
+            planes.luma.combine(&original.luma, half);
+            planes.blue.combine(&original.blue, half);
+            planes.red.combine(&original.red, half);
+        }
+        adjust(planes, &self.settings);
+    }
+
+    fn smooth(&self, luma: &mut Plane, region: Region) {
+        if self.plan.smooth > 0.0 {
+            let form = self.form.over(self.overview, region, luma);
+            luma.combine(&form, |value, form| value + self.plan.smooth * (form - value));
+        }
+    }
+
+    /// Light is multiplied in light; what has become bright comes near white and never over it.
+    fn light_up(&self, planes: &mut Planes, region: Region) {
+        let stops = self.stops.over(self.overview, region, &planes.luma);
+        let tint =
+            self.tint.as_ref().map(|tint| tint.each_ref().map(|tint| tint.over(self.overview, region, &planes.luma)));
+        let glow = self.overview.stretch(&self.glow, region);
+        for (y, [lumas, blues, reds]) in planes.rows_mut().enumerate() {
+            for (x, ((luma, blue), red)) in lumas.iter_mut().zip(blues).zip(reds).enumerate() {
+                let stops = stops.row(y)[x];
+                let gains = match &tint {
+                    None => [stops.exp2(); 3],
+                    Some(tint) => tint.each_ref().map(|tint| (stops + tint.row(y)[x]).exp2()),
+                };
+                let spread = self.plan.glow * glow.row(y)[x];
+                let pixel = joined([*luma, *blue, *red]);
+                let pixel: [f32; 3] = std::array::from_fn(|at| {
+                    let light = lit(to_light(pixel[at]), gains[at]);
+                    to_code(light + 0.6 * spread * (1.0 - light))
+                });
+                [*luma, *blue, *red] = split(pixel);
+            }
+        }
+    }
+
+    /// Contrast and colour.
+    fn grade(&self, planes: &mut Planes, original: &Planes, region: Region) {
+        let plan = &self.plan;
+        let base = self.base.over(self.overview, region, &original.luma);
+        for (y, [lumas, blues, reds]) in planes.rows_mut().enumerate() {
+            let before =
+                original.luma.row(y).iter().zip(base.row(y)).zip(original.blue.row(y)).zip(original.red.row(y));
+            for (((luma, blue), red), (((own, base), own_blue), own_red)) in
+                lumas.iter_mut().zip(blues).zip(reds).zip(before)
+            {
+                let value = luma.clamp(0.0, 1.0);
+                let room = 4.0 * value * (1.0 - value);
+                let mut new = value
+                    + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
+                    + plan.lift * (1.0 - value).powi(2);
+                if plan.steps > 0.0 {
+                    new += 0.7 * plan.steps * (stepped(new, 5.0) - new);
+                }
+                *luma = new;
+                let grey = plan.neutral * (1.0 - ramp(blue.hypot(*red), 0.04, 0.16));
+                let gain = 1.0 + plan.saturation;
+                *blue = gain * (*blue - grey * self.cast[0]);
+                *red = gain * (*red - grey * self.cast[1]);
+                *blue += plan.keep_colours * (own_blue - *blue);
+                *red += plan.keep_colours * (own_red - *red);
+            }
+        }
+    }
+
+    /// Puts small text and texture back as strong as they were; or lets the light dissolve some of them.
+    fn restore(&self, luma: &mut Plane, original: &Plane) {
+        let fine = finer_than(luma, DETAIL);
+        if self.preserve_details {
+            let share = 0.9 * (1.0 - 0.7 * self.plan.steps);
+            let before = finer_than(original, DETAIL);
+            for ((value, fine), before) in luma.values_mut().iter_mut().zip(fine.values()).zip(before.values()) {
+                // What stands out more than before does so because of the light.
+                if before.abs() > fine.abs() {
+                    *value += share * (before - fine);
+                }
+            }
+        } else {
+            luma.combine(&fine, |value, fine| value - 0.4 * self.strength * fine);
+        }
+    }
+}
+
+/// The light as the plan wants it.
+fn shaped(mut field: Field, job: &Relight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Field {
+    let wide = (luma.width().max(luma.height()) / 10).max(1);
+    spread(&mut field.stops, plan.spread, wide);
+    harden(&mut field.stops, plan.hardness);
+    let course = job.advanced.transfer_light_b;
+    let places = |at: usize| {
+        let on_faces = 1.0 + plan.on_faces * face.values()[at];
+        let background = if job.change_background { 1.0 } else { subject.values()[at] };
+        background * on_faces * share(course, luma.values()[at].clamp(0.0, 1.0))
+    };
+    for (at, value) in field.stops.values_mut().iter_mut().enumerate() {
+        let light = plan.light * places(at) * *value;
+        let steps = light + 0.8 * plan.steps * (stepped(0.6 * light, 1.0) / 0.6 - light);
+        let everywhere = if job.change_background { plan.stops } else { plan.stops * subject.values()[at] };
+        *value = (steps + everywhere).clamp(-4.5, 3.0);
+    }
+    for (tint, cool) in field.tint.iter_mut().zip(COOL) {
+        spread(tint, 0.5 * plan.spread, wide);
+        for (at, value) in tint.values_mut().iter_mut().enumerate() {
+            let places = places(at);
+            *value = plan.tint * places * *value + plan.cool * places.min(1.0) * cool;
+        }
+    }
+    field
+}
+
+fn spread(plane: &mut Plane, amount: f32, radius: usize) {
+    if amount > 0.0 {
+        plane.combine(&smooth(plane, radius), |value, wide| value + amount * (wide - value));
+    }
+}
+
+/// Makes what is above the average brighter and what is below darker, up to the brightest and the darkest.
+fn harden(plane: &mut Plane, hardness: f32) {
+    if hardness <= 0.0 {
+        return;
+    }
+    let mean = plane.values().iter().sum::<f32>() / plane.values().len() as f32;
+    let reach = plane.values().iter().map(|value| (value - mean).abs()).fold(1e-3, f32::max);
+    plane.values_mut().iter_mut().for_each(|value| {
+        *value = mean + reach * ((1.0 + 1.5 * hardness) * (*value - mean) / reach).tanh();
+    });
+}
+
+/// In `steps` steps from 0 to 1, with short slopes between them.
+fn stepped(value: f32, steps: f32) -> f32 {
+    let at = value * steps;
+    (at.floor() + ramp(at - at.floor(), 0.35, 0.65)) / steps
+}
+
+/// The light of what will be bright, spread wide.
+fn glow(overview: &Overview, stops: &Plane) -> Plane {
+    let mut bright = overview.map(luminance);
+    bright.combine(stops, |light, stops| (lit(light, stops.exp2()) - 0.35).max(0.0));
+    smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
+}
+
+/// The average colour of what is nearly grey.
+fn cast(planes: &Planes) -> [f32; 2] {
+    let mut sums = [0.0_f32, 0.0, 1e-3];
+    for (blue, red) in planes.blue.values().iter().zip(planes.red.values()) {
+        let grey = 1.0 - ramp(blue.hypot(*red), 0.03, 0.12);
+        sums = [sums[0] + grey * blue, sums[1] + grey * red, sums[2] + grey];
+    }
+    [sums[0] / sums[2], sums[1] / sums[2]]
+}
+
+/// The fine adjustments: more than 50 is more of what the name says. More of black is darker, more of white brighter.
+fn adjust(planes: &mut Planes, settings: &LightSettings) {
+    let signed = |share: Percent| 2.0 * share.ratio() - 1.0;
+    let [whites, blacks, brightness, contrast, saturation] =
+        [settings.whites, settings.blacks, settings.brightness, settings.contrast, settings.saturation].map(signed);
+    if [whites, blacks, brightness, contrast, saturation].iter().all(|amount| *amount == 0.0) {
+        return;
+    }
+    let gamma = (-brightness).exp2();
+    for [lumas, blues, reds] in planes.rows_mut() {
+        for ((luma, blue), red) in lumas.iter_mut().zip(blues).zip(reds) {
+            let before = luma.clamp(0.0, 1.0);
+            let value = if brightness == 0.0 { before } else { before.powf(gamma) };
+            let value = value + contrast * 2.4 * value * (1.0 - value) * (value - 0.5);
+            let value = value + 0.3 * whites * value * value - 0.3 * blacks * (1.0 - value).powi(2);
+            *luma = value.clamp(0.0, 1.0);
+            let follow = (1.0 + saturation) * ((*luma + 0.1) / (before + 0.1)).sqrt();
+            [*blue, *red] = [follow * *blue, follow * *red];
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What is wanted: every parameter of a style transfer as amounts of a few kinds of work.
+//!
+//! Engine, flavor, portrait options and prompt add up; the strengths scale the sum. The numbers were chosen by looking at
+//! photographs of people, things and text.
+
+use super::super::presets::Look;
+use super::super::prompt;
+use crate::domain::image::{Portrait, PortraitBeautifier, PortraitStyle, StyleEngine, StyleFlavor, StyleTransfer};
+
+/// Amounts of work; zero leaves a thing as it is unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recipe {
+    /// Tone, colour, contrast, grain. Sharpening and detail of it are gains of the picture's own fine detail.
+    pub look: Look,
+    /// Share of the picture that is painted in areas, 0 to 1.
+    pub paint: f32,
+    /// Radius of the brush in units.
+    pub brush: f32,
+    /// Share of small things, such as eyes, that a finer brush adds.
+    pub features: f32,
+    /// Strokes of the brush that can be seen.
+    pub strokes: f32,
+    /// Share of the fine detail that is kept; 1 is all, more is more.
+    pub detail: f32,
+    /// Number of tones; zero is all.
+    pub tones: f32,
+    /// Darkness of the lines that are drawn.
+    pub ink: f32,
+    /// Width of the lines in units.
+    pub ink_width: f32,
+    /// Forms that swell between edges, lit from above.
+    pub relief: f32,
+    /// Light that spills from what is bright.
+    pub glow: f32,
+    /// Exaggeration of what is in the middle of attention.
+    pub bulge: f32,
+    /// Bending of the whole.
+    pub waves: f32,
+    /// Turns of hue from black to white.
+    pub cycles: f32,
+    /// Share of the colours that shadows and lights are given in neon.
+    pub neon: f32,
+    /// Colours that come apart at edges, in units.
+    pub fringe: f32,
+    /// Blue in the shadows and yellow in the lights.
+    pub split: f32,
+    /// Black and white points are set by what there is.
+    pub levels: f32,
+    /// Darkening towards the corners.
+    pub vignette: f32,
+    /// Share of the colours of the reference that is taken.
+    pub colours: f32,
+    /// Share of its distribution of light.
+    pub light: f32,
+    /// Share of its texture.
+    pub surface: f32,
+    /// Share of skin that is protected from lines, texture and foreign colours.
+    pub skin: f32,
+    /// Evenness of skin.
+    pub beauty: f32,
+}
+
+const NONE: Look = Look::NONE;
+
+impl Recipe {
+    /// Nothing but what the reference brings.
+    pub const PLAIN: Self = Self {
+        look: NONE,
+        paint: 0.0,
+        brush: 1.6,
+        features: 0.9,
+        strokes: 0.0,
+        detail: 1.0,
+        tones: 0.0,
+        ink: 0.0,
+        ink_width: 0.7,
+        relief: 0.0,
+        glow: 0.0,
+        bulge: 0.0,
+        waves: 0.0,
+        cycles: 0.0,
+        neon: 0.0,
+        fringe: 0.0,
+        split: 0.0,
+        levels: 0.0,
+        vignette: 0.0,
+        colours: 0.9,
+        light: 0.7,
+        surface: 0.6,
+        skin: 0.0,
+        beauty: 0.0,
+    };
+
+    /// The sum of everything that was asked for.
+    pub fn of(job: &StyleTransfer) -> Self {
+        let mut recipe = engine(job.engine);
+        recipe.season(job.flavor);
+        if let Some(portrait) = job.portrait {
+            recipe.sit(portrait);
+        }
+        if let Some(text) = &job.prompt {
+            recipe.hear(&prompt::wish(text.as_str()));
+        }
+        recipe.hold(job.structure_strength.ratio());
+        recipe
+    }
+
+    fn season(&mut self, flavor: StyleFlavor) {
+        match flavor {
+            StyleFlavor::Faithful => {}
+            StyleFlavor::GenZ => {
+                self.neon = 0.75;
+                self.fringe = 2.2;
+                self.look.add(&Look { contrast: 0.15, saturation: 0.3, grain: 0.45, exposure: 0.1, ..NONE }, 1.0);
+                self.glow += 0.2;
+            }
+            StyleFlavor::Psychedelia => {
+                self.cycles = 1.6;
+                self.waves = 1.0;
+                self.paint = self.paint.max(0.8);
+                self.brush = self.brush.max(2.2);
+                self.detail = self.detail.min(0.5);
+                self.look.add(&Look { saturation: 0.5, contrast: 0.1, ..NONE }, 1.0);
+            }
+            StyleFlavor::Detaily => {
+                self.detail += 0.9;
+                self.paint *= 0.6;
+                self.surface = 1.0;
+                self.look.add(&Look { local_contrast: 0.55, contrast: 0.05, ..NONE }, 1.0);
+            }
+            StyleFlavor::Clear => {
+                self.levels = 0.9;
+                self.strokes *= 0.2;
+                self.surface = 0.15;
+                self.detail = self.detail.mul_add(0.8, 0.25);
+                self.look.add(&Look { smooth: 0.7, exposure: 0.12, vibrance: 0.15, local_contrast: 0.15, ..NONE }, 1.0);
+                self.look.grain = 0.0;
+            }
+            StyleFlavor::Donotstyle => self.keep_colours(),
+            StyleFlavor::DonotstyleSharp => {
+                self.keep_colours();
+                self.detail = self.detail.max(0.6) + 0.9;
+                self.look.add(&Look { local_contrast: 0.2, ..NONE }, 1.0);
+            }
+        }
+    }
+
+    /// The colours stay those of the picture: none are taken, none are shifted.
+    fn keep_colours(&mut self) {
+        self.colours = 0.0;
+        self.light = 0.5;
+        self.split = 0.0;
+        let Look { saturation, vibrance, greens, warmth, .. } = &mut self.look;
+        [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
+    }
+
+    fn sit(&mut self, portrait: Portrait) {
+        self.skin = 0.8;
+        match portrait.style {
+            PortraitStyle::Standard => {}
+            PortraitStyle::Pop => {
+                self.look.add(&Look { saturation: 0.22, vibrance: 0.2, contrast: 0.1, exposure: 0.05, ..NONE }, 1.0);
+                self.vignette = 0.25;
+            }
+            PortraitStyle::SuperPop => {
+                self.look.add(
+                    &Look {
+                        saturation: 0.5,
+                        vibrance: 0.4,
+                        contrast: 0.15,
+                        local_contrast: 0.2,
+                        exposure: 0.1,
+                        ..NONE
+                    },
+                    1.0,
+                );
+                self.vignette = 0.45;
+            }
+        }
+        self.beauty = match portrait.beautifier {
+            None => 0.0,
+            Some(PortraitBeautifier::Face) => 0.55,
+            Some(PortraitBeautifier::FaceMax) => 1.0,
+        };
+    }
+
+    /// Hints of the prompt. Invented texture is strokes here.
+    fn hear(&mut self, wish: &Look) {
+        self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*wish }, 1.0);
+        self.detail = (self.detail + 0.5 * wish.sharpen + 0.25 * wish.own_detail - 0.4 * wish.smooth).max(0.0);
+        self.skin = self.skin.max(wish.skin);
+        self.beauty = (self.beauty + 0.5 * wish.skin).clamp(0.0, 1.0);
+        self.strokes = (self.strokes + 0.12 * wish.texture).max(0.0);
+    }
+
+    /// How much of the structure is kept: half is what the engines are made for.
+    fn hold(&mut self, structure: f32) {
+        let looser = (1.0 - 2.0 * structure).max(0.0);
+        let tighter = (2.0 * structure - 1.0).max(0.0);
+        self.brush *= 1.0 + 0.9 * looser - 0.45 * tighter;
+        self.paint = (self.paint + 0.55 * looser).min(1.0) * (1.0 - 0.55 * tighter);
+        self.detail = if self.detail < 1.0 { self.detail + 0.75 * tighter * (1.0 - self.detail) } else { self.detail };
+        self.detail *= 1.0 - 0.75 * looser;
+        self.features = (self.features + tighter) * (1.0 - 0.85 * looser);
+        self.tones *= 1.0 - 0.3 * looser + 0.4 * tighter;
+        for bending in [&mut self.bulge, &mut self.waves] {
+            *bending *= 1.0 + 0.5 * looser - 0.5 * tighter;
+        }
+        self.strokes *= 1.0 + 0.5 * looser - 0.3 * tighter;
+    }
+}
+
+/// Half painted, half photographed.
+const BALANCED: Recipe = Recipe {
+    paint: 0.5,
+    brush: 1.6,
+    detail: 0.75,
+    strokes: 0.12,
+    look: Look { contrast: 0.1, saturation: 0.12, vibrance: 0.1, local_contrast: 0.12, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// Definition: every edge and every texture stands out.
+const DEFINIO: Recipe = Recipe {
+    detail: 1.7,
+    ink: 0.35,
+    ink_width: 0.5,
+    look: Look { contrast: 0.18, local_contrast: 0.55, vibrance: 0.12, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// A painting in oil with strokes that follow the forms.
+const ILLUSIO: Recipe = Recipe {
+    paint: 1.0,
+    brush: 3.2,
+    features: 0.55,
+    detail: 0.1,
+    strokes: 0.9,
+    glow: 0.12,
+    split: 0.2,
+    look: Look { saturation: 0.22, vibrance: 0.2, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// A rendered cartoon: plain surfaces, swelling forms with highlights, strong warm colours.
+const CARTOON_3D: Recipe = Recipe {
+    paint: 1.0,
+    brush: 2.4,
+    features: 1.1,
+    detail: 0.12,
+    relief: 1.0,
+    glow: 0.08,
+    surface: 0.1,
+    look: Look {
+        saturation: 0.35,
+        vibrance: 0.3,
+        exposure: 0.06,
+        contrast: 0.1,
+        local_contrast: 0.25,
+        warmth: 0.08,
+        ..NONE
+    },
+    ..Recipe::PLAIN
+};
+
+/// Drawn animation: flat tones, clean dark lines, strong light colours.
+const COLORFUL_ANIME: Recipe = Recipe {
+    paint: 1.0,
+    brush: 2.2,
+    features: 1.1,
+    detail: 0.0,
+    tones: 6.0,
+    ink: 0.95,
+    ink_width: 0.7,
+    split: 0.5,
+    surface: 0.0,
+    look: Look { saturation: 0.5, vibrance: 0.3, exposure: 0.25, contrast: 0.12, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// What is in the middle of attention is exaggerated and drawn with a bold pen.
+const CARICATURE: Recipe = Recipe {
+    paint: 0.9,
+    brush: 2.0,
+    detail: 0.25,
+    tones: 9.0,
+    ink: 1.0,
+    ink_width: 1.2,
+    bulge: 1.0,
+    surface: 0.2,
+    look: Look { saturation: 0.3, contrast: 0.12, local_contrast: 0.4, warmth: 0.12, exposure: -0.05, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// A photograph as a good camera would have taken it.
+const REAL: Recipe = Recipe {
+    detail: 1.15,
+    look: Look { contrast: 0.12, highlights: -0.12, local_contrast: 0.1, saturation: 0.05, grain: 0.12, ..NONE },
+    surface: 0.4,
+    ..Recipe::PLAIN
+};
+
+/// More real than real: every detail of light and dark at once.
+const SUPER_REAL: Recipe = Recipe {
+    detail: 1.8,
+    levels: 0.3,
+    glow: 0.05,
+    surface: 0.4,
+    look: Look { contrast: 0.15, local_contrast: 0.85, vibrance: 0.4, saturation: 0.05, ..NONE },
+    ..Recipe::PLAIN
+};
+
+/// Soft focus: light spills, contrasts are gentle, surfaces even.
+const SOFTY: Recipe = Recipe {
+    detail: 0.35,
+    glow: 0.6,
+    surface: 0.2,
+    look: Look {
+        smooth: 0.8,
+        contrast: -0.15,
+        local_contrast: -0.2,
+        exposure: 0.25,
+        saturation: -0.12,
+        warmth: 0.15,
+        ..NONE
+    },
+    ..Recipe::PLAIN
+};
+
+/// One row for each engine, each in the direction of its name.
+const fn engine(engine: StyleEngine) -> Recipe {
+    match engine {
+        StyleEngine::Balanced => BALANCED,
+        StyleEngine::Definio => DEFINIO,
+        StyleEngine::Illusio => ILLUSIO,
+        StyleEngine::Cartoon3d => CARTOON_3D,
+        StyleEngine::ColorfulAnime => COLORFUL_ANIME,
+        StyleEngine::Caricature => CARICATURE,
+        StyleEngine::Real => REAL,
+        StyleEngine::SuperReal => SUPER_REAL,
+        StyleEngine::Softy => SOFTY,
+    }
+}

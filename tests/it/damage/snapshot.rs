@@ -1,0 +1,76 @@
+//! Starts that begin with a snapshot: what they do not look at, the check in the background does.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use mediary::app::{OpenedLog, open_models};
+use mediary::clock::Surroundings;
+use mediary::events::sled_log::ScrubState;
+use mediary::projections::node::view::Links;
+
+use super::harm::Harm;
+use super::history::{self, History};
+use super::{Answers, Outcome, judge_answers, judge_refusal, watched};
+
+/// What came of one start.
+enum Started {
+    /// Its answers, and what it reported.
+    Whole(Box<Answers>, Vec<String>),
+    Refused(String),
+    /// The check in the background found damage.
+    FoundLater(String),
+}
+
+/// Starts, waits until everything was checked, and then asks everything.
+fn start(directory: &Path) -> Started {
+    let (options, snapshots) = (history::options(directory), history::snapshots(directory));
+    match open_models(&options, Some(&snapshots), &Surroundings::real(), &Links::default()) {
+        Err(error) => Started::Refused(error.to_string()),
+        Ok(OpenedLog { log, models, reports, .. }) => loop {
+            match log.scrub_state() {
+                ScrubState::Checking { .. } => thread::sleep(Duration::from_millis(1)),
+                ScrubState::Whole => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
+                ScrubState::Damaged { reason } => {
+                    assert!(log.state().is_err(), "changes are taken on top of damage");
+                    break Started::FoundLater(reason);
+                }
+            }
+        },
+    }
+}
+
+/// Starts with the snapshot; what the check in the background finds, the start after it mends or names.
+pub fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+    match started(directory) {
+        Err(broken) => broken,
+        Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
+        Ok(Started::Whole(answers, reports)) => {
+            judge_reports(judge_answers(&answers, &reports, history), harm, &reports)
+        }
+        Ok(Started::FoundLater(found)) => match started(directory) {
+            Err(broken) => broken,
+            Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
+            Ok(Started::Whole(answers, reports)) if !reports.is_empty() => judge_answers(&answers, &reports, history),
+            Ok(Started::Whole(..)) => {
+                Outcome::Broken(format!("the next start says nothing of what was found: {found}"))
+            }
+            Ok(Started::FoundLater(again)) => Outcome::Broken(format!("found and found again: {found}, {again}")),
+        },
+    }
+}
+
+fn started(directory: &Path) -> Result<Started, Outcome> {
+    let directory = directory.to_owned();
+    watched(move || start(&directory))
+}
+
+/// A snapshot that was harmed is named.
+fn judge_reports(outcome: Outcome, harm: &Harm, reports: &[String]) -> Outcome {
+    let of_snapshot = harm.file().is_some_and(|file| file == Path::new("snapshots/models"));
+    let changed = matches!(harm, Harm::Flip { .. } | Harm::Cut { .. });
+    if of_snapshot && changed && !reports.iter().any(|report| report.contains("snapshots/models: ")) {
+        return Outcome::Broken(format!("the snapshot is not named: {reports:?}"));
+    }
+    outcome
+}

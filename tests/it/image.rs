@@ -1,0 +1,55 @@
+//! The image gateway: what is accepted, what becomes of it, and who sees it.
+
+use mediary::domain::ids::TaskId;
+use serde_json::Value;
+
+use crate::support::{TestApp, TestUser};
+
+mod access;
+mod fetched;
+mod inputs;
+mod poller;
+mod refusals;
+mod results;
+
+pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+pub const PRECISION: &str = "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2";
+pub const STYLE: &str = "/proxy/imagevendor/v1/ai/image-style-transfer";
+pub const SKIN: &str = "/proxy/imagevendor/v1/ai/skin-enhancer";
+pub const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
+
+/// Submits a job that is accepted and gives its id, whether the answer is wrapped or not.
+pub async fn submit(app: &TestApp, user: &TestUser, path: &str, body: Value) -> String {
+    let answer = app.post_as(&user.token, path, body).await.expect(200).json();
+    let task = answer.get("data").unwrap_or(&answer);
+    task["task_id"].as_str().expect("a task id").to_owned()
+}
+
+/// Waits until a task has ended and gives it as its owner reads it below this path.
+pub async fn ended(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Value {
+    let mut changes = app.app.models().task_changes();
+    let id = TaskId::parse(task).expect("a task id");
+    loop {
+        let record = app.app.models().task(id).await.expect("readable").expect("known");
+        if record.is_terminal() {
+            return app.get_as(&user.token, &format!("{path}/{task}")).await.expect(200).json()["data"].clone();
+        }
+        changes.changed().await.expect("the service lives");
+    }
+}
+
+/// The only result of a task that ended well: its file.
+async fn result_of(app: &TestApp, ended: &Value) -> Vec<u8> {
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    let generated = ended["generated"].as_array().expect("a list");
+    assert_eq!(generated.len(), 1, "{ended}");
+    let url = generated[0].as_str().expect("a URL");
+    let path = url.strip_prefix(&app.url("")).expect("a URL of this service");
+    app.get(path).await.expect(200).body
+}
+
+/// Submits an upscale that is accepted, and gives the file that comes of it.
+async fn upscaled(app: &TestApp, user: &TestUser, body: Value) -> Vec<u8> {
+    let task = submit(app, user, UPSCALER, body).await;
+    result_of(app, &ended(app, user, UPSCALER, &task).await).await
+}

@@ -1,0 +1,77 @@
+//! Who may submit and see tasks, and how many.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use mediary::clock::{Place, Surroundings};
+use serde_json::json;
+
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit};
+use crate::support::TestApp;
+use crate::support::picture::base64_png;
+
+#[actix_web::test]
+async fn a_task_is_seen_by_its_owner_and_administrators() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
+    let path = format!("{UPSCALER}/{task}");
+    app.get_as(&alice.token, &path).await.expect(200);
+    app.get_as(app.admin_token(), &path).await.expect(200);
+    app.get_as(&bob.token, &path).await.expect(404);
+    for unknown in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
+        app.get_as(&alice.token, &format!("{UPSCALER}/{unknown}")).await.expect(404);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let creative = format!("{SKIN}/creative");
+    for (submitted, read) in [
+        (UPSCALER, &[UPSCALER, PRECISION][..]),
+        (PRECISION, &[UPSCALER, PRECISION]),
+        (STYLE, &[STYLE]),
+        (creative.as_str(), &[SKIN]),
+        (RELIGHT, &[RELIGHT]),
+    ] {
+        let task = submit(&app, &alice, submitted, json!({"image": base64_png(8, 8)})).await;
+        for path in [UPSCALER, PRECISION, STYLE, SKIN, RELIGHT] {
+            let answer = app.get_as(&alice.token, &format!("{path}/{task}")).await;
+            let status = if read.contains(&path) { 200 } else { 404 };
+            assert_eq!(answer.status, status, "a task of {submitted} at {path}");
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_once() {
+    // The poller never gets to work, so that every task stays unfinished.
+    let mishap = |place, _: &str| assert!(place != Place::Reactor, "made to fail");
+    let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
+    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 3, surroundings).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let submission = json!({"image": base64_png(8, 8)});
+    let answers = join_all((0..8).map(|_| app.post_as(&alice.token, UPSCALER, submission.clone()))).await;
+
+    let accepted = answers.iter().filter(|answer| answer.status == 200).count();
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 429).collect();
+    assert_eq!((accepted, refused.len()), (3, 5));
+    assert!(refused.iter().all(|answer| answer.header("retry-after").is_some()));
+    app.post_as(&bob.token, UPSCALER, submission).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn approval_can_be_required() {
+    let app = TestApp::start_with(|settings| settings.auth.require_approval = true, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let submission = json!({"image": base64_png(8, 8)});
+    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(403).json();
+    assert_eq!(refused["error"], "approval_required");
+    app.post_as(app.admin_token(), UPSCALER, submission).await.expect(200);
+    app.stop().await;
+}

@@ -1,0 +1,224 @@
+//! Pictures at URLs: fetched by the worker after the answer, under the rules of what the service may call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::{PrivateAccess, Settings};
+use mediary::domain::value::Timestamp;
+use mediary::outbound::address::AllowEntry;
+use serde_json::{Value, json};
+
+use super::{PRECISION, RELIGHT, STYLE, UPSCALER, ended, result_of, submit};
+use crate::support::files::{FileServer, file, status};
+use crate::support::picture::{base64_png, png};
+use crate::support::{TestApp, TestUser};
+
+/// Pictures of 20x10 at every path.
+async fn pictures() -> FileServer {
+    FileServer::answering(|_| file(&png(20, 10))).await
+}
+
+/// Why a task of this upscale failed.
+async fn failure(app: &TestApp, user: &TestUser, url: &str) -> (String, String) {
+    let task = submit(app, user, UPSCALER, json!({"image": url})).await;
+    failure_of(&ended(app, user, UPSCALER, &task).await)
+}
+
+fn failure_of(ended: &Value) -> (String, String) {
+    assert_eq!(ended["status"], "FAILED", "{ended}");
+    let text = |name: &str| ended["error"][name].as_str().expect("a reason").to_owned();
+    (text("code"), text("message"))
+}
+
+#[actix_web::test]
+async fn a_picture_is_fetched_after_the_answer_and_worked_on() {
+    let (app, server) = (TestApp::start().await, pictures().await);
+    let alice = app.user("alice").await;
+    // Given a server that does not answer yet
+    server.let_out(false);
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?size=1")})).await;
+    let read = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
+    assert_eq!(read["data"]["status"], "CREATED");
+    // When it does
+    server.let_out(true);
+    // Then the picture is enlarged
+    let result = result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
+    let picture = image::load_from_memory(&result).expect("a picture");
+    assert_eq!((picture.width(), picture.height()), (40, 20));
+    assert_eq!(server.asked(), ["/image.png?size=1"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn every_picture_of_a_job_may_be_at_a_url() {
+    let (app, server) = (TestApp::start().await, pictures().await);
+    let alice = app.user("alice").await;
+    for (path, body) in [
+        (STYLE, json!({"image": server.url("/one"), "reference_image": server.url("/two")})),
+        (STYLE, json!({"image": base64_png(20, 10), "reference_image": server.url("/three")})),
+        (RELIGHT, json!({"image": server.url("/four"), "transfer_light_from_lightmap": base64_png(8, 8)})),
+        (RELIGHT, json!({"image": base64_png(20, 10), "transfer_light_from_reference_image": server.url("/five")})),
+    ] {
+        let task = submit(&app, &alice, path, body).await;
+        let result = result_of(&app, &ended(&app, &alice, path, &task).await).await;
+        let picture = image::load_from_memory(&result).expect("a picture");
+        assert_eq!((picture.width(), picture.height()), (20, 10), "{path}");
+    }
+    assert_eq!(server.asked(), ["/one", "/two", "/three", "/four", "/five"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_few_redirects_are_followed() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let server = FileServer::answering(|path| match path {
+        "/a" => status("302 Found", "location: /b\r\n"),
+        "/b" => status("307 Temporary Redirect", "location: c\r\n"),
+        "/c" => file(&png(8, 8)),
+        "/nowhere" => status("302 Found", ""),
+        _ => status("301 Moved Permanently", "location: /round\r\n"),
+    })
+    .await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a")})).await;
+    result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
+    assert_eq!(server.asked(), ["/a", "/b", "/c"]);
+    for (path, reason) in [("/round", "more than 3 redirects"), ("/nowhere", "a redirect without a target")] {
+        let (code, message) = failure(&app, &alice, &server.url(path)).await;
+        assert_eq!((code.as_str(), message), ("input_unavailable", format!("an input could not be fetched: {reason}")));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let whole = png(20, 10);
+    let half = whole[..whole.len() / 2].to_vec();
+    let server = FileServer::answering(move |path| match path {
+        "/gone" => status("410 Gone", ""),
+        "/page" => file(b"<html>no picture</html>"),
+        "/half" => file(&half),
+        "/empty" => file(b""),
+        _ => status("404 Not Found", ""),
+    })
+    .await;
+    for (path, code, reason) in [
+        ("/gone", "input_unavailable", "the server answered with status 410"),
+        ("/missing", "input_unavailable", "the server answered with status 404"),
+        ("/page", "input_invalid", "a fetched input must be a png, jpeg, webp, gif, bmp or tiff picture"),
+        ("/half", "input_invalid", "the file is damaged or truncated"),
+        ("/empty", "input_invalid", "a fetched input must be a png, jpeg, webp, gif, bmp or tiff picture"),
+    ] {
+        let (told, message) = failure(&app, &alice, &server.url(path)).await;
+        assert_eq!(told, code, "{path}");
+        assert!(message.contains(reason), "{path}: {message}");
+    }
+    assert_eq!(server.asked().len(), 5, "none of them was tried again");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_size_that_is_learned_late_fails_the_task() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let server = FileServer::answering(|_| {
+        let mut png = std::io::Cursor::new(Vec::new());
+        image::DynamicImage::new_luma8(400, 400).write_to(&mut png, image::ImageFormat::Png).expect("a picture");
+        file(png.get_ref())
+    })
+    .await;
+    for (path, factor) in [(UPSCALER, json!("16x")), (PRECISION, json!(16))] {
+        let body = json!({"image": server.url("/large.png"), "scale_factor": factor});
+        let task = submit(&app, &alice, path, body).await;
+        let (code, message) = failure_of(&ended(&app, &alice, path, &task).await);
+        assert_eq!(code, "output_too_large");
+        assert!(message.contains("at most 25.3 million are allowed"), "{message}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_file_over_50_mb_is_left_alone() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let server = FileServer::answering(|path| match path {
+        "/said" => b"HTTP/1.1 200 OK\r\ncontent-length: 50000001\r\n\r\n".to_vec(),
+        _ => [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), vec![0; 50_000_001]].concat(),
+    })
+    .await;
+    for path in ["/said", "/sent"] {
+        let (code, message) = failure(&app, &alice, &server.url(path)).await;
+        assert_eq!(code, "input_unavailable");
+        assert!(message.contains("larger than 50000000 bytes"), "{path}: {message}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_server_in_trouble_is_asked_again() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let times = Arc::new(AtomicUsize::new(0));
+    let server = FileServer::answering(move |_| match times.fetch_add(1, Ordering::Relaxed) {
+        0 => status("503 Service Unavailable", ""),
+        _ => file(&png(8, 8)),
+    })
+    .await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png")})).await;
+    result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
+    assert_eq!(server.asked().len(), 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_server_that_stays_in_trouble_is_given_up() {
+    // Given a server whose every answer takes ten minutes by the service's clock
+    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let app = TestApp::start_with(|_| {}, clock.clone()).await;
+    let alice = app.user("alice").await;
+    let server = FileServer::answering(move |path| {
+        clock.advance(Duration::from_mins(10));
+        match path {
+            "/cut" => [&file(&png(20, 10))[..100]].concat(),
+            _ => status("503 Service Unavailable", ""),
+        }
+    })
+    .await;
+    for (path, reason) in [("/trouble", "the server answered with status 503"), ("/cut", "no answer")] {
+        // When its file is to be worked on
+        let (code, message) = failure(&app, &alice, &server.url(path)).await;
+        // Then the task fails with what was wrong last
+        assert_eq!(code, "input_unavailable", "{path}");
+        assert!(message.contains(reason), "{path}: {message}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn addresses_that_the_service_may_not_call_are_not_called() {
+    // Given a service that may call one address of this machine, and a listener on another one
+    let server = FileServer::answering(|_| status("302 Found", "location: http://127.0.0.2:1/\r\n")).await;
+    let canary = FileServer::listening("127.0.0.2:0", |_| file(&png(8, 8))).await;
+    let elsewhere = canary.url("/image.png");
+    let leading = FileServer::answering(move |_| status("302 Found", &format!("location: {elsewhere}\r\n"))).await;
+    let one_address = |settings: &mut Settings| {
+        settings.egress.private = PrivateAccess::Deny;
+        settings.egress.allow = vec![AllowEntry::parse("127.0.0.1/32").expect("a network")];
+    };
+    let app = TestApp::start_with(one_address, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    // When pictures are there, or a redirect leads there
+    for url in [canary.url("/image.png"), leading.url("/"), server.url("/")] {
+        let (code, message) = failure(&app, &alice, &url).await;
+        // Then the tasks fail, and nobody connected
+        assert_eq!(code, "input_unavailable");
+        assert!(message.contains("refused by the egress rules"), "{message}");
+    }
+    assert_eq!(canary.asked(), [""; 0]);
+    assert_eq!((leading.asked().len(), server.asked().len()), (1, 1));
+    app.stop().await;
+}

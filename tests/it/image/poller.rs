@@ -1,0 +1,220 @@
+//! The poller against a vendor that does what the test wants.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mediary::actors::Circumstances;
+use mediary::actors::inputs::Inputs;
+use mediary::actors::poller::ImagePoller;
+use mediary::actors::reactor::{ReactorOptions, keep_running};
+use mediary::actors::router::RouterOptions;
+use mediary::actors::system::{ActorOptions, Actors};
+use mediary::clock::Surroundings;
+use mediary::domain::ids::{TaskId, UserId};
+use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use mediary::domain::task::{
+    Failure, Submission, TaskCommand, TaskRecord, TaskStatus, VendorKey, VendorReference, Work,
+};
+use mediary::domain::value::{Digest, Text};
+use mediary::events::log::EventLog;
+use mediary::events::memory_log::MemoryLog;
+use mediary::events::stream::{StreamId, Version};
+use mediary::media::store::Store;
+use mediary::outbound::address::AddressRules;
+use mediary::outbound::client::{Client, Limits};
+use mediary::outbound::fetch::Fetcher;
+use mediary::projections::ReadModels;
+use mediary::projections::read_models::Models;
+use mediary::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+use parking_lot::Mutex;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// A vendor that gives prepared answers to submissions, and says of each job that it is done.
+struct Scripted {
+    answers: Mutex<VecDeque<Option<ErrorKind>>>,
+    honours_keys: bool,
+    keys: Mutex<Vec<VendorKey>>,
+    polls: Mutex<VecDeque<Progress>>,
+    moved: Arc<Notify>,
+}
+
+impl Vendor for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn honours_keys(&self) -> bool {
+        self.honours_keys
+    }
+
+    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        self.keys.lock().push(job.key.clone());
+        let answer = match self.answers.lock().pop_front().flatten() {
+            None => Ok(job.key),
+            Some(kind) => {
+                let mut error = VendorError::new(kind, "as the test wants");
+                error.retry_after = Some(Duration::from_millis(1));
+                Err(error)
+            }
+        };
+        std::future::ready(answer).boxed()
+    }
+
+    fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+        let progress = self.polls.lock().pop_front().unwrap_or_else(|| Progress::Done(vec![picture()]));
+        std::future::ready(Ok(progress)).boxed()
+    }
+
+    fn moved(&self) -> Arc<Notify> {
+        Arc::clone(&self.moved)
+    }
+}
+
+fn picture() -> Picture {
+    Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 10, width: 8, height: 8 }
+}
+
+/// A poller at work on one task.
+struct Given {
+    log: Arc<MemoryLog>,
+    models: ReadModels,
+    actors: Actors,
+    vendor: Arc<Scripted>,
+    task: TaskId,
+    _store: TempDir,
+}
+
+async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progress]) -> Given {
+    let surroundings = Surroundings::real();
+    let log = Arc::new(MemoryLog::default());
+    let models = ReadModels::new(log.clone(), Models::default());
+    let options = ActorOptions {
+        writer_queue: 64,
+        router: RouterOptions { queue: 64, mailbox: 4, idle: Duration::from_mins(1) },
+    };
+    let actors = Actors::start(log.clone(), models.clone(), surroundings.clone(), options).await;
+    let store = tempfile::tempdir().unwrap();
+    let rules = AddressRules { allow_private: true, allow: Vec::new() };
+    let fetcher = Fetcher::new(Client::new(rules, Limits::default()).unwrap(), 1 << 20);
+    let inputs = Inputs::new(fetcher, Store::open(store.path()).unwrap());
+    let vendor = Arc::new(Scripted {
+        answers: Mutex::new(answers.iter().copied().collect()),
+        honours_keys,
+        keys: Mutex::default(),
+        polls: Mutex::new(polls.iter().cloned().collect()),
+        moved: Arc::default(),
+    });
+    let (dispatch, deadline) = (actors.dispatch.clone(), Duration::from_hours(1));
+    let poller = ImagePoller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, deadline);
+    keep_running(poller, ReactorOptions { concurrency: 4, lane: 4 }, surroundings);
+    let mut given = Given { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store: store };
+    given.submit().await;
+    given
+}
+
+impl Given {
+    async fn submit(&mut self) {
+        let job = ImageJob::Upscale(Upscale::default());
+        let work = Work::Image(ImageWork { job, image: Source::Kept(picture()), reference: None, seed: None });
+        let submission = Submission { task: self.task, owner: UserId(Uuid::nil()), work, webhook: None };
+        self.ask(TaskCommand::Submit(submission)).await;
+    }
+
+    async fn ask(&self, command: TaskCommand) {
+        let why = Circumstances::of_system(None, Surroundings::real().now());
+        self.actors.dispatch.task(self.task, command, why).await.expect("taken");
+    }
+
+    /// The task once it is in this status.
+    async fn reaches(&self, status: TaskStatus) -> TaskRecord {
+        let mut changes = self.models.task_changes();
+        loop {
+            let record = self.models.task(self.task).await.expect("readable").expect("known");
+            if record.status == status {
+                return record;
+            }
+            changes.changed().await.expect("the models live");
+        }
+    }
+
+    /// What happened to the task.
+    fn history(&self) -> Vec<&'static str> {
+        let recorded = self.log.read_stream(&StreamId::from(&self.task), Version(0)).unwrap();
+        recorded.iter().map(|recorded| recorded.event.name()).collect()
+    }
+}
+
+#[actix_web::test]
+async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
+    for kind in [ErrorKind::Unreached, ErrorKind::Busy] {
+        let given = given(false, &[Some(kind), Some(kind)], &[]).await;
+        given.reaches(TaskStatus::Completed).await;
+        let again = ["SubmissionStarted", "SubmissionUndelivered"];
+        let expected =
+            [&["TaskSubmitted"], &again[..], &again, &["SubmissionStarted", "VendorAccepted", "TaskCompleted"]]
+                .concat();
+        assert_eq!(given.history(), expected);
+        let keys = given.vendor.keys.lock().clone();
+        assert_eq!((keys.len(), keys[0] == keys[1] && keys[1] == keys[2]), (3, true));
+    }
+}
+
+#[actix_web::test]
+async fn an_unknown_outcome_ends_the_task_where_a_repetition_could_be_a_second_job() {
+    let given = given(false, &[Some(ErrorKind::Unknown)], &[]).await;
+    let record = given.reaches(TaskStatus::Failed).await;
+    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "OutcomeUnknown", "TaskFailed"]);
+    assert_eq!(given.vendor.keys.lock().len(), 1);
+    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
+    assert_eq!(failure.code.as_str(), "outcome_unknown");
+}
+
+#[actix_web::test]
+async fn a_refusal_ends_the_task_with_what_the_vendor_said() {
+    let given = given(true, &[Some(ErrorKind::Refused)], &[]).await;
+    let record = given.reaches(TaskStatus::Failed).await;
+    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorRefused", "TaskFailed"]);
+    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
+    let told =
+        Failure { code: Text::recorded("vendor_refused".into()), message: Text::recorded("as the test wants".into()) };
+    assert_eq!(failure, told);
+}
+
+#[actix_web::test]
+async fn a_job_that_the_vendor_forgot_is_submitted_again() {
+    let given = given(true, &[], &[Progress::Forgotten]).await;
+    given.reaches(TaskStatus::Completed).await;
+    let expected = [
+        "TaskSubmitted",
+        "SubmissionStarted",
+        "VendorAccepted",
+        "VendorForgot",
+        "SubmissionStarted",
+        "VendorAccepted",
+        "TaskCompleted",
+    ];
+    assert_eq!(given.history(), expected);
+}
+
+#[actix_web::test]
+async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
+    // Given a task that the vendor works on
+    let running = vec![Progress::Running; 1000];
+    let given = given(true, &[], &running).await;
+    given.reaches(TaskStatus::InProgress).await;
+    // When it is cancelled twice, and the vendor has a result
+    given.ask(TaskCommand::Cancel).await;
+    given.ask(TaskCommand::Cancel).await;
+    given.vendor.polls.lock().clear();
+    given.vendor.moved.notify_one();
+    // Then it has failed for that reason, once
+    let record = given.reaches(TaskStatus::Failed).await;
+    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
+    assert_eq!(failure, Failure::cancelled());
+    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorAccepted", "TaskCancelled"]);
+}

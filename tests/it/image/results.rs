@@ -1,0 +1,185 @@
+//! Every kind of job, from its submission to a file.
+
+use mediary::domain::ids::TaskId;
+use mediary::domain::task::Work;
+use serde_json::{Value, json};
+
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit};
+use crate::support::picture::base64_png;
+use crate::support::receiver::{Received, Receiver};
+use crate::support::{TestApp, TestUser};
+
+/// A submission with every field, where its task is read, and how much larger each side of the result is.
+struct Case {
+    path: String,
+    read: &'static str,
+    body: Value,
+    times: u32,
+}
+
+fn case(path: impl Into<String>, read: &'static str, times: u32, body: Value) -> Case {
+    Case { path: path.into(), read, body, times }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        case(
+            UPSCALER,
+            UPSCALER,
+            4,
+            json!({"scale_factor": "4x", "creativity": 3, "hdr": -10, "fractality": 10, "resemblance": -1, "prompt": "a scene",
+                "optimized_for": "3d_renders", "engine": "premium_sparkle"}),
+        ),
+        case(
+            PRECISION,
+            PRECISION,
+            3,
+            json!({"scale_factor": 3, "flavor": "sublime", "sharpen": 100, "smart_grain": 0, "ultra_detail": 50}),
+        ),
+        case(
+            STYLE,
+            STYLE,
+            1,
+            json!({"reference_image": base64_png(12, 16), "engine": "colorful_anime", "flavor": "gen_z", "is_portrait": true,
+                "portrait_style": "pop", "portrait_beautifier": "beautify_face_max", "prompt": "as of glass",
+                "structure_strength": 0, "style_strength": 100, "fixed_generation": true}),
+        ),
+        case(format!("{SKIN}/creative"), SKIN, 1, json!({"sharpen": 100, "smart_grain": 0})),
+        case(format!("{SKIN}/faithful"), SKIN, 1, json!({"sharpen": 0, "smart_grain": 100, "skin_detail": 0})),
+        case(format!("{SKIN}/flexible"), SKIN, 1, json!({"optimized_for": "no_make_up"})),
+        case(
+            RELIGHT,
+            RELIGHT,
+            1,
+            json!({"prompt": "late sun", "transfer_light_from_reference_image": base64_png(9, 9), "light_transfer_strength": 60,
+                "interpolate_from_original": true, "change_background": false, "preserve_details": false, "style": "smooth",
+                "advanced_settings": {"whites": 0, "blacks": 100, "brightness": 40, "contrast": 60, "saturation": 50,
+                    "engine": "cool", "transfer_light_a": "high_on_faces", "transfer_light_b": "soft_mid",
+                    "fixed_generation": true}}),
+        ),
+        case(
+            RELIGHT,
+            RELIGHT,
+            1,
+            json!({"transfer_light_from_lightmap": base64_png(5, 20), "style": "contrasted_n_hdr"}),
+        ),
+    ]
+}
+
+/// Submits, and gives the size of what comes of it.
+async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read: &str, body: Value) -> (u32, u32) {
+    let task = submit(app, user, path, body).await;
+    let result = result_of(app, &ended(app, user, read, &task).await).await;
+    let picture = image::load_from_memory(&result).expect("a picture");
+    (picture.width(), picture.height())
+}
+
+#[actix_web::test]
+async fn every_job_ends_with_a_picture_whatever_is_asked_for() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    for Case { path, read, mut body, times } in cases() {
+        body["image"] = json!(base64_png(20, 10));
+        body["webhook_url"] = Value::Null;
+        body["unknown"] = json!(1);
+        let size = size_of_result(&app, &alice, &path, read, body).await;
+        assert_eq!(size, (20 * times, 10 * times), "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_picture_alone_is_enough_for_every_job() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    for Case { path, read, .. } in cases() {
+        let times = if [UPSCALER, PRECISION].contains(&read) { 2 } else { 1 };
+        let size = size_of_result(&app, &alice, &path, read, json!({"image": base64_png(14, 10)})).await;
+        assert_eq!(size, (14 * times, 10 * times), "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn answers_are_wrapped_but_for_the_submission_of_a_style_transfer() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    for Case { path, read, .. } in cases() {
+        let answer = app.post_as(&alice.token, &path, json!({"image": base64_png(8, 8)})).await.expect(200).json();
+        let task = if path == STYLE { answer.clone() } else { answer["data"].clone() };
+        let id = task["task_id"].as_str().expect("a task id").to_owned();
+        let created = json!({"task_id": id, "status": "CREATED", "generated": []});
+        assert_eq!(answer, if path == STYLE { created } else { json!({"data": created}) }, "{path}");
+        let ended = ended(&app, &alice, read, &id).await;
+        assert_eq!((ended["status"].as_str(), ended.get("error")), (Some("COMPLETED"), None), "{path}");
+    }
+    app.stop().await;
+}
+
+/// What chance decides for a task.
+async fn seed_of(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Option<u32> {
+    let task = submit(app, user, path, body).await;
+    let record = app.app.models().task(TaskId::parse(&task).unwrap()).await.expect("readable").expect("known");
+    let Work::Image(work) = record.submission.work;
+    work.seed
+}
+
+#[actix_web::test]
+async fn chance_decides_only_where_nothing_else_is_asked_for() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let image = base64_png(8, 8);
+    let plain = json!({"image": image});
+    for (path, body) in [
+        (UPSCALER.to_owned(), plain.clone()),
+        (PRECISION.to_owned(), plain.clone()),
+        (STYLE.to_owned(), json!({"image": image, "fixed_generation": true})),
+        (RELIGHT.to_owned(), json!({"image": image, "advanced_settings": {"fixed_generation": true}})),
+    ] {
+        assert_eq!(seed_of(&app, &alice, &path, body).await, None, "{path}");
+    }
+    for path in [STYLE.to_owned(), RELIGHT.to_owned(), format!("{SKIN}/creative"), format!("{SKIN}/flexible")] {
+        let (one, other) =
+            (seed_of(&app, &alice, &path, plain.clone()).await, seed_of(&app, &alice, &path, plain.clone()).await);
+        assert!(one.is_some() && one != other, "{path}: {one:?} {other:?}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_fixed_generation_gives_the_same_file_again() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    for (path, body) in [
+        (STYLE, json!({"image": base64_png(16, 16), "prompt": "rain", "fixed_generation": true})),
+        (RELIGHT, json!({"image": base64_png(16, 16), "advanced_settings": {"fixed_generation": true}})),
+    ] {
+        let mut results = Vec::new();
+        for _ in 0..2 {
+            let task = submit(&app, &alice, path, body.clone()).await;
+            results.push(result_of(&app, &ended(&app, &alice, path, &task).await).await);
+        }
+        assert!(results[0] == results[1], "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn webhooks_get_the_task_not_wrapped_and_the_precision_upscaler_tells_the_end_only() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let alice = app.user("alice").await;
+    let told = |received: &[Received], path: &str| -> Vec<String> {
+        received.iter().filter(|callback| callback.path == path).map(Received::status).collect()
+    };
+    for (path, hook) in [(STYLE, "/style"), (RELIGHT, "/relight"), (PRECISION, "/precision")] {
+        let body = json!({"image": base64_png(8, 8), "webhook_url": receiver.url(hook)});
+        let task = submit(&app, &alice, path, body).await;
+        let ended = ended(&app, &alice, path, &task).await;
+        let received = receiver.wait_until(|all| told(all, hook).last().is_some_and(|last| last == "COMPLETED")).await;
+        let last = received.iter().rfind(|callback| callback.path == hook).unwrap();
+        assert_eq!(last.json(), ended, "{path}");
+        let expected: &[&str] = if path == PRECISION { &["COMPLETED"] } else { &["IN_PROGRESS", "COMPLETED"] };
+        assert_eq!(told(&received, hook), expected, "{path}");
+    }
+    app.stop().await;
+}

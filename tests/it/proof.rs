@@ -1,0 +1,200 @@
+//! What is told of a log must be what HEAD was signed for, and what was looked at: contradicted histories, keys of users, a sled
+//! that nobody could look into, exports that fail.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::process::{Done, Process, TOKEN, on, run};
+use crate::support::{TestApp, TestUser, client};
+use crate::verify::{add, add_marked, copy, flip, segments, with_log};
+
+/// Two continuations of one log, each up to position 40, each with a HEAD of its own.
+pub fn two_histories() -> (TempDir, TempDir) {
+    let (one, other) = (with_log(10), tempfile::tempdir().unwrap());
+    copy(one.path(), other.path());
+    add(one.path(), 10..20);
+    add_marked(other.path(), 10..20, 700);
+    (one, other)
+}
+
+/// Gives a log the segments of another one, and leaves its HEAD.
+pub fn exchange_segments(from: &Path, to: &Path) {
+    for segment in segments(to) {
+        fs::remove_file(segment).unwrap();
+    }
+    for segment in segments(from) {
+        fs::copy(&segment, to.join("log/journal").join(segment.file_name().unwrap())).unwrap();
+    }
+}
+
+fn verify(data: &Path) -> Done {
+    run(data, &["audit", "verify"])
+}
+
+#[test]
+fn a_history_that_head_contradicts_answers_no_question() {
+    // Given a stopped log with the segments of another continuation
+    let (data, other) = two_histories();
+    exchange_segments(other.path(), data.path());
+    let questions: [&[&str]; 6] = [
+        &["log"],
+        &["log", "--json", "--from", "39"],
+        &["log", "--to", "5"],
+        &["log", "--from", "2020-01-01"],
+        &["diff", "1", "5"],
+        &["as-of", "5", "publisher/acme"],
+    ];
+    for question in questions {
+        // When something is asked, then the damage is named and nothing is told
+        let told = run(data.path(), &[&["audit"], question].concat()).expect(1);
+        assert!(
+            told.err.contains("HEAD was signed for another history up to position 40"),
+            "{question:?}: {}",
+            told.err
+        );
+        assert!(told.err.contains("00000000000000000001.seg") && told.out.is_empty(), "{question:?}: {}", told.out);
+    }
+    // And with its own HEAD the same segments answer
+    run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).says(&["\"position\":40"]);
+    // Also what was written behind HEAD and never signed
+    let signed = fs::read(other.path().join("log/journal/HEAD")).unwrap();
+    add_marked(other.path(), 20..21, 700);
+    fs::write(other.path().join("log/journal/HEAD"), signed).unwrap();
+    run(other.path(), &["audit", "log", "--json", "--from", "42"]).expect(0).says(&["\"position\":42"]);
+}
+
+#[test]
+fn an_export_that_fails_leaves_the_one_before() {
+    let (data, elsewhere) = (with_log(100), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("log.jsonl");
+    let name = file.to_str().unwrap();
+    fs::write(&file, "what stood there").unwrap();
+    // A good one takes the place of what stood there
+    run(data.path(), &["audit", "export", name]).expect(0).says(&["200 events exported"]);
+    let good = fs::read(&file).unwrap();
+    run(data.path(), &["audit", "verify", "--file", name]).expect(0);
+    // One that meets damage half way changes nothing and leaves nothing
+    flip(&segments(data.path())[1], 2000);
+    assert!(run(data.path(), &["audit", "export", name]).expect(1).err.contains("the journal is damaged"));
+    assert!(fs::read(&file).unwrap() == good);
+    let left: Vec<_> = fs::read_dir(elsewhere.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [file]);
+}
+
+fn key_of(data: &Path, user: &TestUser) -> PathBuf {
+    data.join("personal").join(&user.id[user.id.len() - 2..]).join(&user.id)
+}
+
+async fn erase(app: &TestApp, user: &TestUser) {
+    let path = format!("/admin/users/{}", user.id);
+    let erased = app.send(app.request(Method::DELETE, &path).bearer_auth(app.admin_token())).await;
+    assert!((200..300).contains(&erased.status), "{}", erased.text());
+}
+
+#[actix_web::test]
+async fn keys_that_do_not_open_what_is_sealed_are_named() {
+    // Given two users, and one who was erased
+    let app = TestApp::start().await;
+    let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
+    let old = fs::read(key_of(app.dir.path(), &carol)).unwrap();
+    erase(&app, &carol).await;
+    verify(app.dir.path()).expect(0).says(&["clean: "]);
+    let data = app.stop().await;
+    let data = data.path();
+    verify(data).expect(0).says(&["clean: "]);
+    let key = key_of(data, &alice);
+    let sound = fs::read(&key).unwrap();
+    let found = |what: &str| {
+        let told =
+            verify(data).expect(1).says(&["damaged: 1 finding ", &alice.id, what, "put the one of a backup there"]);
+        assert!(!told.out.contains(&bob.id), "{}", told.out);
+    };
+    // When a key is damaged, is another user's, is too short, or is gone: then it is named
+    flip(&key, 7);
+    found("the key does not open what is sealed of its user");
+    fs::copy(key_of(data, &bob), &key).unwrap();
+    found("the key does not open what is sealed of its user");
+    fs::write(&key, b"short").unwrap();
+    found("the key does not open what is sealed of its user");
+    fs::remove_file(&key).unwrap();
+    found("the key of a user is missing");
+    // And with the right one everything is well; a key that came back is said
+    fs::write(&key, sound).unwrap();
+    fs::write(key_of(data, &carol), old).unwrap();
+    let told = verify(data).expect(0).says(&["note: ", &carol.id, "who was erased: the next start destroys it"]);
+    assert_eq!(told.out.lines().count(), 2, "{}", told.out);
+}
+
+#[actix_web::test]
+async fn keys_of_a_running_service_are_looked_at() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    fs::remove_file(key_of(app.dir.path(), &alice)).unwrap();
+    let told = verify(app.dir.path()).expect(1).says(&["the key of a user is missing", &alice.id]);
+    assert!(!told.out.contains(&bob.id), "{}", told.out);
+    erase(&app, &alice).await;
+    verify(app.dir.path()).expect(0);
+    app.stop().await;
+}
+
+#[test]
+fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
+    let data = with_log(20);
+    // Where there is no room for a copy
+    let unable = |arguments: &[&str]| {
+        let output = on(data.path(), arguments).env("TMPDIR", "/nonexistent").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, out) = unable(&["audit", "verify"]);
+    assert_eq!(code, Some(2), "{out}");
+    assert!(out.contains("not verified: sled was not compared: it could not be copied"), "{out}");
+    assert!(
+        out.contains("could not be verified as a whole: nothing was found in 40 events") && !out.contains("clean"),
+        "{out}"
+    );
+    let (code, out) = unable(&["audit", "verify", "--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &told["result"], &told["findings"]), (Some(2), &json!("unverified"), &json!([])));
+    assert_eq!(told["unverified"].as_array().unwrap().len(), 1);
+    // Where it is marked for a rebuild
+    fs::write(data.path().join("log/sled.damaged"), "a reader found a gap").unwrap();
+    verify(data.path())
+        .expect(2)
+        .says(&["not verified: sled is marked for a rebuild at the next start (a reader found a gap)"]);
+    // What is found counts more
+    flip(&segments(data.path())[0], 2000);
+    verify(data.path()).expect(1).says(&["not verified: sled is marked", "damaged: 1 finding"]);
+}
+
+#[test]
+fn a_sled_of_random_bytes_is_named() {
+    let data = with_log(20);
+    let mut bytes = vec![0; 100_000];
+    StdRng::seed_from_u64(0x51ED).fill_bytes(&mut bytes);
+    fs::write(data.path().join("log/sled/db"), bytes).unwrap();
+    let told = verify(data.path()).expect(1).says(&["damaged: 1 finding", "log/sled: ", "the next start makes "]);
+    assert!(
+        told.out.contains("it holds nothing, although its file is not empty") || told.out.contains("does not open")
+    );
+    // And the next start does what was said
+    add(data.path(), 20..21);
+    verify(data.path()).expect(0).says(&["clean: 42 events"]);
+}
+
+#[actix_web::test]
+async fn a_young_log_whose_service_was_killed_is_clean() {
+    let data = tempfile::tempdir().unwrap();
+    let service = Process::start(data.path());
+    let request = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&json!({"id": "acme"}));
+    assert_eq!(request.send().await.unwrap().status(), 201);
+    service.kill();
+    let db = fs::read(data.path().join("log/sled/db")).unwrap();
+    println!("{} bytes, {} not zero", db.len(), db.iter().filter(|byte| **byte != 0).count());
+    verify(data.path()).expect(0).says(&["clean: "]);
+}

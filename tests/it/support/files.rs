@@ -1,0 +1,89 @@
+//! A server of files that clients name by their URLs: it answers what the test wants, and notes what was asked for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// What is answered to a request: bytes, after which the connection is closed.
+type Answering = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
+
+/// The server; it listens until the test ends.
+pub struct FileServer {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    open: watch::Sender<bool>,
+}
+
+impl FileServer {
+    /// One that answers a request for this path with these bytes, head and all.
+    pub async fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::listening("127.0.0.1:0", answer).await
+    }
+
+    /// One on this address.
+    pub async fn listening(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let (open, gate) = watch::channel(true);
+        let (noted, answer): (_, Answering) = (asked.clone(), Arc::new(answer));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (noted, answer, gate) = (noted.clone(), answer.clone(), gate.clone());
+                tokio::spawn(async move {
+                    let _ = one_request(stream, &noted, &answer, gate).await;
+                });
+            }
+        });
+        Self { address, asked, open }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The paths that were asked for, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().clone()
+    }
+
+    /// Lets answers out, or holds them back.
+    pub fn let_out(&self, open: bool) {
+        self.open.send_replace(open);
+    }
+}
+
+async fn one_request(
+    mut stream: TcpStream,
+    noted: &Mutex<Vec<String>>,
+    answer: &Answering,
+    mut gate: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+    }
+    let request = String::from_utf8_lossy(&bytes);
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    noted.lock().push(path.clone());
+    let _ = gate.wait_for(|open| *open).await;
+    stream.write_all(&answer(&path)).await?;
+    stream.shutdown().await
+}
+
+/// The answer with a file.
+pub fn file(bytes: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
+    [head.as_bytes(), bytes].concat()
+}
+
+/// The answer without a body: a status, and further header lines.
+pub fn status(line: &str, headers: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {line}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
+}
