@@ -46,7 +46,7 @@ pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
-use files::{open_archives, open_keyring};
+use files::{open_archives, open_keyring, snapshot_remover};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Outside, Reactors, callback_sender, fetcher};
 use snapshots::Snapshots;
@@ -135,8 +135,7 @@ impl App {
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
-        let data = DataDir::open(&settings.data_dir)?;
-        check_log(data.root())?;
+        let data = open_data_dir(&settings.data_dir)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let listener = listen(settings.listen)?;
         let address =
@@ -160,9 +159,7 @@ impl App {
             opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
         let audit = auditing(&log, links, &personal);
-        let archives = open_archives(&data, &models, &mut reports);
-        let archives = archives.map_err(|error| StartError::part("the archives", &error))?;
-        let archives = archives.with_mishaps(surroundings.mishaps());
+        let archives = open_archives(&data, &models, &surroundings, &mut reports)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
@@ -193,6 +190,7 @@ impl App {
             audit,
             closing: closes,
             checkpoint: checkpointer(&log),
+            drop_snapshots: snapshot_remover(&data),
             webhook_key,
             options: http_options(&settings, &public_url),
         };
@@ -311,6 +309,13 @@ impl StopSignals {
             _ = interrupt.recv() => {}
         }
     }
+}
+
+/// Locks the directory, whose log must be there unless nothing ever ran in it.
+fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+    let data = DataDir::open(root)?;
+    check_log(data.root())?;
+    Ok(data)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

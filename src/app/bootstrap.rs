@@ -60,7 +60,7 @@ pub(super) async fn create_bootstrap_admin(
     }
     let failed = |error: &dyn std::fmt::Display| StartError::part("the first administrator", error);
     let name = [(PersonalField::Name, "Administrator")];
-    let name = personal.seal(BOOTSTRAP_ADMIN, surroundings.secret(), name).map_err(|error| failed(&error))?.pop();
+    let name = personal.seal(BOOTSTRAP_ADMIN, Some(surroundings.secret()), name).map_err(|error| failed(&error))?.pop();
     let opening = UserOpening { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
     let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;

@@ -1,23 +1,32 @@
 //! What is kept in files beside the log, and what a crash may have left of it.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use super::StartError;
+use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
-use crate::http::server::Keys;
+use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
+use crate::projections::snapshot;
 
 /// Opens the archives, and sets aside those that no version names: their uploads ended between the file and the event, or the log
 /// is an older copy. What was done is added to `reports`.
-pub(super) fn open_archives(data: &DataDir, models: &Models, reports: &mut Vec<String>) -> std::io::Result<Archives> {
-    let archives = Archives::open(&data.path("archives"))?;
+pub(super) fn open_archives(
+    data: &DataDir,
+    models: &Models,
+    surroundings: &Surroundings,
+    reports: &mut Vec<String>,
+) -> Result<Archives, StartError> {
+    let archives = Archives::open(&data.path("archives")).map_err(|error| StartError::part("the archives", &error))?;
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
         Ok(swept) => reports.extend(swept_sentences(swept, &data.path("archives").join(ORPHANS))),
         // A full disk has no room for another name either; the next start tries again.
         Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
     }
-    Ok(archives)
+    Ok(archives.with_mishaps(surroundings.mishaps()))
 }
 
 fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
@@ -42,13 +51,26 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
 pub(super) fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
     let keyring = Keyring::open(data.root());
     let erased: Vec<_> = models.users.erased().collect();
-    if erased.iter().any(|user| keyring.has_key(*user)) {
-        keys.forget_answers();
+    erased.iter().for_each(|user| keyring.mark_erased(*user));
+    let unfinished: Vec<_> = erased.into_iter().filter(|user| keyring.is_unfinished(*user)).collect();
+    if unfinished.is_empty() {
+        return keyring;
     }
-    for user in erased {
+    // The key goes last: that it is there tells the next start that this is unfinished.
+    if let Err(error) = keys.forget_answers().and_then(|()| snapshot::remove(&snapshot::directory_in(data.root()))) {
+        tracing::error!(%error, "what shows users who were erased is still there: remove it, and start again");
+        return keyring;
+    }
+    for user in unfinished {
         if let Err(failure) = keyring.forget(user) {
             tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
         }
     }
     keyring
+}
+
+/// Removes the snapshots of a data directory. One that is being written meanwhile appears all the same.
+pub(super) fn snapshot_remover(data: &DataDir) -> SnapshotRemover {
+    let directory = snapshot::directory_in(data.root());
+    Arc::new(move || snapshot::remove(&directory))
 }

@@ -6,6 +6,7 @@ use crate::audit::Audit;
 use crate::audit::fold::Folded;
 use crate::audit::source::Live;
 use crate::audit::thing::Thing;
+use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
@@ -17,9 +18,10 @@ use crate::projections::node::view::Links;
 
 /// Questions about the log, answered as the service shows things.
 pub(super) fn auditing(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
-    let personal = personal.clone();
-    let state_of = move |folded: &Folded, thing: &Thing| as_of::state_of(folded, thing, &personal);
-    Audit::new(Live(log.clone()), links, Arc::new(state_of))
+    let (shows, forgets) = (personal.clone(), personal.clone());
+    let state_of = move |folded: &Folded, thing: &Thing| Ok(as_of::state_of(folded, thing, &shows));
+    let erased = move |user: UserId| Ok(forgets.has_forgotten(user));
+    Audit::new(Arc::new(Live(log.clone())), links, Arc::new(state_of), Arc::new(erased))
 }
 
 /// How far the log is, at any time.

@@ -85,9 +85,9 @@ impl Audit {
             while let Some(event) = rest.next_if(|event| event.position <= from) {
                 folded.apply(event);
             }
-            let before = self.state(&folded, &thing);
+            let before = self.state(&folded, &thing)?;
             rest.for_each(|event| folded.apply(event));
-            let state = self.state(&folded, &thing);
+            let state = self.state(&folded, &thing)?;
             let changes = differences(before.as_ref(), state.as_ref());
             let change = match (&before, &state) {
                 (None, Some(_)) => Change::Created,
@@ -95,8 +95,8 @@ impl Audit {
                 _ if changes.is_empty() => Change::Unchanged,
                 _ => Change::Changed,
             };
-            ThingDiff { thing: thing.to_string(), change, events, changes }
+            Ok(ThingDiff { thing: thing.to_string(), change, events, changes })
         });
-        Ok(Diff { from: from.0, to: to.0, things: compared.collect(), next })
+        Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, Unanswered>>()?, next })
     }
 }

@@ -11,7 +11,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::change::{Difference, differences};
-use super::page::raw;
 use super::thing::Thing;
 use super::{Audit, Unanswered};
 use crate::domain::event::Event;
@@ -92,7 +91,7 @@ impl Audit {
         let histories = self.histories([thing], position)?;
         let mut folded = self.nothing();
         histories.of(thing).into_iter().for_each(|event| folded.apply(event));
-        let state = self.state(&folded, thing);
+        let state = self.state(&folded, thing)?;
         if state.is_none() && !histories.0.contains_key(thing.stream()) {
             self.check_known(thing)?;
         }
@@ -123,10 +122,10 @@ impl Audit {
                 next = entries.last().map(|(position, _)| *position);
                 break;
             }
-            let before = known.take().unwrap_or_else(|| self.state(&folded, thing));
+            let before = known.take().map_or_else(|| self.state(&folded, thing), Ok)?;
             folded.apply(event);
-            let state = self.state(&folded, thing);
-            let entry = Entry { event: raw(event), changes: differences(before.as_ref(), state.as_ref()) };
+            let state = self.state(&folded, thing)?;
+            let entry = Entry { event: self.raw(event)?, changes: differences(before.as_ref(), state.as_ref()) };
             bytes += entry.event.get().len();
             entries.push((event.position.0, entry));
             known = Some(state);

@@ -5,6 +5,7 @@
 
 pub mod change;
 pub mod diff;
+pub mod erased;
 pub mod filter;
 pub mod fold;
 pub mod history;
@@ -14,20 +15,26 @@ pub mod record;
 pub mod source;
 pub mod thing;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::erased::Erasures;
 use self::fold::Folded;
+use self::record::RecordJson;
 use self::source::{Source, SourceFailure};
 use self::thing::Thing;
+use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
+use crate::events::envelope::RecordedEvent;
 pub use crate::events::schema::VERSION as SCHEMA;
 pub use crate::events::stream::Position;
+use crate::events::stream::StreamId;
 use crate::projections::node::view::Links;
 
 /// How a thing is shown to an administrator; `None` when it is not there.
-pub type StateOf = Arc<dyn Fn(&Folded, &Thing) -> Option<Value> + Send + Sync>;
+pub type StateOf = Arc<dyn Fn(&Folded, &Thing) -> Result<Option<Value>, SourceFailure> + Send + Sync>;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -52,12 +59,29 @@ pub struct Audit {
     source: Arc<dyn Source>,
     links: Links,
     state_of: StateOf,
+    erasures: Erasures,
 }
 
 impl Audit {
-    /// Of these events; `state_of` says how things are shown, `links` where what is shown is found.
-    pub fn new(source: impl Source, links: Links, state_of: StateOf) -> Self {
-        Self { source: Arc::new(source), links, state_of }
+    /// Of these events; `state_of` says how things are shown, `links` where what is shown is found, `erasures` of whom nothing
+    /// personal is shown.
+    #[must_use]
+    pub fn new(source: Arc<dyn Source>, links: Links, state_of: StateOf, erasures: Erasures) -> Self {
+        Self { source, links, state_of, erasures }
+    }
+
+    /// An event as it is shown: without what it says in plain of somebody who was erased since.
+    ///
+    /// # Errors
+    /// When it cannot be found out who was erased.
+    pub fn record(&self, event: &RecordedEvent) -> Result<RecordJson, Unanswered> {
+        let mut record = RecordJson::from(event);
+        if let Some(user) = erased::readable(event)
+            && (self.erasures)(user)?
+        {
+            erased::redact(&mut record.data);
+        }
+        Ok(record)
     }
 
     /// The position of the last event.
@@ -66,6 +90,15 @@ impl Audit {
     /// When the events cannot be read.
     pub fn head(&self) -> Result<u64, Unanswered> {
         Ok(self.source.head()?.0)
+    }
+
+    /// Whether an event of a user ever said something personal in plain, as those of older releases do.
+    ///
+    /// # Errors
+    /// When the events cannot be read.
+    pub fn was_readable(&self, user: UserId) -> Result<bool, Unanswered> {
+        let events = self.source.streams(&BTreeSet::from([StreamId::from(&user)]), self.source.head()?)?;
+        Ok(events.iter().any(|event| erased::readable(event).is_some()))
     }
 
     /// Where the events come from.
@@ -103,7 +136,7 @@ impl Audit {
         Folded::new(self.links.clone())
     }
 
-    fn state(&self, folded: &Folded, thing: &Thing) -> Option<Value> {
-        (self.state_of)(folded, thing)
+    fn state(&self, folded: &Folded, thing: &Thing) -> Result<Option<Value>, Unanswered> {
+        Ok((self.state_of)(folded, thing)?)
     }
 }

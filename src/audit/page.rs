@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::filter::{Filter, Streams};
 use super::moment::Moment;
-use super::record::RecordJson;
 use super::{Audit, Unanswered};
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
@@ -39,12 +38,6 @@ pub struct EventPage {
     pub head: u64,
 }
 
-/// An event as canonical JSON, ready to be joined with others.
-#[must_use]
-pub fn raw(event: &RecordedEvent) -> Box<RawValue> {
-    RawValue::from_string(RecordJson::from(event).canonical()).unwrap_or_default()
-}
-
 /// How much one reading takes at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -71,6 +64,7 @@ pub struct Batch {
 
 /// What is taken into a batch.
 struct Filling<'f> {
+    audit: &'f Audit,
     filter: &'f Filter,
     bounds: Bounds,
     events: Vec<(u64, Box<RawValue>)>,
@@ -79,6 +73,8 @@ struct Filling<'f> {
     looked: u64,
     /// The last of them.
     last: Position,
+    /// Why an event could not be taken.
+    failed: Option<Unanswered>,
 }
 
 impl Filling<'_> {
@@ -86,7 +82,13 @@ impl Filling<'_> {
     fn take(&mut self, event: &RecordedEvent) -> ControlFlow<()> {
         (self.looked, self.last) = (self.looked + 1, event.position);
         if self.filter.matches(event) {
-            let json = raw(event);
+            let json = match self.audit.raw(event) {
+                Ok(json) => json,
+                Err(failure) => {
+                    self.failed = Some(failure);
+                    return ControlFlow::Break(());
+                }
+            };
             self.bytes += json.get().len();
             self.events.push((event.position.0, json));
         }
@@ -97,6 +99,11 @@ impl Filling<'_> {
 }
 
 impl Audit {
+    /// An event as canonical JSON, ready to be joined with others.
+    pub(super) fn raw(&self, event: &RecordedEvent) -> Result<Box<RawValue>, Unanswered> {
+        Ok(RawValue::from_string(self.record(event)?.canonical()).unwrap_or_default())
+    }
+
     /// The events after `after` that pass a filter, oldest first; at most `limit` of them. A filter that names one thing reads
     /// its stream alone; any other looks at [`LOOKED_MAX`] events at most.
     ///
@@ -117,7 +124,8 @@ impl Audit {
         let head = self.source.head()?;
         let (begin, end) = self.bounds(filter, head)?;
         let after = after.max(begin);
-        let mut filling = Filling { filter, bounds, events: Vec::new(), bytes: 0, looked: 0, last: after };
+        let mut filling =
+            Filling { audit: self, filter, bounds, events: Vec::new(), bytes: 0, looked: 0, last: after, failed: None };
         let mut full = false;
         match &filter.streams {
             _ if after >= end => {}
@@ -134,6 +142,9 @@ impl Audit {
                 full = taken.is_break();
                 taken
             })?,
+        }
+        if let Some(failure) = filling.failed {
+            return Err(failure);
         }
         let reached = if full { filling.last } else { end.max(after) };
         Ok(Batch { events: filling.events, reached, end, head })

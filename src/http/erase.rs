@@ -9,7 +9,8 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
-use super::server::{Keys, Services};
+use super::personal;
+use super::server::Services;
 use crate::actors::Circumstances;
 use crate::actors::error::CommandError;
 use crate::clock::Place;
@@ -17,7 +18,6 @@ use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{PublisherCommand, PublisherRejection};
 use crate::domain::user::{User, UserCommand};
-use crate::personal::{KeyFailure, Keyring};
 use crate::projections::read_models::Models;
 
 /// `DELETE /users`: the user who is asking.
@@ -30,7 +30,7 @@ pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<Answ
     match call.named_user()? {
         User::Present(profile) => erase(&call, profile.id).await,
         User::Absent => Err(Problem::not_found("user")),
-        User::Erased(tombstone) if call.services().personal.has_key(tombstone.id) => {
+        User::Erased(tombstone) if call.services().personal.is_unfinished(tombstone.id) => {
             finish(tombstone.id, call.services()).await.map(|()| Answer::no_content())
         }
         User::Erased(_) => Err(Problem::erased()),
@@ -58,7 +58,11 @@ async fn erase_for(user: UserId, services: &Services, why: &Circumstances) -> Re
             Err(error) => return Err(error.into()),
         }
     }
+    let keyring = services.personal.clone();
+    let begun = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
+    begun.map_err(|failure| personal::refusal(&failure, &services.space))?;
     services.dispatch.user(user, UserCommand::Erase, why.clone()).await?;
+    services.personal.mark_erased(user);
     services.surroundings.reach(Place::Erased, &user.to_string());
     finish(user, services).await
 }
@@ -76,14 +80,17 @@ fn publishers_to_leave(user: UserId, models: &Models) -> Result<Vec<PublisherId>
 }
 
 async fn finish(user: UserId, services: &Services) -> Result<(), Problem> {
-    let (keys, keyring) = (services.keys.clone(), services.personal.clone());
-    web::block(move || forget(user, &keys, &keyring)).await.map_err(Problem::internal)?.map_err(Problem::internal)
+    let services = services.clone();
+    web::block(move || forget(user, &services)).await.map_err(Problem::internal)?
 }
 
-/// What follows from the event that a user was erased: no kept answer shows the user, and nothing opens what is recorded.
-/// Blocks.
-fn forget(user: UserId, keys: &Keys, keyring: &Keyring) -> Result<(), KeyFailure> {
+/// What follows from the event that a user was erased: no kept answer shows the user, no snapshot what an older release had recorded
+/// in plain, and nothing opens what is recorded. Blocks.
+fn forget(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: that it is there tells the next start that this is unfinished.
-    keys.forget_answers();
-    keyring.forget(user)
+    services.keys.forget_answers().map_err(Problem::internal)?;
+    if services.audit.was_readable(user).map_err(Problem::internal)? {
+        (services.drop_snapshots)().map_err(Problem::internal)?;
+    }
+    services.personal.forget(user).map_err(Problem::internal)
 }

@@ -11,6 +11,9 @@ use crate::domain::value::{Name, Text};
 use crate::personal::{KeyFailure, Keyring};
 use crate::space::Space;
 
+/// When to come back after a key was lost, in seconds: somebody must have put it back.
+const RETRY_AFTER: u32 = 30;
+
 /// E-mail address and name as they are recorded.
 pub type Sealed = (Option<Personal>, Option<Personal>);
 
@@ -22,27 +25,37 @@ impl Problem {
     }
 }
 
-fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
+/// How a change is refused whose key cannot be used.
+#[must_use]
+pub fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
     match failure {
         KeyFailure::Forgotten => Problem::erased(),
         KeyFailure::File { source, .. } => {
             space.shortage(source).map_or_else(|| Problem::internal(failure), Problem::no_room)
         }
         KeyFailure::Malformed { .. } => Problem::internal(failure),
+        KeyFailure::Missing { .. } => {
+            tracing::error!(%failure, "a change of a user was refused");
+            let detail = "the key of this user is missing, so name and e-mail address can be neither read nor changed: \
+                          an operator must put the key back from a backup (the log of the service names the file)";
+            // Not a refusal that is kept for an idempotency key: the request can be tried again.
+            Problem::new(Code::ReadOnly, detail).retry_after(RETRY_AFTER)
+        }
     }
 }
 
-/// Seals what was given; the key of the user is durable when this returns.
+/// Seals what was given; the key of the user is durable when this returns. It is made when nothing is sealed of the user yet.
 ///
 /// # Errors
-/// When the user was erased, or the key cannot be read or written.
+/// When the user was erased, the key was lost (503), or it cannot be read or written.
 pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Option<Name>) -> Result<Sealed, Problem> {
     if email.is_none() && name.is_none() {
         return Ok((None, None));
     }
     let keyring = call.services().personal.clone();
     // Never what follows from an idempotency key: what can be made again cannot be destroyed.
-    let chance = call.shared().services.surroundings.secret();
+    let is_new = !call.services().models.read().users.get(user).is_some_and(has_sealed);
+    let chance = is_new.then(|| call.shared().services.surroundings.secret());
     let sealing = move || {
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
         let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
@@ -53,12 +66,13 @@ pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Opt
     sealed.map_err(|failure| refusal(&failure, &call.services().space))
 }
 
+fn has_sealed(user: &UserProfile) -> bool {
+    [&user.email, &user.name].into_iter().flatten().any(|value| matches!(value, Personal::Sealed(_)))
+}
+
 /// Brings the keys of users who are to be shown into memory, so that showing them reads no files.
 pub async fn ready<'u>(keyring: &Keyring, users: impl IntoIterator<Item = &'u UserProfile>) {
-    let has_sealed = |user: &&UserProfile| {
-        [&user.email, &user.name].into_iter().flatten().any(|value| matches!(value, Personal::Sealed(_)))
-    };
-    let missing = keyring.missing(users.into_iter().filter(has_sealed).map(|user| user.id));
+    let missing = keyring.missing(users.into_iter().filter(|user| has_sealed(user)).map(|user| user.id));
     if !missing.is_empty() {
         let keyring = keyring.clone();
         // Without a thread for it the service is stopping; they are read one by one then.

@@ -68,6 +68,8 @@ pub struct Services {
     pub closing: watch::Receiver<bool>,
     /// Signs what the log is now.
     pub checkpoint: Checkpointer,
+    /// Removes the snapshots of the read models.
+    pub drop_snapshots: SnapshotRemover,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
     pub options: HttpOptions,
@@ -78,6 +80,9 @@ pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
 pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;
+
+/// Removes the snapshots of the read models, which may hold what nobody may read any more. Blocks.
+pub type SnapshotRemover = Arc<dyn Fn() -> std::io::Result<()> + Send + Sync>;
 
 /// Tells whether changes are taken, and how much room there is.
 pub type StorageProbe = Arc<dyn Fn() -> StorageState + Send + Sync>;

@@ -60,21 +60,37 @@ impl KeyFiles {
     /// # Errors
     /// When it cannot be written or removed.
     pub fn destroy(&self, user: UserId) -> Result<(), KeyFailure> {
-        let path = self.path(user);
-        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        match overwrite(&path).and_then(|()| fs::remove_file(&path)).and_then(|()| sync_parent(&path)) {
-            Err(error) if gone(&error) => Ok(()),
-            outcome => outcome.map_err(|source| KeyFailure::File { path, source }),
-        }
+        let (path, mark) = (self.path(user), self.mark_path(user));
+        unless_gone(overwrite(&path).and_then(|()| remove(&path)), path)?;
+        unless_gone(remove(&mark), mark)
     }
 
-    /// Whether a user has a key.
+    /// Notes durably that a user is being erased, where there is no key that tells it by being there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn mark(&self, user: UserId) -> Result<(), KeyFailure> {
+        if self.path(user).exists() {
+            return Ok(());
+        }
+        let path = self.mark_path(user);
+        let written = make_folder(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, b""));
+        written.map_err(|source| KeyFailure::File { path, source })
+    }
+
+    /// Whether something of a user is there: a key, or the note that it is being erased.
     #[must_use]
     pub fn has(&self, user: UserId) -> bool {
-        self.path(user).exists()
+        self.path(user).exists() || self.mark_path(user).exists()
     }
 
-    fn path(&self, user: UserId) -> PathBuf {
+    fn mark_path(&self, user: UserId) -> PathBuf {
+        self.path(user).with_extension("erasing")
+    }
+
+    /// Where the key of a user is, if there is one.
+    #[must_use]
+    pub fn path(&self, user: UserId) -> PathBuf {
         let name = user.to_string();
         // The first digits of an id are its time: nearly all would be in one directory.
         self.root.join(&name[name.len() - 2..]).join(name)
@@ -89,6 +105,18 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     sync_parent(folder)?;
     folder.parent().map_or(Ok(()), sync_parent)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_parent(path)
+}
+
+fn unless_gone(outcome: io::Result<()>, path: PathBuf) -> Result<(), KeyFailure> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.map_err(|source| KeyFailure::File { path, source }),
+    }
 }
 
 /// In place: where the file system writes in place, nothing of the secret is left on the disk.

@@ -36,6 +36,10 @@ pub enum KeyFailure {
     /// A damaged key is never replaced: a backup may hold the right one.
     #[error("{path}: does not hold a key of {KEY_BYTES} bytes; put the one of a backup there", path = path.display())]
     Malformed { path: PathBuf },
+    /// A lost key is never replaced: what is sealed would be unreadable for ever, and the right key, once it is put back, would not
+    /// open what was sealed with another one.
+    #[error("{path}: the key of the user is missing; put the one of a backup there", path = path.display())]
+    Missing { path: PathBuf },
     /// The user was erased.
     #[error("the user was erased")]
     Forgotten,
@@ -65,20 +69,21 @@ impl Keyring {
         }))
     }
 
-    /// Seals fields of a user, whose key is made of `chance` when there is none yet, and is then durable. Blocks.
+    /// Seals fields of a user, whose key is made of `chance` when there is none yet, and is then durable. Of whom something is sealed
+    /// already there must be a key: no chance is given then. Blocks.
     ///
     /// # Errors
-    /// When there is no key and it cannot be written, or the user was erased.
+    /// When there is no key and it must not be made or cannot be written, or the user was erased.
     pub fn seal<'t>(
         &self,
         user: UserId,
-        chance: [u8; KEY_BYTES],
+        chance: Option<[u8; KEY_BYTES]>,
         texts: impl IntoIterator<Item = (PersonalField, &'t str)>,
     ) -> Result<Vec<Personal>, KeyFailure> {
-        let chance = Zeroizing::new(chance);
+        let chance = chance.map(Zeroizing::new);
         let key = match self.cached(user) {
             Some(key) => key,
-            None => self.read_or_make(user, Some(&chance))?.ok_or(KeyFailure::Forgotten)?,
+            None => self.read_or_make(user, chance.as_ref())?.ok_or_else(|| self.missing_key(user))?,
         };
         Ok(texts.into_iter().map(|(field, text)| Personal::Sealed(key.seal(field, text))).collect())
     }
@@ -123,9 +128,14 @@ impl Keyring {
     /// When the file cannot be overwritten and removed; it is tried again at the next start.
     pub fn forget(&self, user: UserId) -> Result<(), KeyFailure> {
         let _turn = self.turn(user);
+        self.mark_erased(user);
+        self.0.files.destroy(user)
+    }
+
+    /// From now on nothing of the user can be read or sealed; the key stays where it is.
+    pub fn mark_erased(&self, user: UserId) {
         self.0.forgotten.write().insert(user);
         self.0.cache.lock().remove(user);
-        self.0.files.destroy(user)
     }
 
     /// Whether a user was erased.
@@ -137,7 +147,28 @@ impl Keyring {
     /// Whether there is a key of this user on the disk.
     #[must_use]
     pub fn has_key(&self, user: UserId) -> bool {
+        self.0.files.path(user).exists()
+    }
+
+    /// Notes durably that the erasure of a user begins, so that [`Keyring::is_unfinished`] tells it until [`Keyring::forget`] is done.
+    /// Without the event it means nothing. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin_erasure(&self, user: UserId) -> Result<(), KeyFailure> {
+        let _turn = self.turn(user);
+        self.0.files.mark(user)
+    }
+
+    /// Of a user who was erased: whether there is something left to be done. A key that is there tells it, or the note of
+    /// [`Keyring::begin_erasure`].
+    #[must_use]
+    pub fn is_unfinished(&self, user: UserId) -> bool {
         self.0.files.has(user)
+    }
+
+    fn missing_key(&self, user: UserId) -> KeyFailure {
+        KeyFailure::Missing { path: self.0.files.path(user) }
     }
 
     fn cached(&self, user: UserId) -> Option<Arc<UserKey>> {

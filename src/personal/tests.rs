@@ -14,7 +14,7 @@ fn user(nth: u128) -> UserId {
 }
 
 fn sealed(keyring: &Keyring, nth: u128, chance: u8, text: &str) -> Personal {
-    keyring.seal(user(nth), [chance; KEY_BYTES], [(Name, text)]).unwrap().remove(0)
+    keyring.seal(user(nth), Some([chance; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
 }
 
 /// Every file below the directory.
@@ -48,9 +48,9 @@ fn nothing_of_an_erased_user_is_read_or_sealed_any_more() {
     keyring.forget(user(1)).unwrap();
     assert_eq!(keyring.read(user(1), Name, &first), None);
     assert_eq!(keyring.read(user(1), Name, &Personal::Plain("Ada".into())), None);
-    assert!(matches!(keyring.seal(user(1), [7; KEY_BYTES], [(Name, "Ada")]), Err(KeyFailure::Forgotten)));
+    assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(KeyFailure::Forgotten)));
     assert_eq!(keyring.read(user(2), Name, &other).as_deref(), Some("Bob"));
-    assert_eq!((keyring.has_key(user(1)), keyring.has_key(user(2))), (false, true));
+    assert_eq!((keyring.is_unfinished(user(1)), keyring.is_unfinished(user(2))), (false, true));
     assert_eq!(Keyring::open(folder.path()).read(user(1), Name, &first), None);
 }
 
@@ -62,10 +62,41 @@ fn a_damaged_key_is_not_replaced() {
     fs::write(&path, b"short").unwrap();
     let keyring = Keyring::open(folder.path());
     assert_eq!(keyring.read(user(1), Name, &value), None);
-    assert!(matches!(keyring.seal(user(1), [7; KEY_BYTES], [(Name, "Ada")]), Err(KeyFailure::Malformed { .. })));
+    assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(KeyFailure::Malformed { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"short");
     keyring.forget(user(1)).unwrap();
     assert!(!path.exists());
+}
+
+#[test]
+fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let path = files(folder.path()).remove(0);
+    let kept = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let keyring = Keyring::open(folder.path());
+    let refused = keyring.seal(user(1), None, [(Name, "Grace")]);
+    assert!(matches!(refused, Err(KeyFailure::Missing { path: told }) if told == path && !path.exists()));
+    fs::write(&path, kept).unwrap();
+    let later = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
+    assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
+    assert_eq!(keyring.read(user(1), Name, &later).as_deref(), Some("Grace"));
+}
+
+#[test]
+fn an_erasure_is_unfinished_until_it_is_done_also_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let _ = sealed(&keyring, 1, 7, "Ada");
+    for user in [user(1), user(2)] {
+        keyring.begin_erasure(user).unwrap();
+        let again = Keyring::open(folder.path());
+        assert!(again.is_unfinished(user));
+        again.forget(user).unwrap();
+        assert!(!again.is_unfinished(user));
+    }
+    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use mediary::clock::{Place, Surroundings};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
+use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::mpsc::unbounded_channel;
 
-use crate::support::{TestApp, TestUser};
+use crate::support::process::run;
+use crate::support::{TestApp, TestUser, client};
 
 const EMAIL: &str = "zyxwvut.srqponm@quetzalcoatl.example";
 const NAME: &str = "Ermintrude Quetzalcóatl";
@@ -228,8 +231,12 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
     let mishap = Arc::new(|place, _: &str| assert!(place != Place::Erased, "killed here"));
     let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(mishap)).await;
     let (ada, bob) = (distinctive(&app).await, distinctive(&app).await);
+    let before = app.app.log().head().0.to_string();
     for user in [&ada, &bob] {
         app.delete_as(app.admin_token(), &account(user)).await.expect(500);
+        let path = format!("/admin/as-of/user/{}?position={before}", user.id);
+        let shown = app.get_as(app.admin_token(), &path).await.expect(200).json();
+        assert_eq!((&shown["state"]["erased"], &shown["state"]["name"]), (&json!(true), &Value::Null));
         assert!(key_of(&app.dir, user).exists());
         assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
         app.get_as(&user.token, "/users").await.expect(401);
@@ -238,10 +245,74 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(404);
     assert!(!key_of(&app.dir, &ada).exists() && key_of(&app.dir, &bob).exists());
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
-    // Then no key is left
+    let dir = app.stop().await;
+    // Then nobody who looks at the directory of the stopped service is told who it was
+    let thing = format!("user/{}", bob.id);
+    for asked in [&["as-of", &before, &thing][..], &["show", &thing], &["diff", "0", &before]] {
+        let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
+        assert!(told.contains("erased") && !told.contains(EMAIL) && !told.contains("Ermintrude"), "{asked:?}: {told}");
+    }
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    // And no key is left
     assert!(!key_of(&app.dir, &bob).exists());
     assert_eq!(listed(&app, &bob).await, tombstone(&bob));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
+    // Given a keyed change of a user, whose answer is made and not kept yet
+    let (reached, mut reaches) = unbounded_channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    let mishap = Arc::new(move |place, _: &str| {
+        if place == Place::Answer {
+            let _ = reached.send(());
+            // It fails once the other end is gone: go on.
+            let _ = goes.lock().recv();
+        }
+    });
+    let app = TestApp::start_with(|settings| settings.workers = 2, Surroundings::real().with_mishap(mishap)).await;
+    let ada = distinctive(&app).await;
+    let (url, token) = (app.url(&account(&ada)), app.admin_token().to_owned());
+    // Each with a connection of its own, which go to the workers in turn.
+    let change = {
+        let body = json!({"isApproved": true});
+        client().put(&url).bearer_auth(&token).header("idempotency-key", "k").json(&body)
+    };
+    let again = change.try_clone().unwrap();
+    let changed = actix_web::rt::spawn(change.send());
+    reaches.recv().await.unwrap();
+    // When the user is erased meanwhile
+    let erased = client().delete(&url).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(erased.status(), 204);
+    drop(go);
+    assert_eq!(changed.await.unwrap().unwrap().status(), 200);
+    // Then that answer is not kept, and not given again
+    assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new());
+    let again = again.send().await.unwrap();
+    assert_eq!(again.status(), 404);
+    assert!(!again.text().await.unwrap().contains(EMAIL));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_answer_that_cannot_be_removed_leaves_the_erasure_unfinished() {
+    // Given something among the kept answers that cannot be removed
+    let app = TestApp::start().await;
+    let ada = distinctive(&app).await;
+    let stuck = app.dir.path().join("answers/ab").join("ab".repeat(32));
+    fs::create_dir_all(stuck.join("x")).unwrap();
+    // When the user is erased, then that is not done, and a start does not do it either
+    app.delete_as(app.admin_token(), &account(&ada)).await.expect(500);
+    assert!(key_of(&app.dir, &ada).exists());
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(listed(&app, &ada).await, tombstone(&ada));
+    assert!(key_of(&app.dir, &ada).exists(), "it tells that something is left to be done");
+    // And once it can be removed, asking again is enough
+    fs::remove_dir_all(&stuck).unwrap();
+    app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
+    assert!(!key_of(&app.dir, &ada).exists());
     app.stop().await;
 }
 
@@ -257,9 +328,32 @@ async fn without_keys_the_service_goes_on_without_names() {
     assert_eq!(shown, json!({"id": ada.id, "isAdmin": false, "isApproved": false}));
     let acme = app.get_as(&ada.token, "/publishers/acme").await.expect(200).json();
     assert_eq!(acme["members"][0]["user"], json!({"id": ada.id}));
-    // What is said anew is sealed with a new key
-    let shown = app.put_as(app.admin_token(), &account(&ada), json!({"name": NAME})).await.expect(200).json();
-    assert_eq!((&shown["name"], &shown["email"]), (&json!(NAME), &Value::Null));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_lost_key_is_not_replaced_by_a_change() {
+    // Given a user whose key is lost
+    let app = TestApp::start().await;
+    let ada = distinctive(&app).await;
+    let dir = app.stop().await;
+    let (place, elsewhere) = (key_of(&dir, &ada), tempfile::tempdir().unwrap());
+    let kept = elsewhere.path().join("key");
+    fs::rename(&place, &kept).unwrap();
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    // When its name is changed, then that is refused, with what an operator must do
+    let refused = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
+    assert!(refused["detail"].as_str().unwrap().contains("put the key back from a backup"), "{refused}");
+    assert!(!place.exists(), "no other key is made");
+    // And what is not sealed can be changed
+    app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);
+    // And with the key at its place both the old and the new can be read, after a restart too
+    fs::copy(&kept, &place).unwrap();
+    let grace = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(200).json();
+    assert_eq!((&grace["name"], &grace["email"]), (&json!("Grace"), &json!(EMAIL)));
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let shown = listed(&app, &ada).await;
+    assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace"), &json!(EMAIL)));
     app.stop().await;
 }
 

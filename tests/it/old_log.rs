@@ -6,10 +6,12 @@ use std::path::Path;
 
 use mediary::clock::Surroundings;
 use mediary::config::{Secret, Settings};
+use mediary::events::log::EventLog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::TestApp;
+use crate::support::process::run;
 
 fn golden() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/log-v1"))
@@ -36,8 +38,13 @@ fn old_directory() -> TempDir {
 }
 
 async fn start(dir: TempDir) -> TestApp {
+    start_with(dir, |_| {}).await
+}
+
+async fn start_with(dir: TempDir, more: impl FnOnce(&mut Settings)) -> TestApp {
     let admin = old_answers()["admin"].as_str().unwrap().to_owned();
     let change = |settings: &mut Settings| {
+        more(settings);
         settings.public_url = Some("https://registry.example".to_owned());
         settings.admin_token = Some(Secret::new(admin));
     };
@@ -59,8 +66,15 @@ async fn compare(app: &TestApp) {
 }
 
 fn journal_holds(dir: &Path, text: &str) -> bool {
-    let segments = fs::read_dir(dir.join("log/journal")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
-    segments.into_iter().any(|bytes| bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
+    holds(&dir.join("log/journal"), text)
+}
+
+/// Whether a file of a directory holds a text.
+fn holds(directory: &Path, text: &str) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    // One that was being written may be gone by now.
+    let mut files = entries.map(|entry| fs::read(entry.unwrap().path()).unwrap_or_default());
+    files.any(|bytes| bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
 }
 
 #[actix_web::test]
@@ -105,4 +119,51 @@ async fn an_old_log_goes_on_in_the_newest_version() {
     let dir = app.stop().await;
     assert!(journal_holds(dir.path(), "carol@example.org"), "docs/operations.md says so");
     start(dir).await.stop().await;
+}
+
+#[actix_web::test]
+async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
+    // Given an old log, with a snapshot of what it says
+    let always = |settings: &mut Settings| {
+        settings.snapshots.every_events = 3;
+        settings.snapshots.whole_below = 0;
+    };
+    let email = "carol@example.org";
+    let dir = start_with(old_directory(), always).await.stop().await;
+    let snapshots = dir.path().join("snapshots");
+    assert!(holds(&snapshots, email), "the old text is in the snapshot");
+    let app = start_with(dir, always).await;
+    let carol = old_answers()["users"]["carol"]["id"].as_str().unwrap().to_owned();
+    let before = app.app.log().head().0;
+    let questions = [
+        "/admin/events?limit=1000".to_owned(),
+        "/admin/events?limit=1000&type=UserCreated".to_owned(),
+        format!("/admin/events?limit=1000&stream=user/{carol}"),
+        format!("/admin/history/user/{carol}"),
+        format!("/admin/as-of/user/{carol}?position={before}"),
+        format!("/admin/diff?from=0&to={before}&limit=1000"),
+    ];
+    for question in &questions {
+        let told = app.get_as(app.admin_token(), question).await.expect(200).text();
+        assert!(told.contains(email), "{question}: {told}");
+    }
+    // When a user of it is erased
+    app.delete_as(app.admin_token(), &format!("/admin/users/{carol}")).await.expect(204);
+    // Then no question is answered with what it says of that user, and what it says of others is
+    assert!(!holds(&snapshots, email));
+    for question in &questions {
+        let told = app.get_as(app.admin_token(), question).await.expect(200).text();
+        assert!(!told.contains(email) && told.contains(r#""erased":true"#), "{question}: {told}");
+    }
+    let all = app.get_as(app.admin_token(), &questions[0]).await.expect(200).text();
+    assert!(all.contains("ada@example.org"), "{all}");
+    // And so it is with the directory that the service leaves
+    let dir = app.stop().await;
+    assert!(!holds(&snapshots, email));
+    let (thing, before) = (format!("user/{carol}"), before.to_string());
+    for asked in [&["log"][..], &["show", &thing], &["as-of", &before, &thing], &["diff", "0", &before]] {
+        let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
+        assert!(told.contains("erased") && !told.contains(email), "{asked:?}: {told}");
+    }
+    assert!(run(dir.path(), &["audit", "log", "--json"]).expect(0).out.contains("ada@example.org"));
 }

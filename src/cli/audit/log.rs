@@ -14,7 +14,6 @@ use crate::audit::Position;
 use crate::audit::filter::{ActorFilter, Filter, Streams, parse_type};
 use crate::audit::moment::{Edge, Moment};
 use crate::audit::page::LIMIT_MAX;
-use crate::audit::record::RecordJson;
 use crate::cli::{Failure, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::Invalid;
@@ -62,8 +61,11 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
         Place::Stopped { audit, .. } => {
             let mut outcome = Ok(());
             let walked = audit.each(&filter, Position(0), |event| {
-                outcome =
-                    serde_json::to_value(RecordJson::from(event)).map_err(Into::into).and_then(|e| printer.event(&e));
+                let record = audit.record(event).map_err(refused);
+                outcome = record.and_then(|record| {
+                    let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
+                    Ok(printer.event(&record)?)
+                });
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             walked.map_err(refused)?;

@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use crate::app::{self, kept_address};
 use crate::audit::Audit;
+use crate::audit::erased::Scan;
 use crate::audit::fold::Folded;
-use crate::audit::source::Stopped;
+use crate::audit::source::{Source, Stopped};
 use crate::audit::thing::Thing;
 use crate::cli::{DirectoryFlags, Failure, SettingFlags};
 use crate::config::Settings;
 use crate::data_dir::{DataDir, DataDirError, read_private};
+use crate::domain::ids::{StreamKind, UserId};
 use crate::http::as_of::state_of;
 use crate::outbound::api::{Api, Reply};
 use crate::outbound::client::CallFailure;
@@ -78,8 +80,18 @@ impl Place {
         anyhow::ensure!(log.join("journal").is_dir(), "there is no event log in {}", data.root().display());
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
         let personal = Keyring::open(data.root());
-        let shown = move |folded: &Folded, thing: &Thing| state_of(folded, thing, &personal);
-        let audit = Audit::new(Stopped::open(&log)?, Links { public_url }, Arc::new(shown));
+        let source: Arc<dyn Source> = Arc::new(Stopped::open(&log)?);
+        let scan = Arc::new(Scan::new(Arc::clone(&source)));
+        let erased = Arc::clone(&scan);
+        let shown = move |folded: &Folded, thing: &Thing| {
+            // Others show nobody.
+            if matches!(thing.kind(), StreamKind::User | StreamKind::Publisher) {
+                erased.users()?.iter().for_each(|user| personal.mark_erased(*user));
+            }
+            Ok(state_of(folded, thing, &personal))
+        };
+        let erased = move |user: UserId| Ok(scan.users()?.contains(&user));
+        let audit = Audit::new(source, Links { public_url }, Arc::new(shown), Arc::new(erased));
         Ok(Self::Stopped { audit, data })
     }
 }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 
 use self::gathered::gathered;
 use self::kept::Kept;
-use self::vault::Vault;
+use self::vault::{Epoch, Vault};
 use super::error::{Code, Problem};
 use super::server::Services;
 use crate::clock::Surroundings;
@@ -76,6 +76,8 @@ impl Keys {
     /// 409 while another request with this key is carried out, 422 when the key was used for something else.
     pub async fn begin(&self, asked: Asked, services: &Services) -> Result<Begun, Problem> {
         let hold = self.hold(&asked)?;
+        // Before anything is looked at that the answer may show.
+        let begun = self.0.vault.epoch();
         let now = services.surroundings.now();
         let claimed = services.models.read().claims.get(&asked.id, now).cloned();
         let (inner, sought) = (Arc::clone(&self.0), asked.clone());
@@ -93,7 +95,7 @@ impl Keys {
         let claim = Claim { key: asked.id, fingerprint: asked.fingerprint, nth: 0 };
         let chance = services.surroundings.seeded(self.0.vault.seed(&asked, first));
         let own = Services { surroundings: chance, ..services.clone() };
-        let turn = Turn { hold, asked, first, again };
+        let turn = Turn { hold, asked, first, again, begun };
         Ok(Begun::Run(turn, Box::new(Keyed { services: own, claim, at: now, commands: Cell::new(0) })))
     }
 
@@ -109,9 +111,13 @@ impl Keys {
         }
     }
 
-    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Blocks.
-    pub fn forget_answers(&self) {
-        self.0.vault.forget();
+    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Of requests
+    /// that are being carried out none is kept. Blocks.
+    ///
+    /// # Errors
+    /// When one is still there, or may be after a power cut.
+    pub fn forget_answers(&self) -> std::io::Result<()> {
+        self.0.vault.forget()
     }
 
     /// Removes answers that are too old, now and every hour, until the service is gone. Needs the runtime of a server.
@@ -178,13 +184,14 @@ pub struct Turn {
     first: Timestamp,
     /// Whether some command of it was carried out before this turn.
     again: bool,
+    begun: Epoch,
 }
 
 impl Turn {
     /// Keeps the answer, if it is one that stays the same, and gives it back for sending.
     pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let (head, body) = response.into_parts();
-        let Self { hold, asked, first, again } = self;
+        let Self { hold, asked, first, again, begun } = self;
         let (body, whole) = gathered(body).await;
         let kept = match whole {
             Some(whole) => Kept::new(first, asked.fingerprint, &head, whole, again),
@@ -195,7 +202,7 @@ impl Turn {
             // The log grows with every command; answers to requests that gave none must be bounded otherwise.
             let with_commands = services.models.read().claims.get(&asked.id, first).is_some();
             let nonce = services.surroundings.secret();
-            let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, with_commands);
+            let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, (with_commands, begun));
             if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
                 && services.space.shortage(&error).is_none()
             {

@@ -1,6 +1,7 @@
 //! Answers that are kept for idempotency keys: one sealed file a key, which nobody can read without the key itself.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use hmac::{Hmac, Mac};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use sha2::Sha256;
 
 use super::asked::Asked;
@@ -25,6 +26,8 @@ const ALL_MAX: u64 = 1 << 30;
 const BARE_MAX: u64 = 128 << 20;
 /// How the files of answers to requests without commands end.
 const BARE: &str = "bare";
+/// How the files of answers end that are being written.
+const DRAFT: &str = "draft";
 /// What a file takes on the disk at least, in bytes.
 const FILE_MIN: u64 = 4096;
 /// The form of the files; another one is not read.
@@ -47,7 +50,14 @@ pub struct Vault {
     root: PathBuf,
     secret: [u8; 32],
     taken: Mutex<Taken>,
+    /// How often answers were forgotten. Held while an answer is written, and alone while this grows: what was made before is never
+    /// written after.
+    forgotten: RwLock<Epoch>,
 }
+
+/// When a request began, as counted by what was forgotten before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Epoch(u64);
 
 /// Bytes of kept answers. What is replaced counts until the next sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,7 +100,7 @@ impl Vault {
         };
         let root = data.path("answers");
         let taken = files(&root).map(|path| size(&path)).fold(Taken::default(), Taken::plus);
-        Ok(Self { root, secret: secret.0, taken: Mutex::new(taken) })
+        Ok(Self { root, secret: secret.0, taken: Mutex::new(taken), forgotten: RwLock::default() })
     }
 
     /// What the chance of a request follows from. `first` is when it was first carried out: a key that is used again after
@@ -123,11 +133,28 @@ impl Vault {
         Kept::from_bytes(opened)
     }
 
-    /// Keeps an answer, if there is room. It appears whole or not at all; whether it survives a power cut does not matter. Blocks.
+    /// Now, for a request that begins.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        *self.forgotten.read()
+    }
+
+    /// Keeps an answer to a request that began at `begun`, if there is room and no answers were forgotten since: it may show what
+    /// those did. It appears whole or not at all; whether it survives a power cut does not matter. Blocks.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&self, asked: &Asked, kept: &Kept, nonce: [u8; NONCE_BYTES], with_commands: bool) -> io::Result<()> {
+    pub fn write(
+        &self,
+        asked: &Asked,
+        kept: &Kept,
+        nonce: [u8; NONCE_BYTES],
+        (with_commands, begun): (bool, Epoch),
+    ) -> io::Result<()> {
+        let forgotten = self.forgotten.read();
+        if *forgotten != begun {
+            return Ok(());
+        }
         let plain = kept.to_bytes();
         let more = Taken::of((1 + NONCE_BYTES + plain.len() + TAG_BYTES) as u64, with_commands);
         if !self.take(more) {
@@ -153,7 +180,7 @@ impl Vault {
         let sealed = self.cipher(asked).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|error| io::Error::other(error.to_string()))?;
         let path = self.path(&asked.id, with_commands);
-        let draft = path.with_extension("draft");
+        let draft = path.with_extension(DRAFT);
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
@@ -199,18 +226,45 @@ impl Vault {
         *taken = found.plus(taken.minus(before));
     }
 
-    /// Removes every answer to a request with commands. Blocks.
-    pub fn forget(&self) {
-        for path in files(&self.root).filter(|path| path.extension().is_none()) {
-            let size = size(&path);
-            match fs::remove_file(&path) {
-                Ok(()) => {
-                    let mut taken = self.taken.lock();
-                    *taken = taken.minus(size);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => tracing::error!(%error, path = %path.display(), "a kept answer cannot be removed"),
+    /// Removes every answer to a request with commands, and keeps none to a request that has begun already. They are gone for good
+    /// when this returns. Blocks.
+    ///
+    /// # Errors
+    /// When one cannot be removed; all others are.
+    pub fn forget(&self) -> io::Result<()> {
+        let drafts = {
+            // Nobody is writing now, so that what is not complete was left by a crash.
+            let mut forgotten = self.forgotten.write();
+            forgotten.0 += 1;
+            self.forget_those(|extension| extension.is_some_and(|extension| extension == DRAFT))
+        };
+        drafts.and(self.forget_those(|extension| extension.is_none()))
+    }
+
+    fn forget_those(&self, is_meant: impl Fn(Option<&OsStr>) -> bool) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for folder in entries(&self.root) {
+            let meant: Vec<_> = entries(&folder).filter(|path| is_meant(path.extension())).collect();
+            for path in &meant {
+                outcome = outcome.and(self.remove(path));
             }
+            if !meant.is_empty() {
+                outcome = outcome.and(File::open(&folder).and_then(|folder| folder.sync_all()));
+            }
+        }
+        outcome
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let size = size(path);
+        match fs::remove_file(path) {
+            Ok(()) => {
+                let mut taken = self.taken.lock();
+                *taken = taken.minus(size);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
         }
     }
 
@@ -255,101 +309,4 @@ fn system_time(at: Timestamp) -> SystemTime {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use actix_web::HttpResponse;
-    use actix_web::web::Bytes;
-
-    const AT: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
-
-    fn given() -> (tempfile::TempDir, Vault) {
-        let folder = tempfile::tempdir().unwrap();
-        let data = DataDir::open(folder.path()).unwrap();
-        let vault = Vault::open(&data, &Surroundings::manual(AT, 1)).unwrap();
-        (folder, vault)
-    }
-
-    fn asked(id: u8, named: &str) -> Asked {
-        Asked { id: Digest([id; 32]), named: named.to_owned(), fingerprint: Digest([9; 32]) }
-    }
-
-    fn kept_at(at: Timestamp, bytes: usize) -> Kept {
-        let mut response = HttpResponse::Ok();
-        let (head, ()) = response.insert_header(("location", "/x")).finish().set_body(()).into_parts();
-        Kept::new(at, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]), false).unwrap()
-    }
-
-    fn kept(bytes: usize) -> Kept {
-        kept_at(AT, bytes)
-    }
-
-    #[test]
-    fn an_answer_opens_with_its_key_and_secret_alone() {
-        let (folder, vault) = given();
-        let answer = kept(3);
-        vault.write(&asked(1, "key"), &answer, [7; NONCE_BYTES], true).unwrap();
-        assert_eq!(vault.read(&asked(1, "key")), Some(answer));
-        assert_eq!(vault.read(&asked(1, "other")), None);
-        // Nor does it open under another name.
-        fs::create_dir_all(vault.path(&Digest([2; 32]), true).parent().unwrap()).unwrap();
-        fs::copy(vault.path(&Digest([1; 32]), true), vault.path(&Digest([2; 32]), true)).unwrap();
-        assert_eq!(vault.read(&asked(2, "key")), None);
-        // Nor with another secret.
-        let root = vault.root.clone();
-        assert_eq!(Vault { root, secret: [0; 32], taken: Mutex::default() }.read(&asked(1, "key")), None);
-        drop(folder);
-    }
-
-    #[test]
-    fn a_secret_is_kept_and_a_damaged_one_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = DataDir::open(folder.path()).unwrap();
-        let first = Vault::open(&data, &Surroundings::manual(AT, 1)).unwrap();
-        let second = Vault::open(&data, &Surroundings::manual(AT, 2)).unwrap();
-        assert_eq!(first.secret, second.secret);
-        fs::write(data.path("idempotency-key"), "no secret").unwrap();
-        assert!(matches!(Vault::open(&data, &Surroundings::real()), Err(VaultFailure::Malformed { .. })));
-    }
-
-    #[test]
-    fn a_sweep_takes_what_is_too_old_and_gives_room_back() {
-        let (_folder, vault) = given();
-        let later = kept_at(AT.after(Duration::from_secs(1)), 3);
-        vault.write(&asked(1, "old"), &kept(3), [7; NONCE_BYTES], true).unwrap();
-        vault.write(&asked(2, "new"), &later, [7; NONCE_BYTES], true).unwrap();
-        vault.sweep(AT.after(KEPT));
-        assert_eq!(vault.read(&asked(1, "old")), None);
-        assert!(vault.read(&asked(2, "new")).is_some());
-        assert_eq!(*vault.taken.lock(), Taken::of(0, true));
-    }
-
-    #[test]
-    fn there_is_room_for_a_gibibyte_and_less_for_requests_without_commands() {
-        let (_folder, vault) = given();
-        let answer = kept(3);
-        assert!(vault.take(Taken::of(BARE_MAX, false)));
-        vault.write(&asked(1, "k"), &answer, [7; NONCE_BYTES], false).unwrap();
-        assert_eq!(vault.read(&asked(1, "k")), None);
-        vault.write(&asked(2, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
-        assert!(vault.read(&asked(2, "k")).is_some());
-        assert!(vault.take(Taken::of(ALL_MAX - BARE_MAX - FILE_MIN, true)));
-        vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
-        assert_eq!(vault.read(&asked(3, "k")), None);
-        // What is not there any more makes room.
-        vault.sweep(AT);
-        vault.write(&asked(1, "k"), &answer, [7; NONCE_BYTES], false).unwrap();
-        vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], true).unwrap();
-        assert!(vault.read(&asked(1, "k")).is_some() && vault.read(&asked(3, "k")).is_some());
-    }
-
-    #[test]
-    fn what_was_kept_before_a_start_counts() {
-        let (folder, vault) = given();
-        vault.write(&asked(1, "k"), &kept(10_000), [7; NONCE_BYTES], true).unwrap();
-        vault.write(&asked(2, "k"), &kept(20_000), [7; NONCE_BYTES], false).unwrap();
-        let taken = *vault.taken.lock();
-        assert!(taken.bare > 20_000 && taken.all > taken.bare + 10_000, "{taken:?}");
-        let again = Vault::open(&DataDir::open(folder.path()).unwrap(), &Surroundings::manual(AT, 1)).unwrap();
-        assert_eq!(*again.taken.lock(), taken);
-    }
-}
+mod tests;

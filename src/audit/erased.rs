@@ -1,0 +1,99 @@
+//! Who was erased: what an event of an older release says of such a user in plain is not shown any more (ADR 11).
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::source::{Source, SourceFailure};
+use crate::domain::event::Event;
+use crate::domain::ids::UserId;
+use crate::domain::personal::{Personal, PersonalField};
+use crate::domain::user::UserEvent;
+use crate::events::envelope::RecordedEvent;
+use crate::events::stream::{Position, StreamId};
+
+/// Whether a user was erased, whenever that was.
+pub type Erasures = Arc<dyn Fn(UserId) -> Result<bool, SourceFailure> + Send + Sync>;
+
+/// Who was erased by the events of a log that nobody writes: it is read once, when it is first asked.
+pub struct Scan {
+    source: Arc<dyn Source>,
+    found: Mutex<Option<Arc<HashSet<UserId>>>>,
+}
+
+impl Scan {
+    /// Nothing is read yet.
+    #[must_use]
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Self { source, found: Mutex::default() }
+    }
+
+    /// Everybody who was erased. Blocks, the first time as long as all events take.
+    ///
+    /// # Errors
+    /// When the events cannot be read to their end: then somebody may have been erased whom nobody knows of.
+    pub fn users(&self) -> Result<Arc<HashSet<UserId>>, SourceFailure> {
+        let mut known = self.found.lock();
+        if let Some(found) = &*known {
+            return Ok(Arc::clone(found));
+        }
+        let mut found = HashSet::new();
+        self.source.walk(Position(0), &mut |event| {
+            if matches!(event.event, Event::User(UserEvent::UserErased)) {
+                found.extend(user_of(&event.stream));
+            }
+            ControlFlow::Continue(())
+        })?;
+        let found = Arc::new(found);
+        *known = Some(Arc::clone(&found));
+        Ok(found)
+    }
+}
+
+fn user_of(stream: &StreamId) -> Option<UserId> {
+    UserId::parse(stream.key()).ok()
+}
+
+/// The user of whom an event says something that everybody can read.
+#[must_use]
+pub fn readable(event: &RecordedEvent) -> Option<UserId> {
+    let Event::User(of_user) = &event.event else { return None };
+    let said = match of_user {
+        UserEvent::UserCreated(opening) => [&opening.email, &opening.name],
+        UserEvent::UserRevised { change } => [&change.email, &change.name],
+        _ => return None,
+    };
+    let plain = said.into_iter().flatten().any(|value| matches!(value, Personal::Plain(_)));
+    user_of(&event.stream).filter(|_| plain)
+}
+
+/// Takes what can be read out of the fields of such an event.
+pub(super) fn redact(data: &mut Value) {
+    // Of a change the fields are one deeper.
+    let place = if data.get("change").is_some() { "/change" } else { "" };
+    let Some(Value::Object(fields)) = data.pointer_mut(place) else { return };
+    for field in [PersonalField::Email, PersonalField::Name] {
+        if let Some(value) = fields.get_mut(field.as_str()).filter(|value| value.get("sealed").is_none()) {
+            *value = json!({"erased": true});
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_read_is_taken_out() {
+        let mut created = json!({"id": "x", "email": {"plain": "a@b"}, "name": {"sealed": "AA=="}, "is_admin": true});
+        redact(&mut created);
+        let expected = json!({"id": "x", "email": {"erased": true}, "name": {"sealed": "AA=="}, "is_admin": true});
+        assert_eq!(created, expected);
+        let mut revised = json!({"change": {"name": {"plain": "Ada"}}});
+        redact(&mut revised);
+        assert_eq!(revised, json!({"change": {"name": {"erased": true}}}));
+    }
+}
