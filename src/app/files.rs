@@ -51,7 +51,9 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
 pub(super) fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
     let keyring = Keyring::open(data.root());
     let erased: Vec<_> = models.users.erased().collect();
-    erased.iter().for_each(|user| keyring.mark_erased(*user));
+    for user in &erased {
+        keyring.mark_erased(*user);
+    }
     let unfinished: Vec<_> = erased.into_iter().filter(|user| keyring.is_unfinished(*user)).collect();
     if unfinished.is_empty() {
         return keyring;

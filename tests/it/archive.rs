@@ -193,10 +193,10 @@ async fn a_link_outlives_a_restart() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     upload(&app, &link, good()).await.expect(200);
-    let folder = app.dir.path().join("archives/00");
-    std::fs::write(folder.join(format!("{}.zip", "0".repeat(64))), "left by a crash").unwrap();
+    let (folder, left) = (app.dir.path().join("archives"), format!("{}.zip", "0".repeat(64)));
+    std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
-    assert_eq!(archives(&app), 1);
+    assert!(!folder.join("00").join(&left).exists() && folder.join("orphans").join(&left).exists());
     assert!(app.get(DOWNLOAD).await.expect(200).body == good());
     app.stop().await;
 }
