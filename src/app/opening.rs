@@ -11,6 +11,7 @@ use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Anchor, OpenError};
+use crate::events::log::EventLog;
 use crate::events::sled_log::{SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
@@ -55,6 +56,17 @@ impl SnapshotUse {
         (every_events > 0).then(|| Self { directory: directory_in(data.root()), whole_below })
     }
 
+    /// Whether the log goes as far as the snapshot that is there: it is only taken of what is durable.
+    fn check_reach(&self, log: &SledLog) -> Result<(), OpenError> {
+        let Ok(Some(found)) = Found::look(&self.directory) else { return Ok(()) };
+        let (head, taken) = (log.head(), found.anchor.position);
+        let is_this_log = log.anchor(head)?.is_some_and(|end| end.log == found.anchor.log);
+        if is_this_log && taken > head {
+            return Err(OpenError::Lost { snapshot: found.path().to_owned(), taken, head });
+        }
+        Ok(())
+    }
+
     /// The snapshot to begin with. A log that is read in no time is read and checked whole.
     fn look(&self, options: &SledLogOptions) -> Result<Option<Found>, String> {
         let Some(found) = Found::look(&self.directory).map_err(|unusable| unusable.to_string())? else {
@@ -90,6 +102,9 @@ pub fn open_models(
     };
     // Everything is read, and what is damaged in the log is healed.
     let Ok(mut opened) = open_with::<Infallible>(options, None, surroundings, || Ok(Models::new(links.clone())))?;
+    if let Some(snapshots) = snapshots.filter(|_| refused.is_some()) {
+        snapshots.check_reach(&opened.log)?;
+    }
     let told = refused.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
     opened.reports.extend(told);
     Ok(opened)

@@ -16,7 +16,7 @@ use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
 use crate::projections::ReadModels;
-use crate::projections::snapshot::{directory_in, save};
+use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
 
 /// How often the position is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -56,8 +56,12 @@ impl Snapshots {
         models: &ReadModels,
         last: Position,
     ) -> Result<Self, StartError> {
+        let directory = directory_in(data.root());
+        if let Err(error) = remove_draft(&directory) {
+            tracing::warn!(%error, "what a crash left of a snapshot could not be removed");
+        }
         let taker = Arc::new(Taker {
-            directory: directory_in(data.root()),
+            directory,
             journal: log_options(data.root(), settings).journal,
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),
@@ -119,6 +123,8 @@ impl Taker {
         if anchor.check(&self.journal)? < self.settings.whole_below {
             return Ok(());
         }
+        let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
+        self.log.space().check_for("a snapshot of the read models", before).map_err(|shortage| shortage.to_string())?;
         let bytes = save(&models, &anchor, &self.directory).map_err(|error| error.to_string())?;
         let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");

@@ -22,7 +22,7 @@ mod save;
 mod tests;
 
 pub use load::Found;
-pub use save::save;
+pub use save::{remove_draft, save};
 
 use crate::events::journal::Anchor;
 
@@ -61,7 +61,8 @@ pub fn directory_in(data_dir: &Path) -> PathBuf {
 }
 
 /// The file in the directory of snapshots.
-fn file_in(directory: &Path) -> PathBuf {
+#[must_use]
+pub fn file_in(directory: &Path) -> PathBuf {
     directory.join("models")
 }
 

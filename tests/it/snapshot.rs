@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
+use mediary::app::App;
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::node::NodeEvent;
@@ -18,8 +19,8 @@ use mediary::projections::snapshot::{Found, directory_in, save};
 use mediary::projections::user::Users;
 use tempfile::TempDir;
 
-use crate::support::TestApp;
 use crate::support::process::run;
+use crate::support::{TestApp, settings};
 
 /// Snapshots of the smallest log.
 fn always(settings: &mut Settings) {
@@ -110,7 +111,7 @@ async fn a_damaged_snapshot_is_named_and_not_used() {
 }
 
 #[actix_web::test]
-async fn a_snapshot_that_is_ahead_of_the_log_is_not_used() {
+async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start() {
     // Given a copy of the log, and a snapshot of what came later
     let dir = lived_in().await;
     let (older, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
@@ -124,10 +125,27 @@ async fn a_snapshot_that_is_ahead_of_the_log_is_not_used() {
     // When the copy is put in place
     fs::remove_dir_all(&log).unwrap();
     copy(older.path(), &log);
-    // Then the service starts with what the log says
+    // Then the service does not start as if nothing had been lost
+    let mut settings = settings(&dir);
+    always(&mut settings);
+    let refusal = App::start(settings, Surroundings::real()).await.err().expect("no start").to_string();
+    for told in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
+        assert!(refusal.contains(told), "{refusal}");
+    }
+    // And when its operator says so, with what the log says
+    fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
-    assert!(app.app.reports().iter().any(|report| report.contains("snapshot")), "{:?}", app.app.reports());
     is_whole(&app, "one").await;
+}
+
+#[actix_web::test]
+async fn what_a_crash_left_of_a_snapshot_is_removed() {
+    let dir = lived_in().await;
+    let draft = dir.path().join("snapshots/models.draft");
+    fs::write(&draft, "half").unwrap();
+    let app = start(dir).await;
+    assert!(!draft.exists());
+    app.stop().await;
 }
 
 #[actix_web::test]

@@ -20,6 +20,13 @@ pub enum OpenError {
     /// The journal cannot be checked without this file.
     #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
     Unvouched { file: PathBuf, reason: String },
+    /// A snapshot proves that the log once had more.
+    #[error(
+        "events are lost: {} was taken at position {taken}, and the log ends at position {head}; put the newer log back, or {REMEDY}; to \
+         go on without those events, move that file away",
+        snapshot.display()
+    )]
+    Lost { snapshot: PathBuf, taken: Position, head: Position },
     /// sled could not be filled from the journal.
     #[error(
         "cannot build {} from the journal: {reason}; the journal is whole and nothing is lost: make room or mend the disk, then \

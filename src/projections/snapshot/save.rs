@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -15,23 +15,45 @@ use crate::events::codec::pack;
 use crate::events::journal::Anchor;
 use crate::projections::read_models::Models;
 
-/// Writes `models`, which were folded up to `anchor`, into `directory`. The snapshot before stays until this one is durable.
-/// Gives the bytes of the file.
+/// Writes `models`, which were folded up to `anchor`, into `directory`. The snapshot before stays until this one is durable;
+/// of one that fails nothing is left. Gives the bytes of the file.
 ///
 /// # Errors
 /// When the file system refuses.
 pub fn save(models: &Models, anchor: &Anchor, directory: &Path) -> io::Result<u64> {
     fs::create_dir_all(directory)?;
     let path = file_in(directory);
-    let draft = path.with_extension("draft");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    let mut out = Chunks { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
-    out.write(&header(anchor))?;
-    out.models(models)?;
-    let bytes = out.finish()?;
+    let draft = draft_in(directory);
+    let bytes = write_draft(models, anchor, &draft).inspect_err(|_| {
+        // A full disk stays full otherwise.
+        drop(fs::remove_file(&draft));
+    })?;
     fs::rename(&draft, &path)?;
     sync_parent(&path)?;
     Ok(bytes)
+}
+
+/// Removes what a crash left of a snapshot that was being written.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn remove_draft(directory: &Path) -> io::Result<()> {
+    match fs::remove_file(draft_in(directory)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn draft_in(directory: &Path) -> PathBuf {
+    file_in(directory).with_extension("draft")
+}
+
+fn write_draft(models: &Models, anchor: &Anchor, draft: &Path) -> io::Result<u64> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft)?;
+    let mut out = Chunks { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
+    out.write(&header(anchor))?;
+    out.models(models)?;
+    out.finish()
 }
 
 /// The file being written.
