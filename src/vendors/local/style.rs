@@ -1,11 +1,11 @@
 //! Style transfer: the look of a reference and of an engine preset given to a picture.
 //!
-//! The reference brings its colours ([`transfer`]) and its texture ([`surface`]); the preset, the flavor, the portrait options
-//! and the prompt say what else is done ([`recipe`]): painting in areas, lines, forms, strokes ([`paint`], [`flow`]), bending
-//! ([`warp`]), light. Without a reference the preset alone makes the style.
+//! The reference brings its colours (`transfer`) and its texture (`surface`); the preset, the flavor, the portrait options
+//! and the prompt say what else is done (`recipe`): painting in areas, lines, forms, strokes (`paint`, `flow`), bending
+//! (`warp`), light. Without a reference the preset alone makes the style.
 //!
-//! Neighbours are looked at in a copy of at most two million pixels ([`working`]); the fields that come of it ([`scene`]) are
-//! drawn over the picture at full size, in place ([`render`]), so that large pictures cost little more than reading and
+//! Neighbours are looked at in a copy of at most two million pixels (`working`); the fields that come of it (`scene`) are
+//! drawn over the picture at full size, in place (`render`), so that large pictures cost little more than reading and
 //! writing them. A strength of 0 gives the picture back as it came. Alpha stays, or bends with the colours.
 //!
 //! Memory: beside the picture at most 170 MB whatever its size, and the same size again (3 or 4 bytes a pixel) while a
