@@ -136,10 +136,13 @@ pub fn read_after(query: &mut Query) -> Option<Position> {
     query.given("after", read_position)
 }
 
+/// The highest position that every reader of JSON keeps apart from the next.
+pub const POSITION_MAX: u64 = (1 << 53) - 1;
+
 /// Reads a position.
 pub fn read_position(text: &str) -> Result<Position, Invalid> {
     let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    let position = text.parse().ok().filter(|_| digits).map(Position);
+    let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);
     position.ok_or_else(|| Invalid::new("must be a position: a whole number from 0"))
 }
 

@@ -10,12 +10,11 @@ use crate::audit::diff::{Change, EVENTS_MAX};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, LOOKED_MAX};
 use crate::domain::event;
 use crate::domain::ids::StreamKind;
+use crate::http::audit::POSITION_MAX;
 use crate::http::error::Code;
 use crate::http::state::STORAGE_STATES;
 
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
-/// The largest position that every reader of JSON holds exactly.
-const POSITION_MAX: u64 = (1 << 53) - 1;
 
 pub fn group() -> Group {
     Group {
