@@ -11,6 +11,7 @@ mod openapi;
 mod progress;
 mod projections;
 mod serve;
+mod token;
 
 use std::fmt;
 use std::io::{self, Write};

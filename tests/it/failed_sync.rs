@@ -12,14 +12,20 @@ use mediary::space::StorageKind;
 use crate::journal::{House, RECORDS_START, all, overwrite, write_group};
 use crate::samples::append;
 
-#[test]
-fn a_failed_sync_makes_the_log_read_only() {
+/// A log's files, and whether the disk below them fails to sync.
+fn house_on_a_disk_that_may_break() -> (House, Arc<AtomicBool>) {
     let mut house = House::new();
     let broken = Arc::new(AtomicBool::new(false));
     let breaks = Arc::clone(&broken);
     house.options.journal.sync = Arc::new(move |file: &File| {
         if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
     });
+    (house, broken)
+}
+
+#[test]
+fn a_failed_sync_makes_the_log_read_only() {
+    let (house, broken) = house_on_a_disk_that_may_break();
     let (log, _) = house.open();
     write_group(&log, 0);
     let before = all(&log);
@@ -41,12 +47,7 @@ fn a_failed_sync_makes_the_log_read_only() {
 #[test]
 fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
     // Given a group of three whose sync failed, and of which the disk kept only the first and the last
-    let mut house = House::new();
-    let broken = Arc::new(AtomicBool::new(false));
-    let breaks = Arc::clone(&broken);
-    house.options.journal.sync = Arc::new(move |file: &File| {
-        if breaks.load(Ordering::SeqCst) { Err(io::Error::other("the disk is gone")) } else { file.sync_data() }
-    });
+    let (house, broken) = house_on_a_disk_that_may_break();
     let (log, _) = house.open();
     write_group(&log, 0);
     let before = all(&log);

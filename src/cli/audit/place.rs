@@ -12,9 +12,10 @@ use crate::audit::erased::Scan;
 use crate::audit::fold::Folded;
 use crate::audit::source::{Source, Stopped};
 use crate::audit::thing::Thing;
+use crate::cli::token::kept_token;
 use crate::cli::{DirectoryFlags, Failure, SettingFlags};
 use crate::config::Settings;
-use crate::data_dir::{DataDir, DataDirError, read_private};
+use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::ids::{StreamKind, UserId};
 use crate::http::as_of::state_of;
 use crate::outbound::api::{Api, Reply};
@@ -127,19 +128,4 @@ impl Service {
             status => anyhow!("the service at {} answered {status}: {detail}", self.base).into(),
         }
     }
-}
-
-fn kept_token(settings: &Settings) -> anyhow::Result<String> {
-    if let Some(token) = &settings.admin_token {
-        return Ok(token.expose().to_owned());
-    }
-    let file = settings.data_dir.join("admin-token");
-    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let token = kept.with_context(|| {
-        format!(
-            "the service must be asked with a token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)",
-            file.display()
-        )
-    })?;
-    Ok(token.trim().to_owned())
 }

@@ -16,10 +16,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use self::load::Loader;
 use self::progress::{Count, Counts, Progress};
 use self::sample::{Sample, samples};
+use super::token::kept_token;
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
-use crate::config::Settings;
-use crate::data_dir::read_private;
 use crate::outbound::api::Api;
 use crate::outbound::client::CallFailure;
 
@@ -60,21 +59,6 @@ fn address(listen: SocketAddr) -> anyhow::Result<String> {
         bail!("the service listens on a port of its own choice: say which with --url");
     }
     Ok(format!("http://{}", SocketAddr::new(ip, listen.port())))
-}
-
-fn kept_token(settings: &Settings) -> anyhow::Result<String> {
-    if let Some(token) = &settings.admin_token {
-        return Ok(token.expose().to_owned());
-    }
-    let file = settings.data_dir.join("admin-token");
-    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let token = kept.with_context(|| {
-        format!(
-            "no token: give --token or MEDIARY_ADMIN_TOKEN, or start the service first ({} is not there)",
-            file.display()
-        )
-    })?;
-    Ok(token.trim().to_owned())
 }
 
 async fn demo(api: &Api, base: &str, samples: &[Sample]) -> anyhow::Result<()> {

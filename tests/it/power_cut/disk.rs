@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// Room for the service's reserve, and for what is written before and between cuts.
 const BYTES: u64 = 96 << 20;
+const BYTES_A_CUT: u64 = 8 << 20;
 /// How often the image is copied anew when the kernel wrote to it meanwhile.
 const COPIES: usize = 20;
 
@@ -21,14 +23,14 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A fresh file system.
+    /// A fresh file system with room for what is written between so many cuts.
     ///
     /// # Errors
     /// Why this machine cannot do it.
-    pub fn new() -> Result<Self, String> {
+    pub fn new(cuts: u64) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = folder.path().join("image");
-        let file = fs::File::create(&image).and_then(|file| file.set_len(BYTES));
+        let file = fs::File::create(&image).and_then(|file| file.set_len(BYTES + cuts * BYTES_A_CUT));
         file.map_err(|error| error.to_string())?;
         let quick = ["-q", "-F", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         run(Command::new("mkfs.ext4").args(quick).arg(&image))?;
