@@ -64,7 +64,8 @@ async fn answered_commands_survive_kill_9() {
             verify_log(data.path());
         }
     }
-    everything_ends(data.path(), &answered.lock().since(0), &receiver, followed).await;
+    let all = answered.lock().since(0);
+    everything_ends(data.path(), &all, &receiver, followed).await;
     assert!(rounds < 2 || snapshots > 0, "no start began with a snapshot: that was not tried");
     println!("{rounds} kills, {snapshots} of them after a snapshot was taken under load");
 }
@@ -85,9 +86,9 @@ async fn everything_ends(data: &Path, answered: &Answered, receiver: &Receiver, 
     verify(&service, answered).await;
     followed.follow(&service).await;
     assert!(!answered.tasks.is_empty(), "no task was answered: the test shows nothing");
-    let received =
+    let callbacks =
         receiver.wait_until(|received| Told::by(received).all_ended(answered.tasks.iter().map(|(_, id)| id))).await;
-    let told = Told::by(&received);
+    let told = Told::by(&callbacks);
     for (_, task) in &answered.tasks {
         assert_eq!(told.of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
         verify_task_ended(&service, task).await;
