@@ -15,6 +15,7 @@ pub mod poller;
 pub mod projector;
 pub mod reactor;
 pub mod router;
+mod shares;
 pub mod system;
 pub mod tally;
 pub mod writer;

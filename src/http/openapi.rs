@@ -7,6 +7,7 @@
 mod admin;
 mod archive;
 mod audit;
+mod delivery;
 mod error;
 mod health;
 mod image;
@@ -57,6 +58,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        delivery::group(),
         health::group(),
     ]
 }

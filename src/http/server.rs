@@ -117,6 +117,8 @@ pub struct HttpOptions {
     pub require_approval: bool,
     /// Media tasks that one caller may have unfinished.
     pub submissions_per_caller: usize,
+    /// Callbacks of one account that may wait to be delivered.
+    pub callbacks_per_account: usize,
     /// Whether versions stay Pending after their upload.
     pub moderation: bool,
 }
