@@ -10,6 +10,8 @@ mod audit;
 mod backup;
 mod ban;
 mod bulk;
+mod callbacks_doc;
+mod callbacks_rust;
 mod crash;
 mod damage;
 mod delivery;
