@@ -22,3 +22,4 @@ pub mod token;
 pub mod user;
 pub mod value;
 pub mod version;
+pub mod video;
