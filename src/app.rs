@@ -170,6 +170,7 @@ impl App {
         );
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let (closing, closes) = watch::channel(false);
         let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
@@ -198,7 +199,6 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })

@@ -26,6 +26,7 @@ use crate::domain::value::Timestamp;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
+use crate::events::stream_versions::StreamVersions;
 
 /// How many commits are folded before readers who wait are let in.
 const COMMITS_PER_LOCK: usize = 16;
@@ -52,6 +53,8 @@ pub struct Models {
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     pub claims: Claims,
+    /// What the log is checked against after a start with a snapshot.
+    pub streams: StreamVersions,
     /// The last event that was folded.
     pub position: Position,
 }
@@ -75,6 +78,7 @@ impl Models {
             tasks: self.tasks.clone(),
             deliveries: self.deliveries.clone(),
             claims: self.claims.clone(),
+            streams: self.streams.clone(),
             position: self.position,
         }
     }
@@ -90,6 +94,7 @@ impl Models {
             ("tasks", self.tasks == other.tasks),
             ("deliveries", self.deliveries == other.deliveries),
             ("claims", self.claims == other.claims),
+            ("the versions of streams", self.streams == other.streams),
             ("the position", self.position == other.position),
         ];
         let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
@@ -129,6 +134,7 @@ impl Models {
                 }
             }
         }
+        self.streams.note(&recorded.stream, recorded.version);
         self.position = recorded.position;
     }
 }

@@ -29,6 +29,7 @@ pub enum Kind {
     Deliveries,
     Claims,
     ClaimOrder,
+    Streams,
 }
 
 /// A chunk that was read.
@@ -45,6 +46,7 @@ pub enum Part {
     Deliveries(Vec<Deliveries>),
     Claims(Vec<(Digest, Claimed)>),
     ClaimOrder(Vec<(Timestamp, Digest)>),
+    Streams(Vec<(u64, u32)>),
 }
 
 impl Part {
@@ -66,6 +68,7 @@ impl Part {
             k if k == Kind::Deliveries as u8 => Self::Deliveries(values(bytes)?),
             k if k == Kind::Claims as u8 => Self::Claims(values(bytes)?),
             k if k == Kind::ClaimOrder as u8 => Self::ClaimOrder(values(bytes)?),
+            k if k == Kind::Streams as u8 => Self::Streams(values(bytes)?),
             unknown => return Err(DecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
         })
     }
@@ -85,6 +88,7 @@ impl Part {
             Self::Deliveries(all) => all.into_iter().for_each(|deliveries| models.deliveries = deliveries),
             Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
             Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
+            Self::Streams(versions) => models.streams.restore(versions),
         }
     }
 }
