@@ -143,7 +143,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let store = store.with_mishaps(surroundings.mishaps());
+        let store = store.in_surroundings(surroundings.clone());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -342,6 +342,7 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         require_approval: settings.auth.require_approval,
         submissions_per_caller: settings.limits.submissions_per_caller,
         moderation: settings.registry.moderation,
+        media_retention: settings.media.retention,
     }
 }
 

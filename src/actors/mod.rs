@@ -15,6 +15,7 @@ pub mod poller;
 pub mod projector;
 pub mod reactor;
 pub mod router;
+pub mod sweeper;
 pub mod system;
 pub mod tally;
 pub mod writer;

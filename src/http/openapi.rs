@@ -15,6 +15,7 @@ mod operation;
 mod parameter;
 mod publisher;
 mod schema;
+mod task;
 mod token;
 mod user;
 mod version;
@@ -57,6 +58,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        task::group(),
         health::group(),
     ]
 }
