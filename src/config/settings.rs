@@ -135,6 +135,8 @@ pub struct CallbackSettings {
     pub timeout: Duration,
     /// Calls under way at a time.
     pub concurrency: usize,
+    /// Callbacks of one account that may wait to be delivered.
+    pub pending_per_account: usize,
 }
 
 /// Bounds of what callers may do at a time.
@@ -251,6 +253,7 @@ impl Reader {
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
+                pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
             limits: LimitSettings {
                 submissions_per_caller: self.read("limits.submissions_per_caller", &whole(1, 1_000_000)),

@@ -23,3 +23,4 @@ pub mod user;
 pub mod value;
 pub mod version;
 pub mod video;
+pub mod webhook_secret;

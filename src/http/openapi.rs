@@ -7,6 +7,7 @@
 mod admin;
 mod archive;
 mod audit;
+mod delivery;
 mod error;
 mod health;
 mod image;
@@ -59,6 +60,7 @@ fn groups() -> Vec<Group> {
         audit::group(),
         image::group(),
         task::group(),
+        delivery::group(),
         health::group(),
     ]
 }

@@ -120,6 +120,8 @@ pub struct HttpOptions {
     pub submissions_per_caller: usize,
     /// How long the results of a task are kept once it has ended.
     pub media_retention: Duration,
+    /// Callbacks of one account that may wait to be delivered.
+    pub callbacks_per_account: usize,
     /// Whether versions stay Pending after their upload.
     pub moderation: bool,
 }

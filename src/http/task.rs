@@ -33,7 +33,7 @@ pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<Answer, 
 }
 
 /// The task that the path names, if the caller may see it. Tasks of others are not found, except by administrators.
-async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
+pub(super) async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
     let task = call.services().models.task(id).await?.ok_or_else(not_found)?;

@@ -124,7 +124,7 @@ impl Models {
                 self.versions.apply(name, event, at, &self.nodes);
                 self.nodes.apply(name, event, at);
             }
-            Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Delivery(event) => self.deliveries.apply(event, at),
             Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
@@ -256,9 +256,17 @@ impl ReadModels {
     }
 
     async fn history_of(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadFailure> {
+        self.read_log(move |log| log.read_stream(&StreamId::from(&id), Version(0))).await
+    }
+
+    /// What `read` reads of the log, on a thread for that.
+    pub(super) async fn read_log<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn EventLog) -> Result<T, LogFailure> + Send + 'static,
+    ) -> Result<T, ReadFailure> {
         let log = Arc::clone(&self.log);
-        let history = tokio::task::spawn_blocking(move || log.read_stream(&StreamId::from(&id), Version(0)));
-        Ok(history.await.map_err(|_| ReadFailure::Interrupted)??)
+        let reading = tokio::task::spawn_blocking(move || read(&*log));
+        Ok(reading.await.map_err(|_| ReadFailure::Interrupted)??)
     }
 }
 

@@ -15,6 +15,7 @@ mod damage;
 mod delivery;
 mod demo;
 mod disk_full;
+mod egress;
 mod erase;
 mod errors;
 mod export;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use crate::domain::ids::{DeliveryId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
     Dial, Factor, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine,
     RelightStyle, ScaleFactor, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
@@ -151,7 +151,7 @@ macro_rules! uuids {
     };
 }
 
-uuids!(TaskId, TokenId, UserId, VersionId);
+uuids!(DeliveryId, TaskId, TokenId, UserId, VersionId);
 
 /// Declares the schemas of enumerations with the names of all their values.
 macro_rules! named {
