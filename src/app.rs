@@ -143,7 +143,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let store = store.with_mishaps(surroundings.mishaps());
+        let store = store.in_surroundings(surroundings.clone());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -170,6 +170,7 @@ impl App {
         let tally = Tally::default();
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let (closing, closes) = watch::channel(false);
         let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
@@ -198,7 +199,6 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
@@ -343,6 +343,7 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         submissions_per_caller: settings.limits.submissions_per_caller,
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
+        media_retention: settings.media.retention,
     }
 }
 

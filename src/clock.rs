@@ -145,6 +145,12 @@ steps! {
     ArchiveRenamed,
     /// 25: its name is durable; the event that names it comes next.
     ArchiveNamed,
+    /// 26: a snapshot of the read models is written under another name, not synced.
+    SnapshotWritten,
+    /// 27: it is synced.
+    SnapshotSynced,
+    /// 28: it took the place of the one before, and the directory is not synced.
+    SnapshotRenamed,
 }
 
 #[derive(Clone)]

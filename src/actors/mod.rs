@@ -16,6 +16,7 @@ pub mod projector;
 pub mod reactor;
 pub mod router;
 mod shares;
+pub mod sweeper;
 pub mod system;
 pub mod tally;
 pub mod writer;

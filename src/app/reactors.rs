@@ -10,6 +10,7 @@ use crate::actors::dispatcher::CallbackDispatcher;
 use crate::actors::inputs::Inputs;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::sweeper::Sweeper;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::{Recorder, Tally};
 use crate::clock::{Names, Surroundings};
@@ -89,9 +90,12 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
+        let retention = settings.media.retention;
         let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
         arbiter.spawn(async move {
             let Outside { store, sender, fetcher, keyring, public_url } = outside;
+            let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
+            keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
             let inputs = Inputs::new(fetcher, store.clone());
             let vendor =
                 Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));

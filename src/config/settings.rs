@@ -36,6 +36,7 @@ pub struct Settings {
     pub actors: ActorSettings,
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
+    pub media: MediaSettings,
     pub callbacks: CallbackSettings,
     pub limits: LimitSettings,
 }
@@ -119,6 +120,13 @@ pub struct LocalImageSettings {
 pub struct TaskSettings {
     /// Time after which an unfinished task is ended as failed.
     pub deadline: Duration,
+}
+
+/// Files of media tasks.
+#[derive(Debug, Clone)]
+pub struct MediaSettings {
+    /// Time after the end of a task for which its files are kept.
+    pub retention: Duration,
 }
 
 /// Calls to receivers.
@@ -241,6 +249,7 @@ impl Reader {
                 pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
+            media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),

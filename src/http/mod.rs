@@ -51,6 +51,7 @@ mod refusal;
 mod review;
 pub mod routes;
 pub mod server;
+mod sse;
 pub mod state;
 mod subject;
 mod submissions;

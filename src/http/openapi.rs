@@ -16,6 +16,7 @@ mod operation;
 mod parameter;
 mod publisher;
 mod schema;
+mod task;
 mod token;
 mod user;
 mod version;
@@ -58,6 +59,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        task::group(),
         delivery::group(),
         health::group(),
     ]

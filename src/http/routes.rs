@@ -140,7 +140,9 @@ fn registry() -> Vec<Route> {
 #[rustfmt::skip]
 fn images() -> Vec<Route> {
     vec![
+        Route::new(get(), "/tasks", NoBody, task::list),
         Route::new(get(), "/tasks/{task_id}", NoBody, task::show),
+        Route::new(get(), "/tasks/{task_id}/events", NoBody, task::stream),
         Route::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
         Route::new(get(), "/tasks/{task_id}/deliveries", NoBody, delivery::list),
         Route::new(post(), "/deliveries/{delivery_id}/redeliver", Json, delivery::redeliver),

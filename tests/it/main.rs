@@ -57,6 +57,7 @@ mod sled_log;
 mod snapshot;
 mod support;
 mod sync;
+mod task;
 mod tidy;
 mod token;
 mod translation;

@@ -9,7 +9,7 @@ use crate::domain::image::{
 };
 use crate::domain::node::NodeStatus;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
-use crate::domain::task::TaskStatus;
+use crate::domain::task::{TaskKind, TaskStatus};
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::projections::node::facets::FormFactor;
@@ -179,6 +179,7 @@ named!(
     SkinFocus,
     StyleEngine,
     StyleFlavor,
+    TaskKind,
     TaskStatus,
     TransferLightA,
     TransferLightB,
