@@ -4,9 +4,14 @@ Names are those of the examples in the document, so that operations which need s
 service makes up are written to a file, from which hooks.py makes examples. Of what is changed and deleted there are spares.
 """
 
+import base64
+import http.server
 import io
 import json
+import struct
 import sys
+import threading
+import time
 import urllib.request
 import zipfile
 
@@ -52,6 +57,33 @@ def upload(url):
     send("PUT", url, archive.getvalue(), token=None, content_type="application/zip")
 
 
+class Content(http.server.BaseHTTPRequestHandler):
+    """A receiver of callbacks that takes everything."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def delivered():
+    """A callback of the owner that was made."""
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Content)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    # The smallest bitmap: one pixel.
+    pixel = struct.pack("<2s3II2i2H6I", b"BM", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\0\0\xff\0"
+    job = {"image": base64.b64encode(pixel).decode(), "webhook_url": f"http://127.0.0.1:{receiver.server_port}/"}
+    task = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", job, owner_token)["data"]["task_id"]
+    while True:
+        deliveries = send("GET", f"/tasks/{task}/deliveries", token=owner_token)["deliveries"]
+        if deliveries and deliveries[-1]["state"] == "delivered":
+            return deliveries[-1]["id"]
+        time.sleep(0.1)
+
+
 _, plain_token = user("plain")
 owner, owner_token = user("owner")
 guest, _ = user("guest")
@@ -73,6 +105,7 @@ spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spar
 examples = {
     "user_id": guest,
     "ticket": spares["ticket"][0],
+    "delivery_id": delivered(),
     "/admin token_id": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
     "/publishers token_id": send("GET", "/publishers/acme/tokens")[0]["id"],
 }

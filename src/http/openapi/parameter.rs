@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{Documented, array, one_of};
-use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
+use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
 
@@ -24,6 +24,7 @@ pub fn in_path(name: &str) -> Parameter {
         "user_id" => ("The user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "token_id" => ("The token; never its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
         "task_id" => ("The task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),
+        "delivery_id" => ("The delivery.", DeliveryId::schema(), "0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "kind" => ("The kind of thing.", one_of(StreamKind::ALL.iter().map(|kind| kind.as_str())), "node"),
         "id" => ("The id of the thing.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
         "file" => ("The name of the file: the SHA-256 of its bytes, and its format.", file_name(), ""),

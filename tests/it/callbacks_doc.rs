@@ -1,0 +1,117 @@
+//! The ways in which `docs/callbacks.md` checks a signature are run against callbacks of this service: what is shown there works.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::callbacks_rust::verify;
+use crate::delivery::settled;
+use crate::image::{PRECISION, submit};
+use crate::support::receiver::{Received, Receiver};
+use crate::support::{TestApp, picture};
+
+const DOCUMENT: &str = include_str!("../../docs/callbacks.md");
+
+/// Reads what is to be checked from stdin and prints the answers.
+const IN_PYTHON: &str = r#"
+import json, sys
+print(json.dumps([verify(c["headers"], base64.b64decode(c["body"]), c["key"]) for c in json.load(sys.stdin)]))
+"#;
+const IN_JAVASCRIPT: &str = r#"
+const asked = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(asked.map((c) => verify(c.headers, Buffer.from(c.body, "base64"), c.key))));
+"#;
+
+/// The block of the document in this language.
+fn block(language: &str) -> &'static str {
+    let begin = format!("```{language}\n");
+    let at = DOCUMENT.find(&begin).unwrap_or_else(|| panic!("there is no block of {language}")) + begin.len();
+    &DOCUMENT[at..at + DOCUMENT[at..].find("```").unwrap()]
+}
+
+fn question(callback: &Received, body: &[u8], key: &str) -> Value {
+    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+    let headers: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), callback.header(name).into())).collect();
+    json!({"headers": headers, "body": STANDARD.encode(body), "key": key})
+}
+
+/// What the program answers; `None` when this machine does not have it.
+fn answers(program: &str, option: &str, code: &str, questions: &Value) -> Option<Value> {
+    let mut command = Command::new(program);
+    command.args([option, code]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    child.stdin.take().unwrap().write_all(questions.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("No module named 'cryptography'") {
+        return None;
+    }
+    assert!(output.status.success(), "{program}: {errors}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// What the Rust of the document says to a question.
+fn in_rust(question: &Value) -> bool {
+    let body = STANDARD.decode(question["body"].as_str().unwrap()).unwrap();
+    let header = |name: &str| question["headers"][name].as_str();
+    verify(header, &body, question["key"].as_str().unwrap(), Duration::from_mins(5)).is_some()
+}
+
+#[test]
+fn four_languages_are_shown() {
+    assert!(include_str!("callbacks_rust.rs").ends_with(block("rust")), "what is shown is not what is tried");
+    for language in ["python", "javascript", "go", "rust"] {
+        assert!(block(language).contains("webhook-signature"), "{language}");
+    }
+}
+
+#[actix_web::test]
+async fn what_is_shown_tells_true_callbacks_from_others() {
+    // Given a callback that the service and two secrets signed
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let ada = app.user("ada").await;
+    let mut secrets = Vec::new();
+    for _ in 0..2 {
+        let made = app.post_as(&ada.token, "/users/webhook-secret", json!({})).await.expect(200).json();
+        secrets.push(made["secret"].as_str().unwrap().to_owned());
+    }
+    let public = app.get("/.well-known/webhook-key").await.expect(200).text();
+    let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
+    let task = submit(&app, &ada, PRECISION, body).await;
+    settled(&app, &ada.token, &task).await;
+    let callback = receiver.received().remove(0);
+    // When it is checked with each of them, and what is not it is checked, too
+    let other = format!("whsec_{}", STANDARD.encode([1; 32]));
+    let foreign = format!("whpk_{}", STANDARD.encode(ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key()));
+    let changed = [&callback.body[..], b" "].concat();
+    let mut late = callback.clone();
+    let stamp = late.headers.iter_mut().find(|(name, _)| name == "webhook-timestamp").unwrap();
+    stamp.1 = "1431703961".to_owned();
+    let questions = json!([
+        question(&callback, &callback.body, &secrets[0]),
+        question(&callback, &callback.body, &secrets[1]),
+        question(&callback, &callback.body, public.trim()),
+        question(&callback, &callback.body, &other),
+        question(&callback, &callback.body, &foreign),
+        question(&callback, &changed, &secrets[1]),
+        question(&callback, &changed, public.trim()),
+        question(&late, &callback.body, &secrets[1]),
+    ]);
+    // Then the first three are good, in every language that this machine has
+    let expected = json!([true, true, true, false, false, false, false, false]);
+    let asked = questions.as_array().unwrap();
+    assert_eq!(asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
+    let python = format!("{}{IN_PYTHON}", block("python"));
+    let javascript = format!("{}{IN_JAVASCRIPT}", block("javascript"));
+    let mut tried = Vec::new();
+    for (program, option, code) in [("python3", "-c", python), ("node", "-e", javascript)] {
+        let Some(answers) = answers(program, option, &code, &questions) else { continue };
+        assert_eq!(answers, expected, "{program}");
+        tried.push(program);
+    }
+    println!("tried: {tried:?}");
+}

@@ -1,0 +1,37 @@
+//! The Rust of `docs/callbacks.md`, word for word.
+
+#![expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ed25519_dalek::{Signature, VerifyingKey};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// `header` gives a header by its name; `key` is `whsec_…` or `whpk_…`.
+pub fn verify<'h>(header: impl Fn(&str) -> Option<&'h str>, body: &[u8], key: &str, tolerance: Duration) -> Option<()> {
+    let (id, at) = (header("webhook-id")?, header("webhook-timestamp")?);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    (now.abs_diff(at.parse().ok()?) <= tolerance.as_secs()).then_some(())?;
+    let signed = [format!("{id}.{at}.").as_bytes(), body].concat();
+    let (kind, text) = key.split_once('_')?;
+    let raw = STANDARD.decode(text).ok()?;
+    let good = |entry: &str| {
+        let (version, signature) = entry.split_once(',')?;
+        let given = STANDARD.decode(signature).ok()?;
+        match (version, kind) {
+            ("v1", "whsec") => {
+                let mut mac = Hmac::<Sha256>::new_from_slice(&raw).ok()?;
+                mac.update(&signed);
+                mac.verify_slice(&given).ok()
+            }
+            ("v1a", "whpk") => {
+                let key = VerifyingKey::from_bytes(raw.as_slice().try_into().ok()?).ok()?;
+                key.verify_strict(&signed, &Signature::from_slice(&given).ok()?).ok()
+            }
+            _ => None,
+        }
+    };
+    header("webhook-signature")?.split(' ').find_map(good)
+}
