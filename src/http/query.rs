@@ -44,9 +44,9 @@ impl Query {
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
-    /// True or false, whatever the case; `None` when the parameter is absent or empty.
+    /// True or false, whatever the case; `None` when the parameter is absent.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
-        let flag = self.one(name).filter(|text| !text.is_empty())?.to_ascii_lowercase().parse().ok();
+        let flag = self.one(name)?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
             self.faults.add(format!("/{name}"), "must be true or false");
         }

@@ -71,6 +71,11 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
 async fn the_reason_of_a_status_is_shown_when_it_is_asked_for() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "n", &["1.0.0"]).await;
+    for neither in ["", "yes", "1", "%20true"] {
+        let refused =
+            app.get(&format!("/nodes/n/versions/1.0.0?include_status_reason={neither}")).await.expect(400).json();
+        assert_eq!(refused["errors"][0]["pointer"], "/include_status_reason", "{neither:?}");
+    }
     rule(&app, "n", "1.0.0", "Flagged").await;
     let flagged = "statuses=NodeVersionStatusFlagged";
     let lists =
