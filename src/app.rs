@@ -143,12 +143,12 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let store = store.with_mishaps(surroundings.mishaps());
+        let store = store.in_surroundings(surroundings.clone());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
-        let sender = callback_sender(&settings, key)?;
+        let sender = callback_sender(&settings, key, surroundings.names().as_ref())?;
         let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
@@ -164,10 +164,10 @@ impl App {
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (outside, tally) = (
-            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
-            Tally::default(),
-        );
+        let (store_of, keyring, base) = (store.clone(), personal.clone(), public_url.clone());
+        let fetcher = fetcher(&settings, surroundings.names().as_ref())?;
+        let outside = Outside { store: store_of, sender, fetcher, keyring, public_url: base };
+        let tally = Tally::default();
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
@@ -341,7 +341,9 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         },
         require_approval: settings.auth.require_approval,
         submissions_per_caller: settings.limits.submissions_per_caller,
+        callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
+        media_retention: settings.media.retention,
     }
 }
 

@@ -10,9 +10,10 @@ use crate::actors::dispatcher::CallbackDispatcher;
 use crate::actors::inputs::Inputs;
 use crate::actors::poller::ImagePoller;
 use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::sweeper::Sweeper;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::{Recorder, Tally};
-use crate::clock::Surroundings;
+use crate::clock::{Names, Surroundings};
 use crate::config::Settings;
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::media::store::Store;
@@ -21,6 +22,7 @@ use crate::outbound::callback::CallbackSender;
 use crate::outbound::client::{Client, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
@@ -40,6 +42,7 @@ pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
     pub fetcher: Fetcher,
+    pub keyring: Keyring,
     pub public_url: String,
 }
 
@@ -49,17 +52,21 @@ pub(super) struct Reactors {
     recorder: Recorder,
 }
 
-pub(super) fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
+pub(super) fn callback_sender(
+    settings: &Settings,
+    key: WebhookKey,
+    names: Option<&Names>,
+) -> Result<CallbackSender, StartError> {
     let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
-    let client = Client::new(address_rules(settings), limits);
+    let client = Client::resolving(address_rules(settings), limits, names);
     let client = client.map_err(|error| StartError::part("the callbacks", &error))?;
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
 /// What fetches inputs that clients name by their URLs.
-pub(super) fn fetcher(settings: &Settings) -> Result<Fetcher, StartError> {
+pub(super) fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
-    let client = Client::new(address_rules(settings), limits);
+    let client = Client::resolving(address_rules(settings), limits, names);
     client
         .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
         .map_err(|error| StartError::part("the fetcher of inputs", &error))
@@ -83,9 +90,12 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
+        let retention = settings.media.retention;
         let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
         arbiter.spawn(async move {
-            let Outside { store, sender, fetcher, public_url } = outside;
+            let Outside { store, sender, fetcher, keyring, public_url } = outside;
+            let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
+            keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
             let inputs = Inputs::new(fetcher, store.clone());
             let vendor =
                 Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
@@ -93,7 +103,16 @@ impl Reactors {
                 ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, deadline);
             let polling = ReactorOptions { concurrency: 2 * POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
             keep_running(poller, polling, surroundings.clone());
-            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
+            let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
+            let dispatcher = CallbackDispatcher::new(
+                dispatch,
+                models,
+                surroundings.clone(),
+                sender,
+                keyring,
+                public_url,
+                per_account,
+            );
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);

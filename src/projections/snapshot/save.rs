@@ -85,6 +85,10 @@ impl Chunks {
         self.values(Kind::TokensOfPublishers, of_publishers)?;
         self.values(Kind::TokensOfUsers, of_users)?;
         self.values(Kind::Tasks, [&models.tasks])?;
+        let (owners, blocks, marks) = models.tasks.index.saved();
+        self.values(Kind::TaskOwners, owners)?;
+        self.values(Kind::TaskBlocks, blocks)?;
+        self.values(Kind::TaskMarks, marks)?;
         self.values(Kind::Deliveries, [&models.deliveries])?;
         let (claims, order) = models.claims.saved();
         self.values(Kind::Claims, claims)?;
