@@ -6,6 +6,7 @@ mod letters;
 mod photographs;
 mod sheet;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
@@ -17,7 +18,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
 
-use self::cells::{Cell, cells};
+use self::cells::{Cell, Shows, cells};
 use self::photographs::{Photograph, photographs};
 use self::sheet::{Section, Shown, sheet};
 use super::task;
@@ -49,30 +50,55 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
             *seen = seen.max(*difference);
         }
         save(directory, photograph, &cells, &made)?;
-        sections.extend(laid_out(photograph, &cells, made, &differences));
+        let own = laid_out(photograph, &cells, made, &differences);
+        draw(directory, &format!("contact-sheet.{}.jpg", photograph.name), &own)?;
+        sections.extend(own);
     }
-    let path = directory.join("contact-sheet.jpg");
-    let mut file = Vec::new();
-    JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY).encode_image(&sheet(&sections))?;
-    fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
-    say(&format!("{}\n", path.display()))?;
-    let idle = cells.iter().zip(seen).filter(|(cell, seen)| !cell.is_usual && *seen < VISIBLE);
-    let idle: Vec<String> = idle.map(|(cell, seen)| format!("{}: {} ({seen:.2})", cell.group, cell.label)).collect();
+    draw(directory, "contact-sheet.jpg", &sections)?;
+    let idle = idle(&cells, &seen);
     if !idle.is_empty() {
         bail!("these change nothing that anybody sees:\n  {}", idle.join("\n  "));
     }
     Ok(())
 }
 
+fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()> {
+    let path = directory.join(name);
+    let mut file = Vec::new();
+    JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY).encode_image(&sheet(sections))?;
+    fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
+    say(&format!("{}\n", path.display()))
+}
+
+/// What makes no difference that anybody sees at any value that was tried.
+fn idle(cells: &[Cell], seen: &[f64]) -> Vec<String> {
+    let mut tried: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for (cell, seen) in cells.iter().zip(seen).filter(|(cell, _)| !cell.is_usual) {
+        let most = tried.entry((cell.group, &cell.tried)).or_default();
+        *most = most.max(*seen);
+    }
+    let idle = tried.into_iter().filter(|(_, seen)| *seen < VISIBLE);
+    idle.map(|((group, tried), seen)| format!("{group}: {tried} ({seen:.2})")).collect()
+}
+
 fn say(text: &str) -> anyhow::Result<()> {
     print(text).context("cannot write to stdout")
+}
+
+impl Photograph {
+    fn part(&self, shows: Shows) -> &RgbImage {
+        match shows {
+            Shows::Whole => &self.whole,
+            Shows::Close => &self.close,
+            Shows::Detail => &self.detail,
+        }
+    }
 }
 
 /// Has one cell made.
 async fn make(api: &Api, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
     let mut body = cell.body.clone();
-    let picture = if cell.enlarges { &photograph.detail } else { &photograph.whole };
-    body.insert("image".to_owned(), base64_png(picture)?.into());
+    body.insert("image".to_owned(), base64_png(photograph.part(cell.shows))?.into());
     if let Some(field) = cell.reference {
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
@@ -119,8 +145,11 @@ fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differ
         note: String::new(),
         picture: picture.clone(),
     };
-    let sources =
-        vec![original(&photograph.whole, "the photograph"), original(&photograph.detail, "the part that is scaled up")];
+    let sources = vec![
+        original(&photograph.whole, "the photograph"),
+        original(&photograph.close, "the part with faces or letters"),
+        original(&photograph.detail, "the part that is scaled up"),
+    ];
     let mut sections = vec![Section { heading: photograph.name.to_uppercase(), pictures: sources }];
     for ((cell, picture), difference) in cells.iter().zip(made).zip(differences) {
         let note = if cell.is_usual { String::new() } else { format!("differs by {difference:.1}") };

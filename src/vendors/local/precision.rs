@@ -72,8 +72,9 @@ fn prepared(mut planes: Planes, flavor: PrecisionFlavor) -> Planes {
     match flavor {
         PrecisionFlavor::Photo => {}
         PrecisionFlavor::Sublime => {
-            let even = smooth_between_edges(&planes.luma, 2, 0.05);
-            planes.luma.combine(&even, |value, even| value + 0.8 * (even - value));
+            // More than this, and bicubic interpolation is nearer to what was there.
+            let even = smooth_between_edges(&planes.luma, 2, 0.04);
+            planes.luma.combine(&even, |value, even| value + 0.4 * (even - value));
         }
         PrecisionFlavor::PhotoDenoiser => {
             // Colour carries little of the detail and most of what disturbs.
@@ -168,7 +169,8 @@ mod tests {
                 let bicubic = imageops::resize(&small, 128, 128, FilterType::CatmullRom);
                 let bicubic = Planes::of(&Pixels::Opaque(bicubic)).luma;
                 let sharpened = UpscalePrecision { scale_factor: Factor::new(4).unwrap(), ..Default::default() };
-                for job in [plain(4), sharpened] {
+                let sublime = UpscalePrecision { flavor: PrecisionFlavor::Sublime, ..plain(4) };
+                for job in [plain(4), sharpened, sublime] {
                     let ours = luma(&Pixels::Opaque(small.clone()), job);
                     let (nearer, near) = (error(&ours, &truth), error(&bicubic, &truth));
                     assert!(nearer < near, "{kernel:?} {job:?}: squared error {nearer}, bicubic {near}");
@@ -246,7 +248,7 @@ mod tests {
         let picture = sample::photo(64);
         let fine = |plane: Plane| deviation(&finer_than(&plane, 2));
         let (sublime, photo, denoised) = (fine(sublime(&picture)), fine(photo(&picture)), fine(denoised(&picture)));
-        assert!(denoised > 0.9 * photo && sublime < 0.97 * photo, "{sublime} {photo} {denoised}");
+        assert!(denoised > 0.9 * photo && sublime < 0.99 * photo, "{sublime} {photo} {denoised}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use mediary::config::Settings;
 use serde_json::{Value, json};
 
-use super::{SKIN, STYLE, UPSCALER, ended, submit};
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
 use crate::support::TestApp;
 use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
@@ -93,6 +93,41 @@ async fn whoever_prefers_to_wait_is_answered_with_the_end() {
         let answer = app.send(request).await.expect(200);
         let task = answer.json();
         assert_eq!(task.get("data").map_or(&task["state"], |task| &task["status"]), "COMPLETED", "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let [creative, faithful, flexible] = ["creative", "faithful", "flexible"].map(|mode| format!("{SKIN}/{mode}"));
+    for (path, read) in [
+        (UPSCALER, UPSCALER),
+        (PRECISION, PRECISION),
+        (STYLE, STYLE),
+        (&creative, SKIN),
+        (&faithful, SKIN),
+        (&flexible, SKIN),
+        (RELIGHT, RELIGHT),
+    ] {
+        let ask = |method, path: &str| {
+            app.request(method, path).bearer_auth(&alice.token).header("prefer", "respond-async, wait=3600")
+        };
+        let submitted = ask(reqwest::Method::POST, path).json(&json!({"image": base64_png(8, 8)}));
+        let submitted = app.send(submitted).await.expect(200);
+        let told = submitted.json();
+        let told = told.get("data").unwrap_or(&told);
+        assert_eq!(
+            (&told["status"], submitted.header("preference-applied")),
+            (&json!("COMPLETED"), Some("wait=60")),
+            "{path}"
+        );
+        let task = told["task_id"].as_str().unwrap();
+        for path in [format!("{read}/{task}"), format!("/tasks/{task}")] {
+            let read = app.send(ask(reqwest::Method::GET, &path)).await.expect(200);
+            assert_eq!(read.header("preference-applied"), Some("wait=60"), "{path}");
+        }
     }
     app.stop().await;
 }

@@ -19,8 +19,20 @@ pub struct Cell {
     pub reference: Option<&'static str>,
     /// Whether it is the one with which the others of its group are compared.
     pub is_usual: bool,
-    /// Whether a part of the photograph is scaled up.
-    pub enlarges: bool,
+    /// What is tried: a field, or one value of a field that has names for its values. That of the usual cell is empty.
+    pub tried: String,
+    /// What of the photograph is sent in.
+    pub shows: Shows,
+}
+
+/// What of a photograph is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    Whole,
+    /// Where faces and letters are.
+    Close,
+    /// A small part, which is scaled up.
+    Detail,
 }
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -38,32 +50,46 @@ struct Group {
     /// What all of them ask for.
     usual: Value,
     reference: Option<&'static str>,
+    shows: Shows,
     cells: Vec<Cell>,
 }
 
 impl Group {
     fn new(name: &'static str, path: &'static str, usual: Value) -> Self {
-        Self { name, path, usual, reference: None, cells: Vec::new() }.cell("as usual", json!({}), true)
+        let shows = if path == UPSCALER || path == PRECISION { Shows::Detail } else { Shows::Whole };
+        Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+    }
+
+    /// The same of faces.
+    fn of_faces(name: &'static str, path: &'static str, usual: Value) -> Self {
+        let shows = Shows::Close;
+        Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     /// The same with another photograph in this field.
     fn with_reference(name: &'static str, path: &'static str, usual: Value, field: &'static str) -> Self {
-        Self { name, path, usual, reference: Some(field), cells: Vec::new() }.cell("as usual", json!({}), true)
+        let (reference, shows) = (Some(field), Shows::Whole);
+        Self { name, path, usual, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
-    fn cell(mut self, label: &str, change: Value, is_usual: bool) -> Self {
+    fn cell(mut self, label: &str, tried: &str, change: Value) -> Self {
         let objects = [self.usual.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
         let body = objects.flatten().collect();
-        let enlarges = self.path == UPSCALER || self.path == PRECISION;
         let (group, label, reference) = (self.name, label.to_owned(), self.reference);
-        self.cells.push(Cell { group, label, path: self.path, body, reference, is_usual, enlarges });
+        let (is_usual, tried, shows) = (tried.is_empty(), tried.to_owned(), self.shows);
+        self.cells.push(Cell { group, label, path: self.path, body, reference, is_usual, tried, shows });
         self
     }
 
     fn set(self, field: &str, value: &Value) -> Self {
-        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let label = if value.is_string() { shown } else { format!("{field} {shown}") };
-        self.cell(&label, json!({field: value}), false)
+        let (label, tried) = named(field, value);
+        self.cell(&label, &tried, json!({field: value}))
+    }
+
+    fn advanced(self, field: &str, value: &Value) -> Self {
+        let (label, tried) = named(field, value);
+        let label = if value.is_string() { format!("{field} {label}") } else { label };
+        self.cell(&label, &tried, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
     }
 
     /// Every value that is not the usual one.
@@ -74,6 +100,14 @@ impl Group {
     fn ends(self, fields: &[&str], ends: [i64; 2]) -> Self {
         let both = fields.iter().flat_map(|field| ends.map(|end| (*field, end)));
         both.fold(self, |group, (field, end)| group.set(field, &end.into()))
+    }
+}
+
+/// What stands below a cell in which a field has a value, and what it tries.
+fn named(field: &str, value: &Value) -> (String, String) {
+    match value.as_str() {
+        Some(text) => (text.to_owned(), format!("{field} {text}")),
+        None => (format!("{field} {value}"), field.to_owned()),
     }
 }
 
@@ -103,36 +137,36 @@ fn style() -> [Group; 3] {
     let presets = Group::new("image-style-transfer", STYLE, fixed.clone())
         .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
         .each("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
-        .ends(&["structure_strength", "style_strength"], [0, 50])
-        .set("structure_strength", &100.into())
+        .ends(&["structure_strength"], [0, 100])
+        .ends(&["style_strength"], [0, 50])
         .set("prompt", &"warm sunset".into());
-    let portrait =
-        Group::new("image-style-transfer, is_portrait", STYLE, json!({"fixed_generation": true, "is_portrait": true}))
-            .each("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
-            .each("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
+    let portrait = Group::of_faces(
+        "image-style-transfer, is_portrait",
+        STYLE,
+        json!({"fixed_generation": true, "is_portrait": true}),
+    )
+    .each("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
+    .each("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
     let reference = Group::with_reference("image-style-transfer, with a reference", STYLE, fixed, "reference_image")
-        .ends(&["structure_strength", "style_strength"], [0, 50])
+        .ends(&["structure_strength"], [0, 100])
+        .ends(&["style_strength"], [0, 50])
         .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
     [presets, portrait, reference]
 }
 
 fn skin() -> [Group; 3] {
+    // Grain is drawn for each task: with none of it all differences are those of the parameters.
+    let still = || json!({"smart_grain": 0});
     [
-        Group::new("skin-enhancer/creative", CREATIVE, json!({})).ends(&["sharpen", "smart_grain"], [0, 100]),
-        Group::new("skin-enhancer/faithful", FAITHFUL, json!({})).ends(&["skin_detail"], [0, 100]),
-        Group::new("skin-enhancer/flexible", FLEXIBLE, json!({}))
+        Group::of_faces("skin-enhancer/creative", CREATIVE, still()).ends(&["sharpen", "smart_grain"], [50, 100]),
+        Group::of_faces("skin-enhancer/faithful", FAITHFUL, still()).ends(&["skin_detail"], [0, 100]),
+        Group::of_faces("skin-enhancer/flexible", FLEXIBLE, still())
             .each("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
     ]
 }
 
 fn relight() -> [Group; 2] {
     let fixed = json!({"advanced_settings": {"fixed_generation": true}});
-    let advanced = |group: Group, field: &'static str, value: Value| {
-        let shown = value.as_str().map_or_else(|| value.to_string(), |text| format!("{field} {text}"));
-        let label = if value.is_string() { shown } else { format!("{field} {shown}") };
-        let settings = json!({"fixed_generation": true, field: value});
-        group.cell(&label, json!({"advanced_settings": settings}), false)
-    };
     let mut own = Group::new("image-relight", RELIGHT, fixed.clone())
         .each("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
         .set("prompt", &"blue moonlight from the left".into())
@@ -140,13 +174,11 @@ fn relight() -> [Group; 2] {
         .set("preserve_details", &false.into())
         .set("interpolate_from_original", &true.into())
         .set("light_transfer_strength", &0.into());
-    for (field, end) in
-        ["whites", "blacks", "brightness", "contrast", "saturation"].iter().flat_map(|f| [(*f, 0), (*f, 100)])
-    {
-        own = advanced(own, field, end.into());
+    for field in ["whites", "blacks", "brightness", "contrast", "saturation"] {
+        own = own.advanced(field, &0.into()).advanced(field, &100.into());
     }
     for engine in &RelightEngine::ALL[1..] {
-        own = advanced(own, "engine", engine.as_str().into());
+        own = own.advanced("engine", &engine.as_str().into());
     }
     let lit =
         Group::with_reference("image-relight, with a reference", RELIGHT, fixed, "transfer_light_from_reference_image");
@@ -157,10 +189,10 @@ fn relight() -> [Group; 2] {
         .set("change_background", &false.into())
         .set("preserve_details", &false.into());
     for value in &TransferLightA::ALL[1..] {
-        lit = advanced(lit, "transfer_light_a", value.as_str().into());
+        lit = lit.advanced("transfer_light_a", &value.as_str().into());
     }
     for value in &TransferLightB::ALL[1..] {
-        lit = advanced(lit, "transfer_light_b", value.as_str().into());
+        lit = lit.advanced("transfer_light_b", &value.as_str().into());
     }
     [own, lit]
 }

@@ -12,11 +12,16 @@ pub const SIZE: (u32, u32) = (384, 288);
 /// The part that upscalers are given: a quarter of each side.
 pub const DETAIL: (u32, u32) = (96, 72);
 
+/// What is looked at more closely: this part of each side.
+const CLOSE: f32 = 0.42;
+
 /// A picture to work on.
 pub struct Photograph {
     pub name: &'static str,
     pub whole: RgbImage,
-    /// A part of it where there is something to see.
+    /// The part of it that is looked at, as large as the whole.
+    pub close: RgbImage,
+    /// A smaller part where there is something to see.
     pub detail: RgbImage,
 }
 
@@ -28,9 +33,9 @@ pub fn photographs() -> anyhow::Result<[Photograph; 3]> {
     let portrait = include_bytes!("../../../../data/photographs/portrait.jpg");
     let landscape = include_bytes!("../../../../data/photographs/landscape.jpg");
     Ok([
-        of("portrait", &decoded(portrait)?, 0.0, (120, 36)),
-        of("landscape", &decoded(landscape)?, 0.5, (150, 130)),
-        of("text", &print(), 0.5, (60, 60)),
+        of("portrait", &decoded(portrait)?, Part { from_middle: false, close: (0.22, 0.03), detail: (120, 36) }),
+        of("landscape", &decoded(landscape)?, Part { from_middle: true, close: (0.29, 0.56), detail: (150, 130) }),
+        of("text", &print(), Part { from_middle: true, close: (0.06, 0.06), detail: (60, 60) }),
     ])
 }
 
@@ -38,17 +43,37 @@ fn decoded(file: &[u8]) -> anyhow::Result<RgbImage> {
     Ok(image::load_from_memory(file).context("a photograph of the program cannot be decoded")?.into_rgb8())
 }
 
-/// The largest part of a picture that has the right shape: from the top or the left at 0, from the middle at 0.5.
-fn of(name: &'static str, picture: &RgbImage, from: f32, detail: (u32, u32)) -> Photograph {
+/// Which parts of a picture are taken.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The whole is cut from the middle, else from the top and the left.
+    from_middle: bool,
+    /// Where the close part begins, in parts of each side.
+    close: (f32, f32),
+    /// Where the detail begins, in pixels of the whole.
+    detail: (u32, u32),
+}
+
+/// The largest part of a picture that has the right shape, and what is taken out of it.
+fn of(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
     let (width, height) = picture.dimensions();
     let (wide, high) = (height * SIZE.0 / SIZE.1, width * SIZE.1 / SIZE.0);
-    let (width_kept, height_kept) = if wide <= width { (wide, height) } else { (width, high.min(height)) };
-    let part = |all: u32, kept: u32| ((all - kept) * u32::from(from > 0.0)) / 2;
-    let (left, top) = (part(width, width_kept), part(height, height_kept));
-    let cut = imageops::crop_imm(picture, left, top, width_kept, height_kept).to_image();
-    let whole = imageops::resize(&cut, SIZE.0, SIZE.1, FilterType::Lanczos3);
-    let detail = imageops::crop_imm(&whole, detail.0, detail.1, DETAIL.0, DETAIL.1).to_image();
-    Photograph { name, whole, detail }
+    let (width, height) = if wide <= width { (wide, height) } else { (width, high.min(height)) };
+    let before = |all: u32, kept: u32| if part.from_middle { (all - kept) / 2 } else { 0 };
+    let (left, top) = (before(picture.width(), width), before(picture.height(), height));
+    let cut = imageops::crop_imm(picture, left, top, width, height).to_image();
+    let sized = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
+    let share = |side: u32, share: f32| whole(as_float(side) * share);
+    let close = imageops::crop_imm(
+        &cut,
+        share(width, part.close.0),
+        share(height, part.close.1),
+        share(width, CLOSE),
+        share(height, CLOSE),
+    );
+    let (whole, close) = (sized(&cut), sized(&close.to_image()));
+    let detail = imageops::crop_imm(&whole, part.detail.0, part.detail.1, DETAIL.0, DETAIL.1).to_image();
+    Photograph { name, whole, close, detail }
 }
 
 const LINES: [&str; 12] = [
@@ -127,7 +152,8 @@ mod tests {
     #[test]
     fn there_are_three_and_each_has_a_part_with_something_in_it() {
         for photograph in photographs().unwrap() {
-            assert_eq!((photograph.whole.dimensions(), photograph.detail.dimensions()), (SIZE, DETAIL));
+            let sizes = [&photograph.whole, &photograph.close, &photograph.detail].map(RgbImage::dimensions);
+            assert_eq!(sizes, [SIZE, SIZE, DETAIL]);
             let samples = photograph.detail.as_raw();
             let range = samples.iter().max().unwrap() - samples.iter().min().unwrap();
             assert!(range > 100, "{}: {range}", photograph.name);

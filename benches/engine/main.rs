@@ -1,0 +1,183 @@
+//! The image engine against Pillow: `benches/engine/run [ROUNDS]`.
+//!
+//! Every job runs in a process of its own, ours with one thread, so that speed is that of one core and the peak of memory is
+//! that of the job. Reading and writing files is not counted on either side. Then photographs are reduced four times and
+//! enlarged again, by us and by bicubic interpolation, and compared with what they were.
+
+use std::env;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+use std::time::Instant;
+
+use image::imageops::{self, FilterType};
+use mediary::domain::image::{
+    Factor, PrecisionFlavor, Relight, ScaleFactor, SkinEnhance, SkinMode, StyleEngine, StyleTransfer, Upscale,
+    UpscalePrecision,
+};
+use mediary::media::input::{self, Decoded, Pixels};
+use mediary::vendors::local::{precision, relight, skin, style, upscale};
+
+mod likeness;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// What is measured, and the side by which the photograph is enlarged before to have pixels enough.
+const JOBS: [(&str, u32); 9] = [
+    ("upscale 2x", 2),
+    ("upscale 4x", 1),
+    ("precision 2x", 2),
+    ("precision 4x", 1),
+    ("precision 2x, photo_denoiser", 2),
+    ("skin, creative", 3),
+    ("relight", 3),
+    ("style, balanced", 3),
+    ("style, colorful_anime", 3),
+];
+const ROUNDS: &str = "3";
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let outcome = match &arguments[..] {
+        [job, name, picture, rounds] if job == "--job" => measure(name, Path::new(picture), rounds),
+        [python, rest @ ..] => compare(python, rest.first().map_or(ROUNDS, String::as_str)),
+        [] => Err("needs the Python that has Pillow: start it by benches/engine/run".into()),
+    };
+    if let Err(failure) = outcome {
+        eprintln!("{failure}");
+        exit(2);
+    }
+}
+
+fn photograph(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name)
+}
+
+/// One job in this process: seconds of the best round, peak KiB, pixels of the result.
+fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
+    let decoded = input::decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
+    let mut best = f64::MAX;
+    let mut pixels = 0;
+    for _ in 0..rounds.parse::<u32>()? {
+        let given = Decoded { pixels: decoded.pixels.clone(), profile: None };
+        let started = Instant::now();
+        let made = black_box(make(name, given)?);
+        best = best.min(started.elapsed().as_secs_f64());
+        pixels = u64::from(made.dimensions().0) * u64::from(made.dimensions().1);
+    }
+    println!("{best} {} {pixels}", peak_kib()?);
+    Ok(())
+}
+
+fn make(name: &str, picture: Decoded) -> Result<Decoded, Failure> {
+    let scaled = |factor| UpscalePrecision { scale_factor: factor_of(factor), ..UpscalePrecision::default() };
+    let styled = |engine| StyleTransfer { engine, ..StyleTransfer::default() };
+    Ok(match name {
+        "upscale 2x" => upscale::upscale(picture, &Upscale::default(), 1),
+        "upscale 4x" => upscale::upscale(picture, &Upscale { scale_factor: ScaleFactor::X4, ..Upscale::default() }, 1),
+        "precision 2x" => precision::precision(picture, &scaled(2), 1),
+        "precision 4x" => precision::precision(picture, &scaled(4), 1),
+        "precision 2x, photo_denoiser" => {
+            precision::precision(picture, &UpscalePrecision { flavor: PrecisionFlavor::PhotoDenoiser, ..scaled(2) }, 1)
+        }
+        "skin, creative" => skin::skin(picture, &SkinEnhance::of(SkinMode::Creative), 1),
+        "relight" => relight::relight(picture, None, &Relight::default(), 1),
+        "style, balanced" => style::style(picture, None, &styled(StyleEngine::Balanced), 1),
+        "style, colorful_anime" => style::style(picture, None, &styled(StyleEngine::ColorfulAnime), 1),
+        other => return Err(format!("there is no job {other:?}").into()),
+    })
+}
+
+fn factor_of(times: i64) -> Factor {
+    Factor::new(times).unwrap_or(UpscalePrecision::default().scale_factor)
+}
+
+fn peak_kib() -> Result<u64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}
+
+/// Every job on both sides, and then how near enlarged photographs come to what they were.
+fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
+    let directory = tempfile::tempdir()?;
+    let pillow = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/engine/pillow.py");
+    println!(
+        "| job | input, Mpx | Mpx of result/s | Pillow | ratio | peak, MiB | Pillow |\n|---|---|---|---|---|---|---|"
+    );
+    for (job, times) in JOBS {
+        let picture = image::open(photograph("portrait.jpg"))?.into_rgb8();
+        let (width, height) = (picture.width() * times, picture.height() * times);
+        let path = directory.path().join(format!("{times}.png"));
+        imageops::resize(&picture, width, height, FilterType::Lanczos3).save(&path)?;
+        let ours = told(
+            Command::new(env::current_exe()?)
+                .arg("--job")
+                .arg(job)
+                .arg(&path)
+                .arg(rounds)
+                .env("RAYON_NUM_THREADS", "1"),
+        )?;
+        let theirs = told(Command::new(python).arg(&pillow).arg(job).arg(&path).arg(rounds))?;
+        println!(
+            "| {job} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} |",
+            f64::from(width * height) / 1e6,
+            ours.speed,
+            theirs.speed,
+            ours.speed / theirs.speed,
+            ours.peak_mib,
+            theirs.peak_mib,
+        );
+    }
+    println!("\n| photograph, reduced 4x | enlarged by | PSNR, dB | SSIM |\n|---|---|---|---|");
+    ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(nearness)
+}
+
+struct Told {
+    /// Megapixels of the result a second.
+    speed: f64,
+    peak_mib: f64,
+}
+
+fn told(command: &mut Command) -> Result<Told, Failure> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let numbers: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [seconds, kib, pixels] = numbers[..] else { return Err(format!("said {text:?}").into()) };
+    Ok(Told { speed: pixels / 1e6 / seconds, peak_mib: kib / 1024.0 })
+}
+
+fn nearness(name: &str) -> Result<(), Failure> {
+    let photograph = image::open(photograph(name))?.into_rgb8();
+    let (width, height) = (photograph.width() / 4 * 4, photograph.height() / 4 * 4);
+    let original = imageops::crop_imm(&photograph, 0, 0, width, height).to_image();
+    let small = imageops::resize(&original, width / 4, height / 4, FilterType::CatmullRom);
+    let bicubic = imageops::resize(&small, width, height, FilterType::CatmullRom);
+    let lanczos = imageops::resize(&small, width, height, FilterType::Lanczos3);
+    let mut rows = vec![("bicubic".to_owned(), bicubic), ("Lanczos".to_owned(), lanczos)];
+    let ours = |made: Decoded| match made.pixels {
+        Pixels::Opaque(pixels) => pixels,
+        Pixels::Transparent(pixels) => image::DynamicImage::ImageRgba8(pixels).into_rgb8(),
+    };
+    let given = || Decoded { pixels: Pixels::Opaque(small.clone()), profile: None };
+    let usual = Upscale { scale_factor: ScaleFactor::X4, ..Upscale::default() };
+    rows.push(("image-upscaler".to_owned(), ours(upscale::upscale(given(), &usual, 1))));
+    for flavor in PrecisionFlavor::ALL {
+        let job = UpscalePrecision { scale_factor: factor_of(4), flavor: *flavor, ..UpscalePrecision::default() };
+        rows.push((format!("precision-v2, {}", flavor.as_str()), ours(precision::precision(given(), &job, 1))));
+        let none = mediary::domain::image::Percent::of(0);
+        let plain = UpscalePrecision { sharpen: none, smart_grain: none, ultra_detail: none, ..job };
+        rows.push((
+            format!("precision-v2, {}, all at 0", flavor.as_str()),
+            ours(precision::precision(given(), &plain, 1)),
+        ));
+    }
+    for (by, enlarged) in rows {
+        let (psnr, ssim) = likeness::of(&original, &enlarged);
+        println!("| {name} | {by} | {psnr:.2} | {ssim:.4} |");
+    }
+    Ok(())
+}
