@@ -38,6 +38,7 @@ mod opening;
 mod probes;
 mod reactors;
 mod snapshots;
+mod vendors;
 
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
@@ -48,8 +49,9 @@ use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
 use files::{open_archives, open_keyring, snapshot_remover};
 use probes::{auditing, checkpointer, prober, readiness, storage};
-use reactors::{Outside, Reactors, callback_sender, fetcher};
+use reactors::{Outside, Reactors};
 use snapshots::Snapshots;
+use vendors::{hints, image_vendor};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -148,7 +150,6 @@ impl App {
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
-        let sender = callback_sender(&settings, key)?;
         let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
         let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
 
@@ -164,10 +165,9 @@ impl App {
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (outside, tally) = (
-            Outside { store: store.clone(), sender, fetcher: fetcher(&settings)?, public_url: public_url.clone() },
-            Tally::default(),
-        );
+        let (hints, tally) = (hints(&upload_key), Tally::default());
+        let image_vendor = image_vendor(&settings, store.clone(), &upload_key, &surroundings)?;
+        let outside = Outside::new(&settings, store.clone(), key, &public_url, image_vendor, hints.clone())?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let (closing, closes) = watch::channel(false);
@@ -192,6 +192,8 @@ impl App {
             checkpoint: checkpointer(&log),
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
+            hints,
+            vendors: reactors.vendors.clone(),
             options: http_options(&settings, &public_url),
         };
         let server = crate::http::server::serve(listener, services)

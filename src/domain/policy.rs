@@ -30,6 +30,7 @@ named_values! {
         ReadImageTask = "read image tasks",
         ReadTask = "read tasks",
         CancelTask = "cancel tasks",
+        HintTask = "hint that a task has moved",
         Administer = "administer the service",
     }
 }
@@ -116,6 +117,7 @@ impl Action {
             Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadTask              => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::HintTask              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }
@@ -167,16 +169,18 @@ mod tests {
             PublishVersion,
             ReviseVersion,
             UploadArchive,
+            HintTask,
         ];
         assert_eq!(allowed_to(Standing::OwnToken), expected);
-        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive];
+        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, HintTask];
         assert_eq!(allowed_to(Standing::OtherToken), elsewhere);
     }
 
     #[test]
-    fn anonymous_callers_read_and_upload_to_the_places_they_were_given() {
-        use Action::{ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
-        assert_eq!(allowed_to(Standing::Anonymous), [ReadServiceState, ReadResult, ReadRegistry, UploadArchive]);
+    fn anonymous_callers_read_and_use_the_places_they_were_given() {
+        use Action::{HintTask, ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
+        let expected = [ReadServiceState, ReadResult, ReadRegistry, UploadArchive, HintTask];
+        assert_eq!(allowed_to(Standing::Anonymous), expected);
     }
 
     #[test]

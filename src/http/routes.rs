@@ -19,7 +19,7 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, erase, health, image, install, media, member, moderation, node,
+    admin, audit, audit_stream, bulk, checkpoint, erase, health, hint, image, install, media, member, moderation, node,
     node_change, openapi, publisher, review, state, task, token, translation, upload, user, version, version_list,
 };
 use crate::domain::policy::Action;
@@ -139,6 +139,7 @@ fn images() -> Vec<Route> {
     vec![
         Route::new(get(), "/tasks/{task_id}", NoBody, task::show),
         Route::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
+        Route::new(post(), "/hints/{hint}", Json, hint::take),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
         Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),

@@ -113,11 +113,17 @@ impl Client {
     /// # Errors
     /// [`ClientFailure`] when TLS cannot be set up.
     pub fn new(rules: AddressRules, limits: Limits) -> Result<Self, ClientFailure> {
+        Self::keeping(rules, limits, 0)
+    }
+
+    /// A client that keeps up to `idle` connections to a host for its next requests, whose address is then not looked up
+    /// again: only for hosts that the operator has named.
+    pub(super) fn keeping(rules: AddressRules, limits: Limits, idle: usize) -> Result<Self, ClientFailure> {
         install_tls();
         let rules = Arc::new(rules);
-        let http = builder(&rules, limits).build().or_else(|error| {
+        let http = builder(&rules, limits).pool_max_idle_per_host(idle).build().or_else(|error| {
             tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
-            builder(&rules, limits).tls_certs_only([]).build()
+            builder(&rules, limits).pool_max_idle_per_host(idle).tls_certs_only([]).build()
         });
         Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
     }

@@ -19,5 +19,6 @@ pub mod client;
 pub mod feed;
 pub mod fetch;
 pub mod signature;
+pub mod vendor;
 
 pub use client::install_tls;

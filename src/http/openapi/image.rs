@@ -7,6 +7,7 @@ use super::operation::{Operation, get, post};
 use super::schema::{Documented, Moment, Url, array, field, field_of, named, one_of, view};
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskStatus;
+use crate::http::error::Code;
 
 mod bodies;
 mod submissions;
@@ -66,7 +67,7 @@ fn status_reads() -> [Operation; 5] {
     ]
 }
 
-fn tasks() -> [Operation; 2] {
+fn tasks() -> [Operation; 3] {
     let (at, then) = ("2026-03-01T09:30:00.000000Z", "2026-03-01T09:30:02.500000Z");
     let example = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0, "created_at": at,
         "updated_at": then, "history": [{"state": "CREATED", "at": at}, {"state": "IN_PROGRESS", "at": then}], "generated": []});
@@ -84,6 +85,13 @@ fn tasks() -> [Operation; 2] {
                  which is no failure. Needs no body.",
             )
             .shows("The task as it is now.", "Task", &cancelled),
+        post("/hints/{hint}", "hintTask", "Hint that a task has moved")
+            .about(
+                "For vendors: the URL that a submission to one carries as `webhook_url`. The vendor is asked about the task the sooner; \
+                 nothing that is sent here is read, let alone believed. The URL is the credential. Needs no body.",
+            )
+            .answers_text("The vendor will be asked.", "OK")
+            .fails(Code::NotFound, "the URL is not one of this service"),
     ]
 }
 
@@ -134,7 +142,7 @@ fn task_view() -> Value {
 }
 
 /// Why tasks fail.
-const FAILURES: [&str; 9] = [
+const FAILURES: [&str; 14] = [
     "input_unavailable",
     "input_invalid",
     "output_too_large",
@@ -142,6 +150,11 @@ const FAILURES: [&str; 9] = [
     "cancelled",
     "vendor_refused",
     "outcome_unknown",
+    "vendor_failed",
+    "vendor_lost",
+    "result_unavailable",
+    "result_invalid",
+    "result_unwritable",
     "engine_failed",
     "engine_stopped",
 ];

@@ -2,9 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use mediary::clock::Surroundings;
+use mediary::domain::ids::TaskId;
+use mediary::media::archive::ticket::UploadKey;
+use mediary::vendors::hint::{HintKey, PURPOSE};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::Caller;
 use super::cases::{Body, Case, Step, archive};
@@ -49,6 +54,8 @@ pub struct Ground {
     file: String,
     /// By which the owner may upload the archive of the version.
     ticket: String,
+    /// By which a vendor hints at a task.
+    hint: String,
     /// What the publisher's token is presented as.
     secret: String,
 }
@@ -100,6 +107,12 @@ impl World {
         world
     }
 
+    /// The ticket of a hint at a task of somebody.
+    fn hint(&self) -> String {
+        let key = UploadKey::open(&self.app.dir.path().join("url-key"), &Surroundings::real()).expect("the key");
+        HintKey::new(key.derived(PURPOSE)).ticket(TaskId(Uuid::nil()))
+    }
+
     pub async fn stop(self) {
         self.app.stop().await;
     }
@@ -147,6 +160,7 @@ impl World {
             tasks: self.tasks.clone(),
             file: self.file.clone(),
             ticket: String::new(),
+            hint: self.hint(),
             secret,
         };
         ground.ticket = self.ticket(&ground.fill(UPLOAD), &owner.token).await;
@@ -241,8 +255,9 @@ impl Ground {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
         let tasks = [NOBODY; 4].map(str::to_owned);
-        let (file, ticket, secret) = (format!("{}.png", "0".repeat(64)), "nothing".to_owned(), String::new());
-        Self { node, publisher, version, user, user_token, token, tasks, file, ticket, secret }
+        let (file, [ticket, hint], secret) =
+            (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
+        Self { node, publisher, version, user, user_token, token, tasks, file, ticket, hint, secret }
     }
 
     /// The same with another node.
@@ -271,6 +286,7 @@ impl Ground {
             ("{task_id}", task),
             ("{file}", &self.file),
             ("{ticket}", &self.ticket),
+            ("{hint}", &self.hint),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }
