@@ -23,7 +23,6 @@ use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
-use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
@@ -47,9 +46,9 @@ pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
-use files::{open_archives, open_keyring, snapshot_remover};
+use files::{open_archives, open_keyring, open_upload_key, snapshot_remover};
 use probes::{auditing, checkpointer, prober, readiness, storage};
-use reactors::{Outside, Reactors};
+use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
 use vendors::{hints, image_vendor};
 
@@ -145,13 +144,12 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let store = store.with_mishaps(surroundings.mishaps());
+        let store = store.in_surroundings(surroundings.clone());
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
-        let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
-        let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
+        let upload_key = open_upload_key(&data, &surroundings)?;
 
         let links = Links { public_url: public_url.clone() };
         let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
@@ -166,10 +164,12 @@ impl App {
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         let (hints, tally) = (hints(&upload_key), Tally::default());
-        let image_vendor = image_vendor(&settings, store.clone(), &upload_key, &surroundings)?;
-        let outside = Outside::new(&settings, store.clone(), key, &public_url, image_vendor, hints.clone())?;
+        let vendor = (image_vendor(&settings, store.clone(), &upload_key, &surroundings)?, hints.clone());
+        let callbacks = Callbacks { key, keyring: personal.clone() };
+        let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, vendor, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let (closing, closes) = watch::channel(false);
         let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
@@ -200,7 +200,6 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot)?;
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
@@ -343,7 +342,9 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         },
         require_approval: settings.auth.require_approval,
         submissions_per_caller: settings.limits.submissions_per_caller,
+        callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
+        media_retention: settings.media.retention,
     }
 }
 

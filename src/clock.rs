@@ -2,6 +2,7 @@
 //! decide all three.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +20,7 @@ pub struct Surroundings {
     clock: Clock,
     chance: Arc<Mutex<StdRng>>,
     mishaps: Mishaps,
+    names: Option<Names>,
     /// Whether ids come from chance alone, not from the clock.
     timeless: bool,
 }
@@ -26,6 +28,9 @@ pub struct Surroundings {
 /// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic, block or end
 /// the process.
 pub type Mishap = Arc<dyn Fn(Place, &str) + Send + Sync>;
+
+/// What host names are resolved to in a test; the machine's resolver is not asked then.
+pub type Names = Arc<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
 /// What a test makes happen; nothing in the service. Cheap to clone.
 #[derive(Clone, Default)]
@@ -174,6 +179,12 @@ steps! {
     ArchiveRenamed,
     /// 25: its name is durable; the event that names it comes next.
     ArchiveNamed,
+    /// 26: a snapshot of the read models is written under another name, not synced.
+    SnapshotWritten,
+    /// 27: it is synced.
+    SnapshotSynced,
+    /// 28: it took the place of the one before, and the directory is not synced.
+    SnapshotRenamed,
 }
 
 #[derive(Clone)]
@@ -190,6 +201,7 @@ impl Surroundings {
             clock: Clock::System,
             chance: Arc::new(Mutex::new(StdRng::from_entropy())),
             mishaps: Mishaps::default(),
+            names: None,
             timeless: false,
         }
     }
@@ -199,7 +211,7 @@ impl Surroundings {
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
         let chance = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
-        Self { clock, chance, mishaps: Mishaps::default(), timeless: false }
+        Self { clock, chance, mishaps: Mishaps::default(), names: None, timeless: false }
     }
 
     /// The same clock and mishaps, with chance that repeats for a seed: every id and secret follows from the seed alone, so
@@ -213,6 +225,18 @@ impl Surroundings {
     #[must_use]
     pub fn with_mishap(self, mishap: Mishap) -> Self {
         Self { mishaps: Mishaps(Some(mishap)), ..self }
+    }
+
+    /// The same surroundings, in which host names are resolved so.
+    #[must_use]
+    pub fn with_names(self, names: Names) -> Self {
+        Self { names: Some(names), ..self }
+    }
+
+    /// What host names are resolved to, if a test decides it.
+    #[must_use]
+    pub fn names(&self) -> Option<Names> {
+        self.names.clone()
     }
 
     /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.

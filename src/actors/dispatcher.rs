@@ -2,20 +2,26 @@
 
 use std::time::Duration;
 
+use zeroize::Zeroizing;
+
 use super::Circumstances;
 use super::error::CommandError;
 use super::reactor::{Next, Reactor};
+use super::shares::{Share, Shares};
 use super::system::Dispatch;
 use crate::clock::Surroundings;
 use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
-use crate::domain::ids::{DeliveryId, EventId};
+use crate::domain::ids::{EventId, TaskId, UserId};
+use crate::domain::personal::{Personal, PersonalField};
+use crate::domain::webhook_secret;
 use crate::events::stream::Position;
 use crate::outbound::callback::{Callback, CallbackSender};
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
-use crate::projections::delivery::PendingDelivery;
+use crate::projections::delivery::{Content, Due};
 use crate::projections::task::ImageTaskView;
 
-/// How long a delivery rests whose attempt could not be recorded.
+/// How long a delivery rests whose attempt could not be made or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// The reactor that makes deliveries.
@@ -25,51 +31,107 @@ pub struct CallbackDispatcher {
     models: ReadModels,
     surroundings: Surroundings,
     sender: CallbackSender,
+    /// Opens the secrets of accounts.
+    keyring: Keyring,
     /// The base of the URLs in bodies, without a trailing slash.
     public_url: String,
+    shares: Shares,
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
+/// A delivery that is to be made, and its owner's share of the places.
+pub struct Work {
+    due: Due,
+    _share: Share,
+}
+
 impl CallbackDispatcher {
-    /// A dispatcher that sends by `sender`.
+    /// A dispatcher that sends by `sender`, for one account no more than `per_account` at a time.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         surroundings: Surroundings,
         sender: CallbackSender,
+        keyring: Keyring,
         public_url: String,
+        per_account: usize,
     ) -> Self {
         let changes = models.delivery_changes();
-        Self { dispatch, models, surroundings, sender, public_url, changes }
+        let shares = Shares::new(per_account);
+        Self { dispatch, models, surroundings, sender, keyring, public_url, shares, changes }
     }
 
-    async fn attempt(&self, delivery: &PendingDelivery) -> AttemptOutcome {
-        let PendingDelivery { task, status, results, failure, .. } = delivery;
-        let view = ImageTaskView::new(*task, *status, results, failure.as_ref(), &self.public_url);
+    async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
+        let Content { url, status, results, failure } = content;
+        let view = ImageTaskView::new(due.task, status, &results, failure.as_ref(), &self.public_url);
         let body = serde_json::to_vec(&view).expect("a struct of strings can be written as JSON");
-        let webhook_id = format!("msg_{}", delivery.id);
-        self.sender
-            .send(Callback { url: delivery.url.clone(), webhook_id, body: body.into(), at: self.surroundings.now() })
-            .await
+        let (webhook_id, secrets) = (due.id.webhook_id(), self.secrets_of(due.owner).await);
+        let at = self.surroundings.now();
+        self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await
+    }
+
+    /// What is told: from memory, or from the log when it was told in vain before.
+    async fn content_of(&self, due: &Due) -> Option<Content> {
+        if let Some(content) = &due.content {
+            return Some(content.clone());
+        }
+        match self.models.announcement(due.task, due.id).await {
+            Ok(Some(told)) => Some(told.content),
+            Ok(None) => {
+                tracing::error!(delivery = %due.id, task = %due.task, "the log does not say what is to be told");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(delivery = %due.id, %error, "what is to be told could not be read");
+                None
+            }
+        }
+    }
+
+    /// The secrets of an account that sign now, the newest first. One that cannot be opened does not keep callbacks back: the
+    /// key of the service signs them in any case.
+    async fn secrets_of(&self, owner: UserId) -> Vec<Zeroizing<Vec<u8>>> {
+        let sealed: Vec<Personal> = {
+            let models = self.models.read();
+            let now = self.surroundings.now();
+            models.users.get(owner).map_or_else(Vec::new, |user| user.webhook_secrets.valid(now).cloned().collect())
+        };
+        if sealed.is_empty() {
+            return Vec::new();
+        }
+        let keyring = self.keyring.clone();
+        let opening = move || {
+            let open = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
+            let bytes = |text: Zeroizing<String>| webhook_secret::bytes_of(&text).map(Zeroizing::new);
+            sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
+        };
+        tokio::task::spawn_blocking(opening).await.unwrap_or_default()
     }
 }
 
 impl Reactor for CallbackDispatcher {
-    type Key = DeliveryId;
-    type Work = PendingDelivery;
+    /// One delivery of a task at a time.
+    type Key = TaskId;
+    type Work = Work;
     const NAME: &'static str = "callback-dispatcher";
 
-    fn due(&self, take: &mut dyn FnMut(&DeliveryId, &str) -> bool) -> Vec<(DeliveryId, PendingDelivery)> {
-        let models = self.models.read();
-        let due = models.deliveries.due(self.surroundings.now()).filter(|due| take(&due.id, due.url.origin()));
-        due.map(|due| (due.id, due.clone())).collect()
+    fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Work)> {
+        let mut shares = Vec::new();
+        let due = self.models.read().deliveries.due(self.surroundings.now(), |task, owner, lane| {
+            let share = self.shares.take(owner).filter(|_| take(&task, lane));
+            let taken = share.is_some();
+            shares.extend(share);
+            taken
+        });
+        due.into_iter().zip(shares).map(|(due, share)| (due.task, Work { due, _share: share })).collect()
     }
 
-    async fn act(&self, delivery: PendingDelivery) -> Next {
-        let outcome = self.attempt(&delivery).await;
-        let (id, task, chance) = (delivery.id, delivery.task, self.surroundings.ratio());
-        let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance };
+    async fn act(&self, Work { due, _share }: Work) -> Next {
+        let Some(content) = self.content_of(&due).await else { return Next::After(RETRY_PAUSE) };
+        let outcome = self.attempt(&due, content).await;
+        let Due { id, task, .. } = due;
+        let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance: self.surroundings.ratio() };
         let (causation, at) = (Some(EventId(id.0)), self.surroundings.now());
         let why = Circumstances::of_system(causation, at);
         match self.dispatch.delivery(id, command, why).await {

@@ -16,6 +16,8 @@ pub mod poller;
 pub mod projector;
 pub mod reactor;
 pub mod router;
+mod shares;
+pub mod sweeper;
 pub mod system;
 pub mod tally;
 pub mod writer;

@@ -136,6 +136,9 @@ fn open_with<E>(
         (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
     let (log, report) = opened?;
+    if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
+        log.expect(models.streams.clone());
+    }
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
 }

@@ -12,9 +12,10 @@ use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
 use crate::actors::poller::{ImagePoller, VendorState};
 use crate::actors::reactor::{ReactorOptions, keep_running};
+use crate::actors::sweeper::Sweeper;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::{Recorder, Tally};
-use crate::clock::Surroundings;
+use crate::clock::{Names, Surroundings};
 use crate::config::Settings;
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::media::store::Store;
@@ -23,6 +24,7 @@ use crate::outbound::callback::CallbackSender;
 use crate::outbound::client::{Client, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
+use crate::personal::Keyring;
 use crate::projections::ReadModels;
 
 /// How many callbacks may be under way to one receiver.
@@ -39,6 +41,7 @@ pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
     pub fetcher: Fetcher,
+    pub keyring: Keyring,
     pub public_url: String,
     pub image_vendor: ImageVendor,
     pub hints: Hints,
@@ -52,31 +55,39 @@ pub(super) struct Reactors {
     pub vendors: Vec<VendorState>,
 }
 
+/// What callbacks are signed with.
+pub(super) struct Callbacks {
+    pub key: WebhookKey,
+    pub keyring: Keyring,
+}
+
 impl Outside {
     pub(super) fn new(
         settings: &Settings,
         store: Store,
-        key: WebhookKey,
+        Callbacks { key, keyring }: Callbacks,
         public_url: &str,
-        image_vendor: ImageVendor,
-        hints: Hints,
+        (image_vendor, hints): (ImageVendor, Hints),
+        surroundings: &Surroundings,
     ) -> Result<Self, StartError> {
-        let (sender, fetcher) = (callback_sender(settings, key)?, fetcher(settings)?);
-        Ok(Self { store, sender, fetcher, public_url: public_url.to_owned(), image_vendor, hints })
+        let names = surroundings.names();
+        let names = names.as_ref();
+        let (sender, fetcher) = (callback_sender(settings, key, names)?, fetcher(settings, names)?);
+        Ok(Self { store, sender, fetcher, keyring, public_url: public_url.to_owned(), image_vendor, hints })
     }
 }
 
-fn callback_sender(settings: &Settings, key: WebhookKey) -> Result<CallbackSender, StartError> {
+fn callback_sender(settings: &Settings, key: WebhookKey, names: Option<&Names>) -> Result<CallbackSender, StartError> {
     let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
-    let client = Client::new(address_rules(settings), limits);
+    let client = Client::resolving(address_rules(settings), limits, names);
     let client = client.map_err(|error| StartError::part("the callbacks", &error))?;
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
 /// What fetches inputs that clients name by their URLs.
-fn fetcher(settings: &Settings) -> Result<Fetcher, StartError> {
+fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
-    let client = Client::new(address_rules(settings), limits);
+    let client = Client::resolving(address_rules(settings), limits, names);
     client
         .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
         .map_err(|error| StartError::part("the fetcher of inputs", &error))
@@ -100,17 +111,28 @@ impl Reactors {
         let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
-        let concurrency = settings.callbacks.concurrency;
-        let Outside { store, sender, fetcher, public_url, image_vendor, hints } = outside;
+        let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let Outside { store, sender, fetcher, keyring, public_url, image_vendor, hints } = outside;
         let ImageVendor { vendor, treatment, bounds } = image_vendor;
-        let inputs = Inputs::new(fetcher, store);
+        let inputs = Inputs::new(fetcher, store.clone());
         let poller =
             ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, treatment);
         let poller = poller.with_hints(hints);
         let vendors = vec![poller.state()];
         arbiter.spawn(async move {
+            let sweeper = Sweeper::new(store, models.clone(), surroundings.clone(), retention);
+            keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
             keep_running(poller, bounds, surroundings.clone());
-            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), sender, public_url);
+            let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
+            let dispatcher = CallbackDispatcher::new(
+                dispatch,
+                models,
+                surroundings.clone(),
+                sender,
+                keyring,
+                public_url,
+                per_account,
+            );
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::StartError;
 use super::opening::log_options;
+use crate::clock::{Mishaps, Surroundings};
 use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
 use crate::events::journal::JournalOptions;
@@ -40,6 +41,7 @@ struct Taker {
     models: ReadModels,
     /// Where the last one was taken.
     last: Mutex<Position>,
+    mishaps: Mishaps,
     ending: Mutex<bool>,
     ended: Condvar,
 }
@@ -55,6 +57,7 @@ impl Snapshots {
         log: &Arc<SledLog>,
         models: &ReadModels,
         last: Position,
+        surroundings: &Surroundings,
     ) -> Result<Self, StartError> {
         let directory = directory_in(data.root());
         if let Err(error) = remove_draft(&directory) {
@@ -67,6 +70,7 @@ impl Snapshots {
             log: Arc::clone(log),
             models: models.clone(),
             last: Mutex::new(last),
+            mishaps: surroundings.mishaps(),
             ending: Mutex::new(false),
             ended: Condvar::new(),
         });
@@ -125,7 +129,7 @@ impl Taker {
         }
         let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
         self.log.space().check_for("a snapshot of the read models", before).map_err(|shortage| shortage.to_string())?;
-        let bytes = save(&models, &anchor, &self.directory).map_err(|error| error.to_string())?;
+        let bytes = save(&models, &anchor, &self.directory, &self.mishaps).map_err(|error| error.to_string())?;
         let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");
         Ok(())

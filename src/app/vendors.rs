@@ -56,7 +56,8 @@ pub(super) fn image_vendor(
     let own = &settings.image_vendor;
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let limits = Limits { connect: own.connect_timeout, total: own.result_timeout, body_bytes: INPUT_BYTES_MAX };
-    let client = Client::new(address_rules(settings), limits).map_err(|error| failed(&error))?;
+    let client = Client::resolving(address_rules(settings), limits, surroundings.names().as_ref())
+        .map_err(|error| failed(&error))?;
     let fetcher = Fetcher::new(client, FETCHED_BYTES_MAX);
     let vendor = RemoteImage::new(caller, remote_options(settings, key), store, fetcher, surroundings.clone());
     Ok(ImageVendor { vendor: Arc::new(vendor), treatment: treatment(settings), bounds: bounds(*concurrency) })

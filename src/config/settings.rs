@@ -37,6 +37,7 @@ pub struct Settings {
     pub actors: ActorSettings,
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
+    pub media: MediaSettings,
     /// `vendors.image`
     pub image_vendor: VendorSettings,
     pub callbacks: CallbackSettings,
@@ -124,12 +125,21 @@ pub struct TaskSettings {
     pub deadline: Duration,
 }
 
+/// Files of media tasks.
+#[derive(Debug, Clone)]
+pub struct MediaSettings {
+    /// Time after the end of a task for which its files are kept.
+    pub retention: Duration,
+}
+
 /// Calls to receivers.
 #[derive(Debug, Clone)]
 pub struct CallbackSettings {
     pub timeout: Duration,
     /// Calls under way at a time.
     pub concurrency: usize,
+    /// Callbacks of one account that may wait to be delivered.
+    pub pending_per_account: usize,
 }
 
 /// Bounds of what callers may do at a time.
@@ -242,10 +252,12 @@ impl Reader {
                 pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
+            media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
             image_vendor: VendorSettings::read_image(self),
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
+                pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
             limits: LimitSettings {
                 submissions_per_caller: self.read("limits.submissions_per_caller", &whole(1, 1_000_000)),

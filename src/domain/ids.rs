@@ -68,6 +68,15 @@ uuid_id!(
     /// One message to one receiver: the id of the event that it tells of, so it is the same after every restart.
     DeliveryId
 );
+
+impl DeliveryId {
+    /// What the receiver is shown as `webhook-id`, in every attempt (Standard Webhooks 1.0).
+    #[must_use]
+    pub fn webhook_id(self) -> String {
+        format!("msg_{self}")
+    }
+}
+
 uuid_id!(
     /// One recorded event.
     EventId

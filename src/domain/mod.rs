@@ -22,3 +22,5 @@ pub mod token;
 pub mod user;
 pub mod value;
 pub mod version;
+pub mod video;
+pub mod webhook_secret;

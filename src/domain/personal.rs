@@ -10,7 +10,7 @@ use super::value::named_values;
 
 named_values! {
     /// The fields of a user that are sealed.
-    PersonalField { Email = "email", Name = "name" }
+    PersonalField { Email = "email", Name = "name", WebhookSecret = "webhook_secret" }
 }
 
 /// The value of a personal field, as it is recorded.

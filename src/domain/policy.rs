@@ -30,6 +30,8 @@ named_values! {
         ReadImageTask = "read image tasks",
         ReadTask = "read tasks",
         CancelTask = "cancel tasks",
+        RedeliverCallback = "make callbacks again",
+        ManageWebhookSecret = "manage the secret of callbacks",
         HintTask = "hint that a task has moved",
         Administer = "administer the service",
     }
@@ -117,6 +119,8 @@ impl Action {
             Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadTask              => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::RedeliverCallback     => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ManageWebhookSecret   => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::HintTask              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }

@@ -8,6 +8,10 @@ use super::ids::{StreamKind, TaskId, UserId};
 use super::image::{ImageWork, Picture};
 use super::value::{CallbackUrl, Text, Timestamp, named_values};
 
+mod kind;
+
+pub use kind::TaskKind;
+
 named_values! {
     /// The states of an image task (contract 5); the last two are terminal.
     TaskStatus {
@@ -26,6 +30,19 @@ pub enum Work {
 }
 
 impl Work {
+    /// Where it was submitted.
+    #[must_use]
+    pub const fn kind(&self) -> TaskKind {
+        let Self::Image(work) = self;
+        TaskKind::of_image(&work.job)
+    }
+
+    /// The pictures that it is made from, as far as they are in our store.
+    pub fn inputs(&self) -> impl Iterator<Item = &Picture> {
+        let Self::Image(work) = self;
+        work.sources().filter_map(super::image::Source::kept)
+    }
+
     /// Whether the webhook is told of the end only, instead of every change of status.
     #[must_use]
     pub const fn tells_only_the_end(&self) -> bool {

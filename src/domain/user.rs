@@ -8,6 +8,7 @@ use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
 use super::personal::Personal;
 use super::value::{Reason, Text, Timestamp, Transition, named_values};
+use super::webhook_secret::WebhookSecrets;
 
 /// An e-mail address; kept as it was given, checked only for length.
 pub type Email = Text<320>;
@@ -33,6 +34,8 @@ pub enum UserRejection {
     IllegalTransition(Transition),
     /// The user was erased, which is final.
     Erased,
+    /// As many replaced secrets as there may be still sign; the first of them ends then.
+    TooManySecrets { until: Timestamp },
 }
 
 /// An account as it is opened.
@@ -56,6 +59,8 @@ pub struct UserProfile {
     /// Why the user is banned, if it is.
     pub banned: Option<Reason>,
     pub created_at: Timestamp,
+    /// What signs the user's callbacks besides the key of the service.
+    pub webhook_secrets: WebhookSecrets,
 }
 
 /// A user's life.
@@ -91,9 +96,15 @@ pub enum UserEvent {
     UserUnbanned { reason: Reason },
     /// The user was erased: the key of the personal fields is destroyed after this, and nothing comes after it.
     UserErased,
+    /// Callbacks are signed with this secret from now on, and for a day with the one before, too.
+    WebhookSecretRotated { secret: Personal },
+    /// No secret of the user signs callbacks any more.
+    WebhookSecretsRevoked,
 }
 
-part_of_event!(UserEvent as User { UserCreated, UserRevised, UserBanned, UserUnbanned, UserErased });
+part_of_event!(UserEvent as User {
+    UserCreated, UserRevised, UserBanned, UserUnbanned, UserErased, WebhookSecretRotated, WebhookSecretsRevoked
+});
 
 /// What can be asked of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +119,10 @@ pub enum UserCommand {
     Unban { reason: Reason },
     /// Erases the user, for good. Fine when that was done before.
     Erase,
+    /// Puts a secret for callbacks in use.
+    RotateWebhookSecret { secret: Personal },
+    /// Ends all secrets for callbacks at once. Fine when there is none.
+    RevokeWebhookSecrets,
 }
 
 impl Decider for User {
@@ -117,7 +132,7 @@ impl Decider for User {
     type Event = UserEvent;
     type Rejection = UserRejection;
 
-    fn decide(state: &Self, command: UserCommand, _now: Timestamp) -> Result<Vec<UserEvent>, UserRejection> {
+    fn decide(state: &Self, command: UserCommand, now: Timestamp) -> Result<Vec<UserEvent>, UserRejection> {
         match (state, command) {
             (Self::Absent, UserCommand::Create(opening)) => Ok(vec![UserEvent::UserCreated(opening)]),
             (Self::Absent, _) => Err(UserRejection::NotFound),
@@ -137,6 +152,16 @@ impl Decider for User {
                 user.check_transition(UserStatus::Active)?;
                 Ok(vec![UserEvent::UserUnbanned { reason }])
             }
+            (Self::Present(user), UserCommand::RotateWebhookSecret { secret }) => {
+                match user.webhook_secrets.full_until(now) {
+                    Some(until) => Err(UserRejection::TooManySecrets { until }),
+                    None => Ok(vec![UserEvent::WebhookSecretRotated { secret }]),
+                }
+            }
+            (Self::Present(user), UserCommand::RevokeWebhookSecrets) => {
+                let any = !user.webhook_secrets.is_empty();
+                Ok(any.then_some(UserEvent::WebhookSecretsRevoked).into_iter().collect())
+            }
         }
     }
 
@@ -148,7 +173,7 @@ impl Decider for User {
             (Self::Present(user), UserEvent::UserErased) => {
                 *state = Self::Erased(Tombstone { id: user.id, created_at: user.created_at, erased_at: at });
             }
-            (Self::Present(user), event) => user.evolve(event),
+            (Self::Present(user), event) => user.evolve(event, at),
             (Self::Absent | Self::Erased(_), _) => {}
         }
     }
@@ -169,7 +194,8 @@ impl User {
 impl UserProfile {
     fn new(opening: UserOpening, created_at: Timestamp) -> Self {
         let UserOpening { id, email, name, is_admin, is_approved } = opening;
-        Self { id, email, name, is_admin, is_approved, banned: None, created_at }
+        let webhook_secrets = WebhookSecrets::default();
+        Self { id, email, name, is_admin, is_approved, banned: None, created_at, webhook_secrets }
     }
 
     /// Whether the user is banned.
@@ -193,7 +219,7 @@ impl UserProfile {
         if from == to { Err(UserRejection::IllegalTransition(transition)) } else { Ok(()) }
     }
 
-    fn evolve(&mut self, event: &UserEvent) {
+    fn evolve(&mut self, event: &UserEvent, at: Timestamp) {
         match event {
             UserEvent::UserCreated(_) | UserEvent::UserErased => {}
             UserEvent::UserRevised { change } => {
@@ -205,6 +231,8 @@ impl UserProfile {
             }
             UserEvent::UserBanned { reason } => self.banned = Some(reason.clone()),
             UserEvent::UserUnbanned { .. } => self.banned = None,
+            UserEvent::WebhookSecretRotated { secret } => self.webhook_secrets.rotate(secret.clone(), at),
+            UserEvent::WebhookSecretsRevoked => self.webhook_secrets.revoke(),
         }
     }
 }

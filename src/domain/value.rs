@@ -190,12 +190,10 @@ impl CallbackUrl {
         &self.0
     }
 
-    /// Scheme, host and port as they were given: who receives.
+    /// Scheme, host and port, in whatever notation they were given: who receives.
     #[must_use]
-    pub fn origin(&self) -> &str {
-        let host_at = self.0.find("://").map_or(0, |at| at + 3);
-        let end = self.0[host_at..].find(['/', '?', '#', '\\']).map_or(self.0.len(), |at| host_at + at);
-        &self.0[..end]
+    pub fn origin(&self) -> String {
+        url::Url::parse(&self.0).map_or_else(|_| self.0.clone(), |url| url.origin().ascii_serialization())
     }
 }
 
@@ -345,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_origin_of_a_callback_is_its_receiver() {
-        let origin = |url: &str| CallbackUrl::parse(url).unwrap().origin().to_owned();
+        let origin = |url: &str| CallbackUrl::parse(url).unwrap().origin();
         assert_eq!(origin("http://a.example:81/x?y"), "http://a.example:81");
         assert_eq!(origin("https://a.example?y=/"), "https://a.example");
         assert_eq!(origin("https://a.example"), "https://a.example");

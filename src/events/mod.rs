@@ -12,6 +12,7 @@ pub mod memory_log;
 pub mod schema;
 pub mod sled_log;
 pub mod stream;
+pub mod stream_versions;
 mod tail;
 pub mod verify;
 mod versions;

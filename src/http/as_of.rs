@@ -77,13 +77,13 @@ fn token(record: &TokenRecord) -> Option<Value> {
 fn delivery(id: &str, delivery: &Delivery) -> Option<Value> {
     Some(match delivery {
         Delivery::Pending { attempts: 0, .. } => return None,
-        Delivery::Pending { attempts, next_at: None } => {
+        Delivery::Pending { attempts, next_at: None, .. } => {
             json!({"id": id, "status": "pending", "attempts": attempts})
         }
-        Delivery::Pending { attempts, next_at: Some(at) } => {
+        Delivery::Pending { attempts, next_at: Some(at), .. } => {
             json!({"id": id, "status": "pending", "attempts": attempts, "nextAttemptAt": at.to_string()})
         }
-        Delivery::Delivered => json!({"id": id, "status": "delivered"}),
-        Delivery::DeadLettered => json!({"id": id, "status": "dead_lettered"}),
+        Delivery::Delivered { .. } => json!({"id": id, "status": "delivered"}),
+        Delivery::DeadLettered { .. } => json!({"id": id, "status": "dead_lettered"}),
     })
 }

@@ -5,43 +5,31 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
-use actix_web::http::{Method, StatusCode};
+use actix_web::http::Method;
 use actix_web::web::{self, Bytes, Data};
-use actix_web::{HttpResponse, HttpResponseBuilder};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, identity};
-use super::audit::{read_after, read_filter, read_position};
+use super::answer::Answer;
+use super::audit::{read_after, read_filter};
 use super::authorize;
 use super::error::Problem;
-use super::fields::Fault;
 use super::gate::Call;
 use super::server::Shared;
+use super::sse::{HEARTBEAT, RETRY_MILLIS, check_reached, last_seen, opened};
 use crate::audit::Position;
 use crate::audit::filter::Filter;
 use crate::audit::moment::Moment;
 use crate::audit::page::{Batch, Bounds};
 use crate::domain::policy::Action;
 
-/// How long a stream is silent at most, and how often the reader's rights are looked at again.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// What is read at a time.
 const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
 /// Streams that may be open at a time.
 pub const STREAMS_MAX: usize = 256;
-/// How soon a client that lost the connection comes back, in milliseconds.
-const RETRY_MILLIS: u32 = 2000;
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Keeps a proxy in between from gathering events.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
 /// A stream that is being read.
 struct Feed {
     shared: Data<Shared>,
@@ -68,15 +56,12 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     let filter = read_filter(&mut query);
     let asked = read_after(&mut query);
     query.finish()?;
-    let after = last_seen(&call)?.or(asked);
+    let after = last_seen(call.headers(), "/after")?.or(asked);
     let shared = call.shared().clone();
     let (changes, closing) = (shared.services.models.changes(), shared.services.closing.clone());
     let head = *changes.borrow();
     let after = after.unwrap_or(head);
-    if after > head {
-        let reason = format!("is beyond the last event, which has position {head}: this is another history");
-        return Err(Problem::invalid(vec![Fault { pointer: "/after".to_owned(), reason }]));
-    }
+    check_reached(after, head, "/after")?;
     let mut response = opened();
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
@@ -86,24 +71,6 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     let (due, checked) = (Instant::now() + HEARTBEAT, Instant::now());
     let feed = Feed { shared, filter, after, changes, closing, secret, due, checked, ended: false, _place: place };
     Ok(Answer::ready(response.streaming(feed.into_stream())))
-}
-
-/// The position in the header with which browsers come back.
-fn last_seen(call: &Call<{ Action::Administer as u8 }>) -> Result<Option<Position>, Problem> {
-    let Some(value) = call.headers().get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let position = read_position(value.to_str().unwrap_or_default());
-    position.map(Some).map_err(|reason| {
-        let reason = format!("or Last-Event-ID {reason}");
-        Problem::invalid(vec![Fault { pointer: "/after".to_owned(), reason }])
-    })
-}
-
-fn opened() -> HttpResponseBuilder {
-    let mut response = HttpResponse::build(StatusCode::OK);
-    response.content_type("text/event-stream").insert_header(identity());
-    response.insert_header((CACHE_CONTROL, "no-store"));
-    response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
-    response
 }
 
 impl Feed {

@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use crate::domain::publisher::{PublisherFields, PublisherStatus};
     use crate::domain::value::Timestamp;
+    use crate::domain::webhook_secret::WebhookSecrets;
     use actix_web::http::header::HeaderValue;
     use uuid::Uuid;
 
@@ -235,7 +236,9 @@ mod tests {
         let person = |n: u128, is_admin| {
             let id = UserId(Uuid::from_u128(n));
             let (email, name, banned, created_at) = (None, None, None, Timestamp::from_micros(0));
-            Identity::User(UserProfile { id, email, name, is_admin, is_approved: false, banned, created_at })
+            let webhook_secrets = WebhookSecrets::default();
+            let is_approved = false;
+            Identity::User(UserProfile { id, email, name, is_admin, is_approved, banned, created_at, webhook_secrets })
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();

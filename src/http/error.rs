@@ -70,6 +70,8 @@ codes! {
     RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
     IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
     TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
+    TooManyStreams      = "too_many_streams",       429, "Too many streams are open";
+    TooManyCallbacks    = "too_many_callbacks",     429, "Too many callbacks are not delivered";
     HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
     Internal            = "internal_error",         500, "The service failed";
     Overloaded          = "overloaded",             503, "The service is busy";

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::gate::Call;
+use super::server::Services;
 use super::waiting::Wait;
-use crate::domain::ids::TaskId;
+use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::ImageFamily;
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, Work};
@@ -122,6 +123,9 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     };
     let ((work, webhook), place) = web::block(work).await.map_err(Problem::internal)??;
 
+    if webhook.is_some() {
+        check_callbacks(services, owner)?;
+    }
     let submission = Submission { task, owner, work: Work::Image(work), webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
     drop(place);
@@ -129,6 +133,17 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, &[], None, public_url);
     Ok((waited.map_or_else(created, |record| ImageTaskView::of_record(&record, public_url)), wait))
+}
+
+/// What waits for receivers that are down is bounded: nobody else pays for them.
+fn check_callbacks(services: &Services, owner: UserId) -> Result<(), Problem> {
+    let most = services.options.callbacks_per_account;
+    if services.models.read().deliveries.pending_of(owner) < most {
+        return Ok(());
+    }
+    let detail =
+        format!("{most} of your callbacks wait for their receivers; submit without a webhook, or when some are told");
+    Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
 /// Jobs of others are not found, except by administrators; nor are those of another family (contract 6).

@@ -1,7 +1,9 @@
 //! Result files, which never change under one name.
 
+use std::time::Duration;
+
 use super::answer::Answer;
-use super::error::Problem;
+use super::error::{Code, Problem};
 use super::file::{self, Described};
 use super::gate::Call;
 use crate::domain::image::ImageFormat;
@@ -19,11 +21,27 @@ pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<Answer, Pr
     let (digest, format) = named(&name).ok_or_else(not_found)?;
     let content_type = format.media_type();
     let described = Described { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
-    file::send(&call, &path, described).await?.ok_or_else(not_found)
+    let retention = call.services().options.media_retention;
+    file::send(&call, &path, described).await?.ok_or_else(|| not_kept(retention))
 }
 
 fn not_found() -> Problem {
     Problem::not_found("file")
+}
+
+/// Nobody knows whether a file that is not there ever was: its name says nothing, and what is removed is forgotten.
+fn not_kept(retention: Duration) -> Problem {
+    let detail = format!("there is no such file: results are kept for {} after their task has ended", span(retention));
+    Problem::new(Code::NotFound, detail)
+}
+
+/// A time in the largest unit that it is a whole number of.
+fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
+    let (length, unit) = units.into_iter().find(|(length, _)| seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
+    let number = seconds / length;
+    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
 /// What a file name says: the hash of the bytes and their format.
@@ -35,6 +53,12 @@ fn named(name: &str) -> Option<(Digest, ImageFormat)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_told_in_the_largest_unit_that_fits() {
+        let told = [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(told, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
+    }
 
     #[test]
     fn only_names_of_results_name_files() {

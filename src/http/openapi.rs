@@ -7,6 +7,7 @@
 mod admin;
 mod archive;
 mod audit;
+mod delivery;
 mod error;
 mod health;
 mod image;
@@ -15,6 +16,7 @@ mod operation;
 mod parameter;
 mod publisher;
 mod schema;
+mod task;
 mod token;
 mod user;
 mod version;
@@ -57,6 +59,8 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        task::group(),
+        delivery::group(),
         health::group(),
     ]
 }

@@ -54,8 +54,7 @@ pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Opt
     }
     let keyring = call.services().personal.clone();
     // Never what follows from an idempotency key: what can be made again cannot be destroyed.
-    let is_new = !call.services().models.read().users.get(user).is_some_and(has_sealed);
-    let chance = is_new.then(|| call.shared().services.surroundings.secret());
+    let chance = is_unsealed(call, user).then(|| call.shared().services.surroundings.secret());
     let sealing = move || {
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
         let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
@@ -66,8 +65,18 @@ pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Opt
     sealed.map_err(|failure| refusal(&failure, &call.services().space))
 }
 
+/// Whether nothing is sealed of a user yet, so that a key may be made.
+#[must_use]
+pub fn is_unsealed(call: &Admitted, user: UserId) -> bool {
+    !call.services().models.read().users.get(user).is_some_and(has_sealed)
+}
+
 fn has_sealed(user: &UserProfile) -> bool {
-    [&user.email, &user.name].into_iter().flatten().any(|value| matches!(value, Personal::Sealed(_)))
+    [&user.email, &user.name]
+        .into_iter()
+        .flatten()
+        .chain(user.webhook_secrets.kept())
+        .any(|value| matches!(value, Personal::Sealed(_)))
 }
 
 /// Brings the keys of users who are to be shown into memory, so that showing them reads no files.

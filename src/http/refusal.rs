@@ -2,6 +2,7 @@
 
 use super::error::{Code, Problem};
 use super::fields::Fault;
+use crate::domain::delivery::DeliveryRejection;
 use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
 use crate::domain::publisher::PublisherRejection;
 use crate::domain::task::TaskRejection;
@@ -9,6 +10,7 @@ use crate::domain::token::TokenRejection;
 use crate::domain::user::UserRejection;
 use crate::domain::value::Transition;
 use crate::domain::version::VersionStatus;
+use crate::domain::webhook_secret::OLDER_MAX;
 
 impl From<UserRejection> for Problem {
     fn from(rejection: UserRejection) -> Self {
@@ -17,7 +19,23 @@ impl From<UserRejection> for Problem {
             UserRejection::NotFound => Self::not_found("user"),
             UserRejection::IllegalTransition(transition) => transition.into(),
             UserRejection::Erased => Self::erased(),
+            UserRejection::TooManySecrets { until } => {
+                let detail = format!(
+                    "{OLDER_MAX} older secrets still sign your callbacks, the first of them until {until}; end all with DELETE"
+                );
+                Self::new(Code::Conflict, detail)
+            }
         }
+    }
+}
+
+impl From<DeliveryRejection> for Problem {
+    fn from(rejection: DeliveryRejection) -> Self {
+        let detail = match rejection {
+            DeliveryRejection::StillPending => "the delivery is still to be made: it is pending",
+            DeliveryRejection::AlreadySettled => "the delivery has ended",
+        };
+        Self::new(Code::Conflict, detail)
     }
 }
 

@@ -19,8 +19,9 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, erase, health, hint, image, install, media, member, moderation, node,
-    node_change, openapi, publisher, review, state, task, token, translation, upload, user, version, version_list,
+    admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
+    moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
+    version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
 
@@ -63,6 +64,8 @@ fn people() -> Vec<Route> {
         Route::new(get(), "/users", NoBody, user::own),
         Route::new(delete(), "/users", NoBody, erase::erase_own),
         Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
+        Route::new(post(), "/users/webhook-secret", Json, webhook_secret::rotate),
+        Route::new(delete(), "/users/webhook-secret", NoBody, webhook_secret::revoke),
         Route::new(get(), "/admin/users", NoBody, admin::list_users),
         Route::new(post(), "/admin/users", Json, admin::create_user),
         Route::new(put(), "/admin/users/{user_id}", Json, admin::update_user),
@@ -137,8 +140,12 @@ fn registry() -> Vec<Route> {
 #[rustfmt::skip]
 fn images() -> Vec<Route> {
     vec![
+        Route::new(get(), "/tasks", NoBody, task::list),
         Route::new(get(), "/tasks/{task_id}", NoBody, task::show),
+        Route::new(get(), "/tasks/{task_id}/events", NoBody, task::stream),
         Route::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
+        Route::new(get(), "/tasks/{task_id}/deliveries", NoBody, delivery::list),
+        Route::new(post(), "/deliveries/{delivery_id}/redeliver", Json, delivery::redeliver),
         Route::new(post(), "/hints/{hint}", Json, hint::take),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),

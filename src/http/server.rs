@@ -15,6 +15,7 @@ use super::body::BodyRoom;
 use super::front::Front;
 use super::node::ReadyPages;
 use super::routes;
+use super::sse::TaskStreams;
 use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
@@ -123,6 +124,10 @@ pub struct HttpOptions {
     pub require_approval: bool,
     /// Media tasks that one caller may have unfinished.
     pub submissions_per_caller: usize,
+    /// How long the results of a task are kept once it has ended.
+    pub media_retention: Duration,
+    /// Callbacks of one account that may wait to be delivered.
+    pub callbacks_per_account: usize,
     /// Whether versions stay Pending after their upload.
     pub moderation: bool,
 }
@@ -142,6 +147,8 @@ pub struct Shared {
     pub uploads: Arc<Uploads>,
     /// Bounds the streams of events that are open.
     pub streams: Arc<Semaphore>,
+    /// Bounds the streams of tasks that are open.
+    pub task_streams: TaskStreams,
 }
 
 impl Shared {
@@ -151,7 +158,8 @@ impl Shared {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Self { services, submissions, bodies, decoders, ready_pages: ReadyPages::default(), uploads, streams }
+        let (ready_pages, task_streams) = (ReadyPages::default(), TaskStreams::default());
+        Self { services, submissions, bodies, decoders, ready_pages, uploads, streams, task_streams }
     }
 }
 

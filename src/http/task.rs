@@ -1,6 +1,5 @@
-//! Tasks of every kind: how one stands and came to it, and the end of one that nobody wants any more.
-
-use serde::Serialize;
+//! Tasks of every kind: how one stands and came to it, those of a caller, and the end of one that nobody wants any more
+//! (`docs/tasks.md`).
 
 use super::answer::Answer;
 use super::error::Problem;
@@ -8,33 +7,15 @@ use super::gate::Call;
 use super::waiting::Wait;
 use crate::domain::ids::TaskId;
 use crate::domain::policy::Action;
-use crate::domain::task::{TaskCommand, TaskRecord, TaskStatus, Work};
-use crate::domain::value::Timestamp;
-use crate::projections::task::{FailureView, ImageTaskView};
+use crate::domain::task::TaskCommand;
 
-/// A task of any kind as it is shown to its owner.
-#[derive(Serialize)]
-struct TaskView {
-    task_id: String,
-    kind: &'static str,
-    state: &'static str,
-    /// From 0 to 1.
-    progress: u8,
-    created_at: String,
-    updated_at: String,
-    /// Every change of state, the oldest first.
-    history: Vec<Change>,
-    /// URLs of the results.
-    generated: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<FailureView>,
-}
+mod list;
+mod stream;
+mod view;
 
-#[derive(Serialize)]
-struct Change {
-    state: &'static str,
-    at: String,
-}
+pub use list::{LIMIT_DEFAULT, LIMIT_MAX, list};
+pub use stream::stream;
+use view::Viewer;
 
 /// `GET /tasks/{task_id}`
 pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
@@ -52,7 +33,7 @@ pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<Answer, 
 }
 
 /// The task that the path names, if the caller may see it. Tasks of others are not found, except by administrators.
-async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
+pub(super) async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
     let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
@@ -65,22 +46,6 @@ async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Probl
 
 async fn shown<const ACTION: u8>(call: &Call<ACTION>, id: TaskId) -> Result<Answer, Problem> {
     let services = call.services();
-    let (record, states) = services.models.task_with_states(id).await?.ok_or_else(|| Problem::not_found("task"))?;
-    Answer::ok(&view(&record, &states, &services.options.public_url))
-}
-
-fn view(record: &TaskRecord, states: &[(TaskStatus, Timestamp)], public_url: &str) -> TaskView {
-    let Work::Image(work) = &record.submission.work;
-    let ImageTaskView { generated, status, task_id, error } = ImageTaskView::of_record(record, public_url);
-    TaskView {
-        task_id,
-        kind: work.job.kind(),
-        state: status,
-        progress: u8::from(record.status == TaskStatus::Completed),
-        created_at: record.created_at.to_string(),
-        updated_at: record.updated_at.to_string(),
-        history: states.iter().map(|(state, at)| Change { state: state.as_str(), at: at.to_string() }).collect(),
-        generated,
-        error,
-    }
+    let now = services.models.task_now(id).await?.ok_or_else(|| Problem::not_found("task"))?;
+    Answer::ok(&Viewer::of(services).view(&now))
 }

@@ -4,18 +4,21 @@
 //! the engine, results are served. A file is complete or absent: it is written beside its place, synced, renamed, and the
 //! directory is synced before [`Store::put`] returns. Every call blocks on the disk; call it from a blocking thread.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::{Mishaps, Step};
+use crate::clock::{Step, Surroundings};
 use crate::data_dir::create_durably;
 use crate::domain::image::{ImageFormat, Picture};
-use crate::domain::value::Digest;
+use crate::domain::value::{Digest, Timestamp};
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,12 +43,24 @@ impl Area {
 /// The mark of a file that is still being written.
 const UNFINISHED: &str = ".part";
 
+/// How long a file that was put stays although nothing names it: so long may it take until what names it is recorded.
+pub const FRESH: Duration = Duration::from_hours(2);
+
+/// What a sweep has removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    pub files: u64,
+    pub bytes: u64,
+}
+
 /// The file store. Cheap to clone; one process owns a root at a time.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Store {
     root: Arc<Path>,
     unfinished: Arc<AtomicU64>,
-    mishaps: Mishaps,
+    /// Files that were put lately, by when: whoever put them is about to name them. Locked while one file is removed.
+    fresh: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
+    surroundings: Surroundings,
 }
 
 impl Store {
@@ -65,13 +80,14 @@ impl Store {
             sync_directory(&area_root)?;
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), unfinished: Arc::default(), mishaps: Mishaps::default() })
+        let surroundings = Surroundings::real();
+        Ok(Self { root: root.into(), unfinished: Arc::default(), fresh: Arc::default(), surroundings })
     }
 
-    /// The same store, to which mishaps happen.
+    /// The same store with another clock, to which mishaps may happen.
     #[must_use]
-    pub fn with_mishaps(self, mishaps: Mishaps) -> Self {
-        Self { mishaps, ..self }
+    pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
+        Self { surroundings, ..self }
     }
 
     /// Stores `bytes` durably and names them. A file that is there already is kept as it is.
@@ -82,6 +98,8 @@ impl Store {
         let picture = Picture { digest: digest_of(bytes), format, bytes: bytes.len() as u64, width, height };
         let path = self.path(area, &picture.file_name());
         let directory = path.parent().unwrap_or(&self.root);
+        // From here on a sweep lets the file be; one that it has just removed is not complete any more.
+        self.fresh.lock().insert(path.clone(), self.surroundings.now());
         if !is_complete(&path, picture.bytes)? {
             let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
             let unfinished = directory.join(format!("{}.{number}{UNFINISHED}", picture.digest));
@@ -89,10 +107,10 @@ impl Store {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
-            self.mishaps.done(Step::PictureRenamed);
+            self.surroundings.mishaps().done(Step::PictureRenamed);
         }
         sync_directory(directory)?;
-        self.mishaps.done(Step::PictureNamed);
+        self.surroundings.mishaps().done(Step::PictureNamed);
         Ok(picture)
     }
 
@@ -109,12 +127,45 @@ impl Store {
         Ok(bytes)
     }
 
+    /// Removes the files that `keep` does not keep; those that were put within [`FRESH`] stay whatever it says.
+    ///
+    /// # Errors
+    /// When a directory cannot be read or a file cannot be removed.
+    pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<Swept> {
+        let now = self.surroundings.now();
+        self.fresh.lock().retain(|_, put| now.since(*put) < FRESH);
+        let mut swept = Swept::default();
+        for directory in Area::ALL.iter().flat_map(|area| self.directories(*area)) {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let digest = name.to_str().and_then(|name| name.split_once('.')).map(|(stem, _)| Digest::parse(stem));
+                let Some(Ok(digest)) = digest else { continue };
+                if keep(&digest) || name.to_string_lossy().ends_with(UNFINISHED) {
+                    continue;
+                }
+                let bytes = entry.metadata()?.len();
+                let fresh = self.fresh.lock();
+                if !fresh.contains_key(&entry.path()) {
+                    fs::remove_file(entry.path())?;
+                    swept = Swept { files: swept.files + 1, bytes: swept.bytes + bytes };
+                }
+            }
+        }
+        Ok(swept)
+    }
+
+    fn directories(&self, area: Area) -> impl Iterator<Item = PathBuf> + use<> {
+        let root = self.root.join(area.directory());
+        (0..=u8::MAX).map(move |prefix| root.join(format!("{prefix:02x}")))
+    }
+
     fn write_synced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = File::create(path)?;
         file.write_all(bytes)?;
-        self.mishaps.done(Step::PictureWritten);
+        self.surroundings.mishaps().done(Step::PictureWritten);
         file.sync_all()?;
-        self.mishaps.done(Step::PictureSynced);
+        self.surroundings.mishaps().done(Step::PictureSynced);
         Ok(())
     }
 
@@ -217,6 +268,25 @@ mod tests {
         let store = Store::open(root.path()).unwrap();
         assert!(!left.exists());
         assert_eq!(store.read(Area::Input, &picture).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn a_sweep_removes_what_is_not_kept_once_it_is_not_fresh_any_more() {
+        let surroundings = Surroundings::manual(Timestamp::from_micros(0), 1);
+        let (_root, store) = store();
+        let store = store.in_surroundings(surroundings.clone());
+        let kept = store.put(Area::Input, b"kept", ImageFormat::Png, 1, 1).unwrap();
+        let old = store.put(Area::Result, b"old", ImageFormat::Png, 1, 1).unwrap();
+        let again = store.put(Area::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
+        let keep = |digest: &Digest| *digest == kept.digest;
+        assert_eq!(store.sweep(&keep).unwrap(), Swept::default());
+
+        surroundings.advance(FRESH);
+        store.put(Area::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
+        assert_eq!(store.sweep(&keep).unwrap(), Swept { files: 1, bytes: 3 });
+        assert!(store.read(Area::Input, &kept).is_ok() && store.read(Area::Result, &again).is_ok());
+        assert!(store.read(Area::Result, &old).is_err());
+        assert_eq!(store.sweep(&keep).unwrap(), Swept::default());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::NaiveDateTime;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER};
+use zeroize::Zeroizing;
 
 use super::client::{Answer, Client};
 use super::signature::{Message, WebhookKey, sign};
@@ -17,7 +18,7 @@ use crate::domain::value::{CallbackUrl, Text, Timestamp};
 const HTTP_DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
 /// One attempt to tell a receiver.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Callback {
     pub url: CallbackUrl,
     /// The same for every attempt; holds no dot.
@@ -26,6 +27,8 @@ pub struct Callback {
     pub body: Bytes,
     /// When this attempt starts.
     pub at: Timestamp,
+    /// The secrets of the account that sign besides the key of the service.
+    pub secrets: Vec<Zeroizing<Vec<u8>>>,
 }
 
 /// Sends callbacks. Cheap to clone.
@@ -56,11 +59,12 @@ impl CallbackSender {
 
     fn headers(&self, callback: &Callback) -> Result<HeaderMap, InvalidHeaderValue> {
         let message = Message { id: &callback.webhook_id, at: callback.at, body: &callback.body };
+        let secrets: Vec<&[u8]> = callback.secrets.iter().map(|secret| &secret[..]).collect();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("webhook-id", HeaderValue::from_str(&callback.webhook_id)?);
         headers.insert("webhook-timestamp", HeaderValue::from(callback.at.seconds()));
-        headers.insert("webhook-signature", HeaderValue::from_str(&sign(message, &self.key, &[]))?);
+        headers.insert("webhook-signature", HeaderValue::from_str(&sign(message, &self.key, &secrets))?);
         Ok(headers)
     }
 }
@@ -177,7 +181,7 @@ mod tests {
 
     fn callback(url: &str) -> Callback {
         let url = CallbackUrl::recorded(url.to_owned());
-        Callback { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT }
+        Callback { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT, secrets: Vec::new() }
     }
 
     async fn outcome_with(sender: &CallbackSender, url: &str) -> AttemptOutcome {

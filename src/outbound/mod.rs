@@ -4,7 +4,7 @@
 //! 2. A host that is an address, in whatever notation, is held against the address rules before anything is sent;
 //!    the URL parser has turned `2130706433` and `0x7f.1` into `127.0.0.1` by then (`client`, `address`).
 //! 3. A host that is a name is resolved for this one attempt, and only the addresses that the rules permit are dialled.
-//!    Connections are never kept, so that no attempt escapes this check (`client`).
+//!    Connections are never kept, so that no attempt escapes this check (`client`, `resolver`).
 //! 4. No proxy from the environment, no redirect that is followed unseen: neither can lead to a place that was not checked
 //!    (`client`); where redirects are followed, each is a new exchange under all of these rules (`fetch`).
 //! 5. The address that answered is held against the rules once more (`client`).
@@ -18,6 +18,7 @@ pub mod callback;
 pub mod client;
 pub mod feed;
 pub mod fetch;
+mod resolver;
 pub mod signature;
 pub mod vendor;
 

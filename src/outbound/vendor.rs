@@ -80,7 +80,7 @@ impl VendorCaller {
             base: place.base.clone(),
             headers: headers(place).ok_or(VendorPlaceError::Credentials)?,
             submitting: Client::new(rules.clone(), limits(place.submit))?,
-            asking: Client::keeping(rules, limits(place.poll), IDLE_MAX)?,
+            asking: Client::keeping(rules, limits(place.poll), None, IDLE_MAX)?,
         })
     }
 

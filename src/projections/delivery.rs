@@ -2,48 +2,81 @@
 //!
 //! A delivery exists because the change of status that it tells of is recorded: nothing has to be written for it, and
 //! nothing can be lost between the change and its announcement.
+//!
+//! What is told is in memory only until the first attempt fails, and of a bounded number of deliveries: of the rest there is an
+//! id and a time here, and [`super::ReadModels::announcement`] reads what is told from the stream of the task. How many deliveries
+//! an account may have is bounded at the submission.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+mod history;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::domain::delivery::DeliveryEvent;
-use crate::domain::ids::{DeliveryId, TaskId};
-use crate::domain::image::Picture;
-use crate::domain::task::{Failure, TaskEvent, TaskStatus};
+pub use self::history::{Attempt, DeliveryRecord};
+pub use self::told::{Announcement, Content};
+
+use self::told::Telling;
+use crate::domain::delivery::{DeliveryEvent, Redelivery};
+use crate::domain::ids::{DeliveryId, TaskId, UserId};
+use crate::domain::task::TaskEvent;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
 
-/// A delivery that is still to be made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PendingDelivery {
+/// Of how many deliveries what is told is kept in memory.
+const CONTENTS_MAX: usize = 10_000;
+/// How many deliveries of a receiver are offered in vain before the next receiver has its turn.
+const REFUSALS_MAX: usize = 16;
+
+/// A delivery that is due.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Due {
     pub id: DeliveryId,
     pub task: TaskId,
-    pub url: CallbackUrl,
-    pub status: TaskStatus,
-    pub results: Vec<Picture>,
-    pub failure: Option<Failure>,
-    /// When the next attempt is due.
-    pub due: Timestamp,
+    /// Whose task it is.
+    pub owner: UserId,
+    /// What is told, if it is in memory.
+    pub content: Option<Content>,
 }
 
 /// All deliveries that are still to be made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
     queues: HashMap<TaskId, Queue>,
-    /// The first delivery of every queue that has one, by the time when it is due.
-    due: BTreeSet<(Timestamp, TaskId)>,
+    waiting: HashMap<DeliveryId, Waiting>,
+    /// For each receiver: the first delivery of every queue that has one, by the time when it is due.
+    lanes: BTreeMap<Box<str>, BTreeSet<(Timestamp, TaskId)>>,
+    /// How many each account has; accounts without any are left out.
+    pending_of: HashMap<UserId, usize>,
+    /// How many have their content here.
+    contents: usize,
 }
 
+/// What a task has to tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
-    url: CallbackUrl,
-    pending: VecDeque<PendingDelivery>,
-    /// The last status that is or will be told: a job that the vendor took twice is told of once.
-    told: TaskStatus,
-    only_the_end: bool,
-    /// The task has ended: the queue goes when it is empty.
-    closed: bool,
+    owner: UserId,
+    /// Who receives.
+    lane: Box<str>,
+    /// Where, while the task goes on.
+    url: Option<CallbackUrl>,
+    telling: Telling,
+    /// The first delivery has failed: the receiver may be down for days.
+    failing: bool,
+    /// In the order of the changes.
+    pending: Vec<DeliveryId>,
+}
+
+/// A delivery in a queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Waiting {
+    task: TaskId,
+    /// The version of the task's stream at the change: the order in which changes are told.
+    change: u64,
+    due: Timestamp,
+    content: Option<Box<Content>>,
 }
 
 impl Deliveries {
@@ -51,77 +84,176 @@ impl Deliveries {
     /// answer to the submission already.
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
-            if let Some(url) = &submission.webhook {
-                let only_the_end = submission.work.tells_only_the_end();
-                let (url, pending, told) = (url.clone(), VecDeque::new(), TaskStatus::Created);
-                self.queues.insert(task, Queue { url, pending, told, only_the_end, closed: false });
+            if let Some((telling, url)) = Telling::of(submission) {
+                let (owner, lane) = (submission.owner, url.origin().into());
+                let queue = Queue { owner, lane, url: Some(url.clone()), telling, failing: false, pending: Vec::new() };
+                self.queues.insert(task, queue);
             }
             return;
         }
-        let (Some(status), Some(queue)) = (event.status_change(), self.queues.get_mut(&task)) else { return };
-        if status == queue.told {
-            return;
-        }
-        queue.told = status;
-        queue.closed = matches!(status, TaskStatus::Completed | TaskStatus::Failed);
-        if queue.only_the_end && !queue.closed {
-            return;
-        }
-        if queue.pending.is_empty() {
-            self.due.insert((recorded.at, task));
-        }
-        queue.pending.push_back(PendingDelivery {
-            id: DeliveryId(recorded.id.0),
-            task,
-            url: queue.url.clone(),
-            status,
-            results: if let TaskEvent::TaskCompleted { results } = event { results.clone() } else { Vec::new() },
-            failure: event.failure(),
-            due: recorded.at,
-        });
+        let Some(queue) = self.queues.get_mut(&task) else { return };
+        let Some(status) = queue.telling.hear(event) else { return };
+        let url = if queue.telling.has_ended() { queue.url.take() } else { queue.url.clone() };
+        let content = url
+            .filter(|_| !queue.failing && self.contents < CONTENTS_MAX)
+            .map(|url| Box::new(Content::new(url, status, event)));
+        self.contents += usize::from(content.is_some());
+        let (change, due) = (recorded.version.0, recorded.at);
+        self.enqueue(DeliveryId(recorded.id.0), Waiting { task, change, due, content });
     }
 
     /// Folds an event of a delivery.
-    pub fn apply(&mut self, event: &DeliveryEvent) {
-        let (DeliveryEvent::AttemptFailed { task, delivery, .. }
-        | DeliveryEvent::DeliverySucceeded { task, delivery, .. }
-        | DeliveryEvent::DeliveryDeadLettered { task, delivery, .. }) = event;
-        let Some(queue) = self.queues.get_mut(task) else { return };
-        let Some(first) = queue.pending.front_mut().filter(|first| first.id == *delivery) else { return };
-        self.due.remove(&(first.due, *task));
-        if let DeliveryEvent::AttemptFailed { next_at, .. } = event {
-            first.due = *next_at;
-        } else {
-            queue.pending.pop_front();
-        }
-        match queue.pending.front() {
-            Some(next) => {
-                self.due.insert((next.due, *task));
+    pub fn apply(&mut self, event: &DeliveryEvent, at: Timestamp) {
+        let (delivery, task) = event.subject();
+        match event {
+            DeliveryEvent::RedeliveryRequested(again) => self.queue_again(again, at),
+            DeliveryEvent::AttemptFailed { next_at, .. } => self.put_off(delivery, task, *next_at),
+            DeliveryEvent::DeliverySucceeded { .. } | DeliveryEvent::DeliveryDeadLettered { .. } => {
+                self.settle(delivery, task);
             }
-            None if queue.closed => {
-                self.queues.remove(task);
-            }
-            None => {}
         }
+    }
+
+    fn queue_again(&mut self, again: &Redelivery, at: Timestamp) {
+        if self.waiting.contains_key(&again.delivery) {
+            return;
+        }
+        // A queue is gone only when its task has ended.
+        self.queues.entry(again.task).or_insert_with(|| Queue {
+            owner: again.owner,
+            lane: again.url.origin().into(),
+            url: None,
+            telling: Telling::ended(),
+            failing: false,
+            pending: Vec::new(),
+        });
+        self.enqueue(again.delivery, Waiting { task: again.task, change: again.change, due: at, content: None });
+    }
+
+    fn put_off(&mut self, delivery: DeliveryId, task: TaskId, next_at: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&task).filter(|_| self.waiting.contains_key(&delivery)) else { return };
+        queue.failing = true;
+        let pending = queue.pending.clone();
+        self.leave_lane(task);
+        for id in pending {
+            if let Some(waiting) = self.waiting.get_mut(&id) {
+                self.contents -= usize::from(waiting.content.take().is_some());
+                waiting.due = if id == delivery { next_at } else { waiting.due };
+            }
+        }
+        self.enter_lane(task);
+    }
+
+    fn settle(&mut self, delivery: DeliveryId, task: TaskId) {
+        if !self.waiting.contains_key(&delivery) {
+            return;
+        }
+        self.leave_lane(task);
+        if let Some(gone) = self.waiting.remove(&delivery) {
+            self.contents -= usize::from(gone.content.is_some());
+        }
+        if let Some(queue) = self.queues.get_mut(&task) {
+            queue.failing = false;
+            queue.pending.retain(|id| *id != delivery);
+            let left = self.pending_of.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
+            if left > 0 {
+                self.pending_of.insert(queue.owner, left);
+            }
+            if queue.pending.is_empty() && queue.telling.has_ended() {
+                self.queues.remove(&task);
+            }
+        }
+        self.enter_lane(task);
+    }
+
+    /// Puts a delivery into the queue of its task, after those that tell of earlier changes.
+    fn enqueue(&mut self, id: DeliveryId, waiting: Waiting) {
+        let task = waiting.task;
+        self.leave_lane(task);
+        if let Some(queue) = self.queues.get_mut(&task) {
+            let earlier = |other: &DeliveryId| self.waiting.get(other).is_some_and(|it| it.change < waiting.change);
+            let at = queue.pending.partition_point(earlier);
+            queue.pending.insert(at, id);
+            *self.pending_of.entry(queue.owner).or_default() += 1;
+            self.waiting.insert(id, waiting);
+        }
+        self.enter_lane(task);
+    }
+
+    /// The time of the first delivery of a task, and who receives it.
+    fn head(&self, task: TaskId) -> Option<(&Queue, Timestamp)> {
+        let queue = self.queues.get(&task)?;
+        Some((queue, self.waiting.get(queue.pending.first()?)?.due))
+    }
+
+    fn leave_lane(&mut self, task: TaskId) {
+        let Some((queue, due)) = self.head(task) else { return };
+        let lane = queue.lane.clone();
+        if let Some(heads) = self.lanes.get_mut(&lane) {
+            heads.remove(&(due, task));
+            if heads.is_empty() {
+                self.lanes.remove(&lane);
+            }
+        }
+    }
+
+    fn enter_lane(&mut self, task: TaskId) {
+        let Some((queue, due)) = self.head(task) else { return };
+        let lane = queue.lane.clone();
+        self.lanes.entry(lane).or_default().insert((due, task));
     }
 
     /// How many deliveries are still to be made.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.queues.values().map(|queue| queue.pending.len()).sum()
+        self.waiting.len()
     }
 
-    /// The deliveries that are due at `now`, the longest due first.
-    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &PendingDelivery> {
-        self.due
-            .iter()
-            .take_while(move |(due, _)| *due <= now)
-            .filter_map(|(_, task)| self.queues.get(task)?.pending.front())
-    }
-
-    /// When the next delivery is due after `now`.
+    /// How many deliveries of this account's tasks are still to be made.
     #[must_use]
-    pub fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
-        self.due.iter().map(|(due, _)| *due).find(|due| *due > now)
+    pub fn pending_of(&self, owner: UserId) -> usize {
+        self.pending_of.get(&owner).copied().unwrap_or(0)
+    }
+
+    /// The task of a delivery that is still to be made.
+    #[must_use]
+    pub fn task_of(&self, delivery: DeliveryId) -> Option<TaskId> {
+        self.waiting.get(&delivery).map(|waiting| waiting.task)
+    }
+
+    /// Of the deliveries that are due at `now` those that `take` takes; it is told task, owner and receiver. Those of a receiver
+    /// come in the order of their times, and the receiver who waits longest comes first; one who takes nothing is left soon,
+    /// however much waits for it.
+    pub fn due(&self, now: Timestamp, mut take: impl FnMut(TaskId, UserId, &str) -> bool) -> Vec<Due> {
+        let first =
+            |heads: &BTreeSet<(Timestamp, TaskId)>| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
+        let mut lanes: Vec<_> =
+            self.lanes.iter().filter_map(|(lane, heads)| Some((first(heads)?, lane, heads))).collect();
+        lanes.sort_unstable_by_key(|(due, lane, _)| (*due, *lane));
+        let mut taken = Vec::new();
+        for (_, lane, heads) in lanes {
+            let mut refusals = 0;
+            for (_, task) in heads.range(..=(now, TaskId(Uuid::max()))) {
+                let Some(queue) = self.queues.get(task) else { continue };
+                if take(*task, queue.owner, lane) {
+                    taken.extend(self.first_of(*task, queue));
+                } else {
+                    refusals += 1;
+                    if refusals == REFUSALS_MAX {
+                        break;
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    fn first_of(&self, task: TaskId, queue: &Queue) -> Option<Due> {
+        let id = *queue.pending.first()?;
+        let content = self.waiting.get(&id)?.content.as_deref().cloned();
+        Some(Due { id, task, owner: queue.owner, content })
     }
 }
+
+#[cfg(test)]
+mod tests;

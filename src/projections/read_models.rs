@@ -13,7 +13,7 @@ use super::delivery::Deliveries;
 use super::node::Nodes;
 use super::node::view::Links;
 use super::publisher::Publishers;
-use super::task::Tasks;
+use super::task::{TaskMoment, Tasks};
 use super::token::Tokens;
 use super::user::Users;
 use super::version::Versions;
@@ -21,11 +21,11 @@ use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
-use crate::domain::task::{Task, TaskEvent, TaskRecord, TaskStatus};
-use crate::domain::value::Timestamp;
+use crate::domain::task::{Task, TaskEvent, TaskRecord};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
+use crate::events::stream_versions::StreamVersions;
 
 /// How many commits are folded before readers who wait are let in.
 const COMMITS_PER_LOCK: usize = 16;
@@ -52,6 +52,8 @@ pub struct Models {
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     pub claims: Claims,
+    /// What the log is checked against after a start with a snapshot.
+    pub streams: StreamVersions,
     /// The last event that was folded.
     pub position: Position,
 }
@@ -72,9 +74,10 @@ impl Models {
             tokens: self.tokens.clone(),
             nodes: self.nodes.captured(),
             versions: Versions::default(),
-            tasks: self.tasks.clone(),
+            tasks: self.tasks.captured(),
             deliveries: self.deliveries.clone(),
             claims: self.claims.clone(),
+            streams: self.streams.clone(),
             position: self.position,
         }
     }
@@ -90,6 +93,7 @@ impl Models {
             ("tasks", self.tasks == other.tasks),
             ("deliveries", self.deliveries == other.deliveries),
             ("claims", self.claims == other.claims),
+            ("the versions of streams", self.streams == other.streams),
             ("the position", self.position == other.position),
         ];
         let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
@@ -120,7 +124,7 @@ impl Models {
                 self.versions.apply(name, event, at, &self.nodes);
                 self.nodes.apply(name, event, at);
             }
-            Event::Delivery(event) => self.deliveries.apply(event),
+            Event::Delivery(event) => self.deliveries.apply(event, at),
             Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(name) {
@@ -129,6 +133,7 @@ impl Models {
                 }
             }
         }
+        self.streams.note(&recorded.stream, recorded.version);
         self.position = recorded.position;
     }
 }
@@ -218,36 +223,51 @@ impl ReadModels {
         Ok(fold_task(&self.history_of(id).await?))
     }
 
-    /// The task with this id, and when it came to each of its states, the oldest first.
+    /// The task with this id as it is now.
     ///
     /// # Errors
     /// When the stream cannot be read.
-    pub async fn task_with_states(
-        &self,
-        id: TaskId,
-    ) -> Result<Option<(TaskRecord, Vec<(TaskStatus, Timestamp)>)>, ReadFailure> {
-        let history = self.history_of(id).await?;
-        Ok(fold_task(&history).map(|record| (record, states_of(&history))))
+    pub async fn task_now(&self, id: TaskId) -> Result<Option<TaskMoment>, ReadFailure> {
+        Ok(TaskMoment::last_of(&self.history_of(id).await?))
+    }
+
+    /// Tasks as they are now, in the order of these ids; one that cannot be found is left out.
+    ///
+    /// # Errors
+    /// When a stream cannot be read.
+    pub async fn tasks_now(&self, ids: Vec<TaskId>) -> Result<Vec<TaskMoment>, ReadFailure> {
+        let log = Arc::clone(&self.log);
+        let read = tokio::task::spawn_blocking(move || {
+            let histories = ids.iter().map(|id| log.read_stream(&StreamId::from(id), Version(0)));
+            let tasks = histories.map(|history| history.map(|history| TaskMoment::last_of(&history)));
+            tasks.filter_map(Result::transpose).collect::<Result<Vec<_>, LogFailure>>()
+        });
+        Ok(read.await.map_err(|_| ReadFailure::Interrupted)??)
+    }
+
+    /// The task with this id as it was after each change that its owner is shown, of those after a position.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn task_changes_after(&self, id: TaskId, after: Position) -> Result<Vec<TaskMoment>, ReadFailure> {
+        let mut moments = TaskMoment::all_of(&self.history_of(id).await?);
+        moments.retain(|moment| moment.position > after);
+        Ok(moments)
     }
 
     async fn history_of(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadFailure> {
-        let log = Arc::clone(&self.log);
-        let history = tokio::task::spawn_blocking(move || log.read_stream(&StreamId::from(&id), Version(0)));
-        Ok(history.await.map_err(|_| ReadFailure::Interrupted)??)
+        self.read_log(move |log| log.read_stream(&StreamId::from(&id), Version(0))).await
     }
-}
 
-/// When a task came to each of its states, the oldest first.
-fn states_of(history: &[RecordedEvent]) -> Vec<(TaskStatus, Timestamp)> {
-    let mut states: Vec<(TaskStatus, Timestamp)> = Vec::new();
-    for recorded in history {
-        let reached = Task::narrow(&recorded.event).and_then(TaskEvent::status_change);
-        // A job that a vendor took twice was in progress once.
-        if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last != reached)) {
-            states.push((reached, recorded.at));
-        }
+    /// What `read` reads of the log, on a thread for that.
+    pub(super) async fn read_log<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn EventLog) -> Result<T, LogFailure> + Send + 'static,
+    ) -> Result<T, ReadFailure> {
+        let log = Arc::clone(&self.log);
+        let reading = tokio::task::spawn_blocking(move || read(&*log));
+        Ok(reading.await.map_err(|_| ReadFailure::Interrupted)??)
     }
-    states
 }
 
 fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {

@@ -1,9 +1,10 @@
 //! Tasks: the unfinished ones for the poller, and the last finished ones for their owners.
 //!
-//! Memory is bounded by the work in flight: a task that ended leaves after 10 000 others have ended, and is folded
-//! from its stream when somebody asks for it later ([`super::ReadModels::task`]).
+//! Whole tasks take memory by the work in flight: one that ended leaves after 10 000 others have ended, and is folded
+//! from its stream when somebody asks for it later ([`super::ReadModels::task`]). Of every task a few words stay
+//! ([`index`]).
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,12 @@ use crate::domain::image::Picture;
 use crate::domain::task::{Failure, Stage, Task, TaskEvent, TaskRecord, TaskStatus};
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::Position;
+
+pub mod index;
+mod moment;
+
+use index::Index;
+pub use moment::TaskMoment;
 
 /// How many ended tasks are kept in memory.
 const RECENT_MAX: usize = 10_000;
@@ -35,6 +42,11 @@ pub struct Tasks {
     /// How many unfinished tasks an owner has; owners without any are left out.
     unfinished_of: HashMap<UserId, usize>,
     recent: VecDeque<TaskId>,
+    /// Unfinished tasks that no vendor has taken.
+    waiting: BTreeSet<Position>,
+    /// Every task. Kept apart in snapshots.
+    #[serde(skip)]
+    pub index: Index,
 }
 
 impl Tasks {
@@ -47,6 +59,14 @@ impl Tasks {
             self.unfinished.insert(recorded.position, id);
             self.submitted_at.insert(id, recorded.position);
             *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
+        }
+        if let Some(submitted) = self.submitted_at.get(&id).copied() {
+            self.index.apply(&record, event, submitted);
+            if matches!(record.stage, Stage::Waiting { .. } | Stage::Submitting { .. }) {
+                self.waiting.insert(submitted);
+            } else {
+                self.waiting.remove(&submitted);
+            }
         }
         if record.is_terminal() {
             self.retire(id, record.submission.owner);
@@ -73,6 +93,28 @@ impl Tasks {
     #[must_use]
     pub fn get(&self, id: TaskId) -> Option<&TaskEntry> {
         self.by_id.get(&id)
+    }
+
+    /// Which of the tasks that no vendor has taken this one is, in the order of their submission, from 1; `None` for a task
+    /// that does not wait.
+    #[must_use]
+    pub fn queue_position(&self, id: TaskId) -> Option<usize> {
+        let submitted = self.submitted_at.get(&id).filter(|submitted| self.waiting.contains(submitted))?;
+        Some(self.waiting.range(..=*submitted).count())
+    }
+
+    /// The same tasks to be written down elsewhere: shares what is large.
+    #[must_use]
+    pub fn captured(&self) -> Self {
+        Self {
+            by_id: self.by_id.clone(),
+            unfinished: self.unfinished.clone(),
+            submitted_at: self.submitted_at.clone(),
+            unfinished_of: self.unfinished_of.clone(),
+            recent: self.recent.clone(),
+            waiting: self.waiting.clone(),
+            index: self.index.captured(),
+        }
     }
 
     /// How many unfinished tasks this user has.

@@ -59,9 +59,11 @@ impl Keys {
 /// What keeps the fields of a user from being read.
 fn flaw(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> {
     let fields = [(PersonalField::Email, &profile.email), (PersonalField::Name, &profile.name)];
+    let secrets = profile.webhook_secrets.kept().map(|secret| (PersonalField::WebhookSecret, secret));
     let mut sealed = fields
         .into_iter()
         .filter_map(|(field, value)| Some((field, value.as_ref()?)))
+        .chain(secrets)
         .filter(|(_, value)| matches!(value, Personal::Sealed(_)))
         .peekable();
     sealed.peek()?;

@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, picture};
 
+mod faults;
+mod listing;
+mod secret;
+
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 async fn submit(app: &TestApp, webhook: &str) -> String {
@@ -88,10 +92,10 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
     // When time passes only by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
     receiver.wait_until(|received| received.len() == 1).await;
     completed(&app, &task).await;
-    put_off(&app, &surroundings).await;
+    attempted(&app, &task, 1).await;
     surroundings.advance(Duration::from_millis(5500));
     receiver.wait_until(|received| received.len() == 2).await;
-    put_off(&app, &surroundings).await;
+    attempted(&app, &task, 2).await;
     surroundings.advance(Duration::from_secs(330));
     let received = receiver.wait_until(|received| received.len() == 4).await;
     // Then the first message came three times under one id, and the second one only afterwards
@@ -161,10 +165,9 @@ async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
     let app = TestApp::start_with(deny, Surroundings::real()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     completed(&app, &task).await;
-    // The attempt is recorded as failed, so the change after it is seen without waiting for time to pass
-    while !app.app.models().read().deliveries.due(Surroundings::real().now()).collect::<Vec<_>>().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    attempted(&app, &task, 1).await;
+    let attempt = listed(&app, app.admin_token(), &task).await[0]["attempts"][0].clone();
+    assert_eq!(attempt["reason"], "refused by the egress rules: this service may not call that address");
     assert!(receiver.received().is_empty());
 }
 
@@ -174,12 +177,9 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     let user = app.user("alice").await;
     app.publisher("acme", &user).await;
     app.node("acme", "face-tools", &user).await;
-    submit(&app, &receiver.url("/hook")).await;
-    receiver.wait_until(|received| received.len() == 2).await;
+    let task = submit(&app, &receiver.url("/hook")).await;
     // The models that the writer has kept up to date event by event, once the last delivery is recorded
-    while app.app.models().read().deliveries.due(Surroundings::real().now()).next().is_some() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    settled(&app, app.admin_token(), &task).await;
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let dir = app.stop().await;
 
@@ -187,11 +187,40 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
 }
 
-/// Waits until a failed attempt is recorded and the next one is in the future.
-async fn put_off(app: &TestApp, surroundings: &Surroundings) {
-    while app.app.models().read().deliveries.next_due(surroundings.now()).is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+/// The deliveries of a task, as its owner reads them.
+pub async fn listed(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
+    let answer = app.get_as(token, &format!("/tasks/{task}/deliveries")).await.expect(200).json();
+    answer["deliveries"].as_array().unwrap().clone()
+}
+
+/// Waits until the deliveries of a task are as they should be.
+pub async fn until(app: &TestApp, token: &str, task: &str, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let mut changes = app.app.models().delivery_changes();
+    loop {
+        let deliveries = listed(app, token, task).await;
+        if enough(&deliveries) {
+            return deliveries;
+        }
+        changes.changed().await.expect("the service lives");
     }
+}
+
+/// Waits until the task has ended and all its deliveries have.
+pub async fn settled(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
+    let ended = |status: &Value| ["COMPLETED", "FAILED"].contains(&status.as_str().unwrap());
+    until(app, token, task, |deliveries| {
+        let all = deliveries.iter().all(|delivery| delivery["state"] != "pending");
+        all && deliveries.last().is_some_and(|last| ended(&last["status"]))
+    })
+    .await
+}
+
+/// Waits until so many attempts of a task's first delivery are recorded.
+async fn attempted(app: &TestApp, task: &str, attempts: usize) {
+    let made = |deliveries: &[Value]| {
+        deliveries.first().is_some_and(|it| it["attempts"].as_array().unwrap().len() >= attempts)
+    };
+    until(app, app.admin_token(), task, made).await;
 }
 
 /// Waits until the task has ended well.

@@ -22,7 +22,8 @@ use reqwest::Method;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
-use crate::crash::{Answered, ended, told, verify, verify_log, write_until_killed};
+use crate::crash::check::{Told, verify, verify_log};
+use crate::crash::load::{Answered, write_until_killed};
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
 use crate::support::zip::good;
@@ -31,6 +32,8 @@ use crate::support::{client, picture};
 const WRITERS: usize = 4;
 /// The directory, the step and the pass at which the program that is started once more ends itself.
 const ORDERS: [&str; 3] = ["ENDING_DIRECTORY", "ENDING_STEP", "ENDING_PASS"];
+/// Set when it takes snapshots of the smallest log, and begins with them.
+const SNAPSHOTS: &str = "ENDING_SNAPSHOTS";
 /// A step that is not reached within this time is not reached at all.
 const REACHED_WITHIN: Duration = Duration::from_mins(1);
 /// Passes count from the moment that this file is in the directory.
@@ -65,6 +68,10 @@ async fn a_service_that_ends_itself() {
     let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
     settings.journal.segment_bytes = 32 * 1024;
+    if std::env::var(SNAPSHOTS).is_ok() {
+        settings.snapshots.every_events = 3;
+        settings.snapshots.whole_below = 0;
+    }
     settings.admin_token = Some(Secret::new(TOKEN));
     let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(end))).await.unwrap();
     let signals = StopSignals::listen();
@@ -73,11 +80,11 @@ async fn a_service_that_ends_itself() {
 }
 
 /// This program once more, as that service.
-fn doomed(directory: &Path, step: Step, pass: u64) -> Command {
+fn doomed(directory: &Path, step: Step, pass: u64, snapshots: bool) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "fail_points::a_service_that_ends_itself", "--nocapture"]);
     let values = [directory.to_str().unwrap().to_owned(), format!("{step:?}"), pass.to_string()];
-    command.envs(ORDERS.into_iter().zip(values));
+    command.envs(ORDERS.into_iter().zip(values)).envs(snapshots.then_some((SNAPSHOTS, "yes")));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -93,7 +100,7 @@ async fn a_first_start_killed_after_any_step_starts_again() {
         // Given a first start that ends after a step; HEAD is first synced when there is a segment to change to or at a stop
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(ARMED), "").unwrap();
-        match Process::try_start(&mut doomed(data.path(), *step, 1)) {
+        match Process::try_start(&mut doomed(data.path(), *step, 1, false)) {
             Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
             Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
         }
@@ -114,7 +121,7 @@ async fn a_kill_after_any_step_loses_nothing() {
     let receiver = Receiver::start().await;
     let (answered, archives) = (Arc::new(Mutex::new(Answered::default())), Arc::default());
     let mut chance = StdRng::seed_from_u64(0x57E9);
-    let (mut reached, mut nth) = (BTreeSet::new(), 0);
+    let (mut reached, mut nth) = (BTreeSet::new(), 0_u64);
     // What a first start writes is not what is tested here.
     assert!(Process::start(data.path()).terminate().0.success());
 
@@ -129,14 +136,16 @@ async fn a_kill_after_any_step_loses_nothing() {
                 std::fs::write(data.path().join("log/sled.damaged"), "a test asks for it").unwrap();
                 std::fs::write(&armed, "").unwrap();
             }
-            let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass)) else {
+            // Half of the starts begin with a snapshot, where one was taken.
+            let snapshots = step >= Step::SnapshotWritten || nth.is_multiple_of(2);
+            let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass, snapshots)) else {
                 assert_eq!(step, Step::SledRemoved, "it ended at the start");
                 reached.insert(step);
                 std::fs::remove_file(&armed).unwrap();
                 continue;
             };
             let so_far = answered.lock().clone();
-            verify(&service, so_far).await;
+            verify(&service, &so_far).await;
             // When it is killed after this one, under load or while it stops
             std::fs::write(&armed, "").unwrap();
             let load = load(&service, nth, &answered, &archives, &receiver);
@@ -163,12 +172,14 @@ async fn a_kill_after_any_step_loses_nothing() {
     // And what was answered is there, and every task ends and is told of
     let service = Process::start(data.path());
     let so_far = answered.lock().clone();
-    verify(&service, so_far.clone()).await;
+    verify(&service, &so_far).await;
     verify_archives(&service, &archives).await;
     assert!(!so_far.tasks.is_empty() && !archives.lock().is_empty(), "the test shows nothing");
-    let received = receiver.wait_until(|received| so_far.tasks.iter().all(|task| ended(received, task))).await;
-    for task in &so_far.tasks {
-        assert_eq!(told(&received, task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
+    let received =
+        receiver.wait_until(|received| Told::by(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))).await;
+    let told = Told::by(&received);
+    for (_, task) in &so_far.tasks {
+        assert_eq!(told.of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
     }
     let (status, errors) = service.terminate();
     assert!(status.success(), "{status}: {errors}");

@@ -33,9 +33,12 @@ struct Sample {
 }
 
 fn samples() -> Vec<Sample> {
-    let kinds = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event));
+    let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
+    // The bytes hold the number of each: the jobs had theirs before later kinds were invented.
+    let before_jobs = kinds.iter().position(|(name, _)| name == "TaskCancelled").unwrap() + 1;
+    let later = kinds.split_off(before_jobs);
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
-    let numbered = (1..).zip(kinds.chain(jobs));
+    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later));
     numbered.map(|(nth, (name, event))| Sample { name, commit: commit_of(nth, event) }).collect()
 }
 

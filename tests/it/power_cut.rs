@@ -21,10 +21,11 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::crash::{Answered, verify, verify_log, write_until_killed};
+use crate::crash::check::{snapshot_taken, verify, verify_log};
+use crate::crash::load::{Answered, write_until_killed};
 use crate::journal::{all, write_group};
 use crate::samples::AT;
-use crate::support::process::Process;
+use crate::support::process::{Process, command, with_snapshots};
 use crate::support::receiver::Receiver;
 
 const WRITERS: usize = 16;
@@ -50,9 +51,15 @@ async fn answered_commands_survive_a_power_cut() {
     let mut moments = StdRng::seed_from_u64(0xD15C);
     for cut in 0..cuts {
         // Given a service that may have lost its power before: it started by itself, and everything answered is there
-        let service = Process::start(&disk.root().join("data"));
+        let (data, snapshots) = (disk.root().join("data"), cut.is_multiple_of(2));
+        let mut program = command(&data);
+        if snapshots {
+            with_snapshots(&mut program);
+        }
+        let service = Process::from_command(&mut program);
+        assert!(!service.printed().contains("was not used"), "cut {cut}: {}", service.printed());
         let so_far = answered.lock().clone();
-        verify(&service, so_far).await;
+        verify(&service, &so_far).await;
         // When the power is cut while clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -63,6 +70,9 @@ async fn answered_commands_survive_a_power_cut() {
         // Something of each kind was answered, however slow the machine is.
         while answered.lock().tasks.is_empty() && !writers.iter().all(actix_web::rt::task::JoinHandle::is_finished) {
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if snapshots {
+            snapshot_taken(&data).await;
         }
         tokio::time::sleep(Duration::from_millis(moments.gen_range(100..600))).await;
         service.hold();
@@ -75,10 +85,11 @@ async fn answered_commands_survive_a_power_cut() {
         // Then the log has no gap
         verify_log(&disk.root().join("data"));
     }
-    let service = Process::start(&disk.root().join("data"));
+    let mut program = command(&disk.root().join("data"));
+    let service = Process::from_command(with_snapshots(&mut program));
     let so_far = answered.lock().clone();
     assert!(!so_far.tasks.is_empty(), "no task was answered: the test shows nothing");
-    verify(&service, so_far).await;
+    verify(&service, &so_far).await;
     let (status, errors) = service.terminate();
     assert!(status.success(), "{status}: {errors}");
     println!("{cuts} power cuts: {} events, nothing answered is lost", verify_log(&disk.root().join("data")));

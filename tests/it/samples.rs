@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use mediary::domain::claim::{Claim, ClaimEvent};
-use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent};
+use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{ImageFormat, Picture};
 use mediary::domain::task::{Failure, TaskEvent};
 use mediary::domain::user::UserEvent;
-use mediary::domain::value::{Digest, Labels, Link, Text, Timestamp};
+use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
 use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
@@ -83,6 +83,7 @@ fn after(last: Option<&Event>) -> Option<Event> {
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
+        Some(Event::User(UserEvent::WebhookSecretsRevoked)) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
@@ -109,17 +110,24 @@ fn after(last: Option<&Event>) -> Option<Event> {
             D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
+        Some(Event::Delivery(D::RedeliveryRequested(_))) => registry::webhook_secret_rotated(),
         Some(Event::Claim(ClaimEvent::KeyClaimed(_))) => UserEvent::UserErased.into(),
         Some(Event::Task(T::InputsFetched { .. })) => {
             T::SubmissionUndelivered { reason: text("no connection: refused") }.into()
         }
         Some(Event::Task(T::SubmissionUndelivered { .. })) => T::TaskCancelled.into(),
-        Some(Event::Task(T::TaskCancelled)) => return None,
+        Some(Event::Task(T::TaskCancelled)) => redelivery_requested(),
     })
 }
 
 fn key_claimed() -> Event {
     ClaimEvent::KeyClaimed(Claim { key: Digest([0xC1; 32]), fingerprint: Digest([0xF1; 32]), nth: 1 }).into()
+}
+
+fn redelivery_requested() -> Event {
+    let (delivery, task, owner) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), UserId(id(0xA)));
+    let url = CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap();
+    DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, change: 5 }).into()
 }
 
 fn text<const MAX: usize>(value: &str) -> Text<MAX> {

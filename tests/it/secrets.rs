@@ -129,6 +129,10 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     ]);
     secrets.push(("an upload link", publish(service, &access).await));
     secrets.extend(strangers(service).await);
+    let signing = text(&admin.post("/users/webhook-secret", json!({})).await["secret"]);
+    let key = "idempotency-key-of-a-webhook-secret";
+    let kept = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
+    secrets.extend([("a secret of callbacks", signing), ("a kept secret of callbacks", text(&kept["secret"]))]);
     // A picture, as JSON carries it.
     let owner = Caller { service, token: user };
     let sent = picture::base64_png(40, 40);

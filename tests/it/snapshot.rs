@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
 use mediary::app::App;
-use mediary::clock::Surroundings;
+use mediary::clock::{Mishaps, Surroundings};
 use mediary::config::Settings;
 use mediary::domain::node::NodeEvent;
 use mediary::domain::value::Timestamp;
@@ -193,13 +193,13 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     models.users = Users::default();
     let deletion = NodeEvent::NodeDeleted;
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
-    save(&models, &anchor, &snapshots).unwrap();
+    save(&models, &anchor, &snapshots, &Mishaps::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
     // When it was taken of another log, or of a later one, then that is said
     let other = lived_in().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);
-    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots).unwrap();
+    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots, &Mishaps::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["the journal ends before position 1000"]);
 }
 

@@ -1,6 +1,7 @@
 //! `mediary demo`: fills a running service with a sample registry and has a picture scaled up, all through its public interface.
 
 mod archive;
+mod contact;
 mod load;
 mod picture;
 mod progress;
@@ -8,6 +9,7 @@ mod sample;
 mod task;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -38,18 +40,31 @@ pub(super) struct Arguments {
     /// Load this publisher of the sample only (may be given several times)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
+    /// Make a contact sheet of the image engine in this directory instead: every preset and both ends of every parameter on three
+    /// photographs, as one jpeg and as single files
+    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    contact_sheet: Option<PathBuf>,
     #[command(flatten)]
     directory: DirectoryFlags,
 }
 
 pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { url, token, only, directory } = arguments;
+    let Arguments { url, token, only, contact_sheet, directory } = arguments;
     let settings = directory.settings(outer)?;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| address(settings.listen), Ok)?;
     let token = token.map_or_else(|| kept_token(&settings), Ok)?;
     let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
-    Ok(app::block_on(demo(&api, &base, &samples))?)
+    app::block_on(async {
+        match contact_sheet {
+            Some(directory) => {
+                greet(&api, &base).await?;
+                contact::contact_sheet(&api, &directory).await
+            }
+            None => demo(&api, &base, &samples).await,
+        }
+    })?;
+    Ok(())
 }
 
 /// Where a service with these settings is reached from this machine.

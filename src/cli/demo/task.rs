@@ -1,4 +1,4 @@
-//! One picture, scaled up by the service: submitted, waited for.
+//! Pictures made by the service: submitted, waited for.
 
 use std::time::Duration;
 
@@ -26,14 +26,23 @@ pub(super) async fn upscale(api: &Api) -> anyhow::Result<String> {
     let body = json!({
         "image": picture, "scale_factor": "4x", "engine": "premium_sparkle", "optimized_for": "nature_n_landscapes"
     });
-    let submitted = api.create(UPSCALER, &body).await?;
+    made(api, UPSCALER, &body).await
+}
+
+/// Submits a job and gives the URL of its result.
+///
+/// # Errors
+/// When the service does not answer, refuses, fails, or is not done within two minutes.
+pub(super) async fn made(api: &Api, path: &str, body: &Value) -> anyhow::Result<String> {
+    let submitted = api.create(path, body).await?;
     expect(&submitted, || "the picture was not taken".to_owned())?;
     let submitted = submitted.json();
-    let task = submitted["data"]["task_id"].as_str().context("the answer names no task")?;
+    let submitted = submitted.get("data").unwrap_or(&submitted);
+    let task = submitted["task_id"].as_str().context("the answer names no task")?;
     for _ in 0..QUESTIONS {
-        let reply = api.get(&format!("{UPSCALER}/{task}")).await?;
+        let reply = api.get(&format!("/tasks/{task}")).await?;
         expect(&reply, || format!("task {task}"))?;
-        if let Some(result) = outcome(&reply.json()["data"])? {
+        if let Some(result) = outcome(&reply.json())? {
             return Ok(result);
         }
         tokio::time::sleep(PAUSE).await;
@@ -43,12 +52,12 @@ pub(super) async fn upscale(api: &Api) -> anyhow::Result<String> {
 
 /// Where the result is, once there is one.
 fn outcome(task: &Value) -> anyhow::Result<Option<String>> {
-    match task["status"].as_str() {
+    match task["state"].as_str() {
         Some("COMPLETED") => {
             let result = task["generated"][0].as_str().context("the task is done and has no result")?;
             Ok(Some(result.to_owned()))
         }
-        Some("FAILED") => bail!("the picture could not be scaled up: {}", task["error"]),
+        Some("FAILED") => bail!("the task failed: {}", task["error"]),
         _ => Ok(None),
     }
 }
@@ -59,10 +68,10 @@ mod tests {
 
     #[test]
     fn a_task_is_waited_for_until_it_ends() {
-        assert_eq!(outcome(&json!({"status": "IN_PROGRESS"})).unwrap(), None);
-        let done = json!({"status": "COMPLETED", "generated": ["u"]});
+        assert_eq!(outcome(&json!({"state": "IN_PROGRESS"})).unwrap(), None);
+        let done = json!({"state": "COMPLETED", "generated": ["u"]});
         assert_eq!(outcome(&done).unwrap().as_deref(), Some("u"));
-        let failed = json!({"status": "FAILED", "error": {"code": "x", "message": "too dark"}});
+        let failed = json!({"state": "FAILED", "error": {"code": "x", "message": "too dark"}});
         assert!(outcome(&failed).unwrap_err().to_string().contains("too dark"));
     }
 }

@@ -47,19 +47,6 @@ pub enum ImageFamily {
 }
 
 impl ImageJob {
-    /// What the job is called where tasks of every kind are shown: the last part of the path where it is submitted, without
-    /// the mode.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Upscale(_) => "image-upscaler",
-            Self::UpscalePrecision(_) => "image-upscaler-precision-v2",
-            Self::StyleTransfer(_) => "image-style-transfer",
-            Self::SkinEnhance(_) => "skin-enhancer",
-            Self::Relight(_) => "image-relight",
-        }
-    }
-
     /// Where the status is read.
     #[must_use]
     pub const fn family(&self) -> ImageFamily {

@@ -159,3 +159,23 @@ fn events_are_told_apart_from_those_of_other_kinds() {
     assert_eq!((User::narrow(&event), event.name()), (Some(&created()), "UserCreated"));
     assert_eq!(crate::domain::token::Token::narrow(&event), None);
 }
+
+#[test]
+fn secrets_for_callbacks_are_rotated_and_ended() {
+    let rotated = |text| UserEvent::WebhookSecretRotated { secret: sealed(text) };
+    let rotate = |text| UserCommand::RotateWebhookSecret { secret: sealed(text) };
+    let revoke = |history: &[UserEvent]| given_when::<User>(history, UserCommand::RevokeWebhookSecrets);
+    assert_eq!(given_when::<User>(&[created()], rotate("a")), Ok(vec![rotated("a")]));
+    assert_eq!(revoke(&[created()]), Ok(Vec::new()));
+    assert_eq!(revoke(&[created(), rotated("a")]), Ok(vec![UserEvent::WebhookSecretsRevoked]));
+    let mut history = vec![created()];
+    history.extend(["a", "b", "c", "d", "e"].map(rotated));
+    let refused = given_when::<User>(&history, rotate("f"));
+    assert!(matches!(refused, Err(UserRejection::TooManySecrets { .. })), "{refused:?}");
+    history.push(UserEvent::WebhookSecretsRevoked);
+    assert_eq!(given_when::<User>(&history, rotate("f")), Ok(vec![rotated("f")]));
+    for history in [vec![], vec![created(), UserEvent::UserErased]] {
+        assert!(given_when::<User>(&history, rotate("a")).is_err());
+        assert!(revoke(&history).is_err());
+    }
+}

@@ -14,8 +14,8 @@ use crate::events::log::COMMIT_BYTES_MAX;
 
 /// Most bytes of a record.
 const RECORD_BYTES_MAX: usize = FRAME_BYTES + COMMIT_BYTES_MAX;
-/// Bytes that are read at once.
-const PART_BYTES: usize = 1 << 20;
+/// Bytes that are read ahead of the largest record. As many are worked off before what is left is moved to the front.
+const AHEAD_BYTES: usize = 4 << 20;
 
 /// A segment on its way through memory. Offsets are those in the file.
 pub struct Passing {
@@ -53,7 +53,7 @@ impl Passing {
         let kept = if (self.start..end).contains(&offset) { offset - self.start } else { self.part.len() };
         self.part.drain(..kept);
         self.start = offset;
-        self.fill(RECORD_BYTES_MAX.max(PART_BYTES)).map_err(OpenError::io("read", &self.path))
+        self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(OpenError::io("read", &self.path))
     }
 
     /// Reads on until so many bytes are in memory, or the file ends.
@@ -88,7 +88,7 @@ impl Passing {
 
     /// Whether nothing was written after `offset`.
     pub fn is_blank_from(&self, offset: usize) -> Result<bool, OpenError> {
-        let (mut at, mut part) = (offset, vec![0; PART_BYTES]);
+        let (mut at, mut part) = (offset, vec![0; AHEAD_BYTES]);
         loop {
             let read = read_at(&self.file, &mut part, at).map_err(OpenError::io("read", &self.path))?;
             if part[..read].iter().any(|byte| *byte != 0) {

@@ -121,6 +121,7 @@ pub enum DeliveryEvent<'a> {
     AttemptFailed { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a>, next_at_micros: i64 },
     DeliverySucceeded { delivery: Id, task: Id, attempt: u32, status: u16 },
     DeliveryDeadLettered { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a> },
+    RedeliveryRequested { delivery: Id, task: Id, owner: Id, url: Str<'a>, change: u64 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

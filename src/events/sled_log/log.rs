@@ -6,7 +6,6 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::Flaw;
 use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
 use super::scrub::{Scrub, ScrubState};
@@ -19,6 +18,7 @@ use crate::events::follower::{Handed, Queue};
 use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
 use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
+use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::events::versions::VersionCache;
 use crate::space::{Space, StorageKind, StorageState};
@@ -105,6 +105,7 @@ impl SledLog {
             space: options.journal.space.clone(),
             damage_mark: open::damage_mark(options),
             scrub: Scrub::of(older.as_ref()),
+            expected: RwLock::default(),
             suspicion: open::suspicion(options),
             mishaps: surroundings.mishaps(),
         });
@@ -180,6 +181,11 @@ impl SledLog {
         Ok(reader.anchor().filter(|anchor| found && anchor.position == position))
     }
 
+    /// Tells what streams must have: until what the start left for later is checked, one that ends earlier is damage.
+    pub fn expect(&self, versions: StreamVersions) {
+        self.shared.expect(versions);
+    }
+
     /// How far sled has followed the journal.
     #[must_use]
     pub fn followed(&self) -> Position {
@@ -222,19 +228,17 @@ impl SledLog {
 
     fn end_scrub(&self) {
         self.shared.scrub.stop();
-        if let Some(scrubber) = self.scrubber.lock().take()
-            && scrubber.join().is_err()
-        {
-            tracing::error!("the thread that checks the older part of the log panicked");
-        }
+        join(&self.scrubber, "checks the older part of the log");
     }
 
     fn join_follower(&self) {
-        if let Some(follower) = self.follower.lock().take()
-            && follower.join().is_err()
-        {
-            tracing::error!("the thread that fills sled panicked");
-        }
+        join(&self.follower, "fills sled");
+    }
+}
+
+fn join(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
+    if thread.lock().take().is_some_and(|thread| thread.join().is_err()) {
+        tracing::error!("the thread that {work} panicked");
     }
 }
 
@@ -282,14 +286,7 @@ impl EventLog for SledLog {
             events = self.shared.read_stream(stream, after, (tail_begins, tail_from))?;
         }
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
-        let expected = (after.0 + 1..).map(Version);
-        match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
-            None => Ok(events),
-            Some((event, version)) => {
-                let reason = format!("version {version} of stream {stream} is missing");
-                Err(self.shared.damaged(Flaw { position: event.position, reason }))
-            }
-        }
+        self.shared.check_whole(stream, after, &events).map(|()| events)
     }
 
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {

@@ -133,6 +133,7 @@ impl Shared {
             Ok(()) => {
                 tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "the older part of the log is sound");
                 *self.scrub.state.lock() = ScrubState::Whole;
+                *self.expected.write() = None;
                 return;
             }
             Err(End::Damaged(reason)) => {

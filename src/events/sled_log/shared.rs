@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
-use super::scrub::Scrub;
+use super::scrub::{Scrub, ScrubState};
 use super::{Flaw, Trees};
 use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Commit, RecordedEvent};
@@ -14,6 +14,7 @@ use crate::events::follower::{Handed, Queue};
 use crate::events::journal::Place;
 use crate::events::log::LogFailure;
 use crate::events::stream::{Position, StreamId, Version};
+use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::space::Space;
 
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     pub space: Space,
     /// The check of what the start left for later.
     pub scrub: Scrub,
+    /// What streams must have, until that check is done.
+    pub expected: RwLock<Option<StreamVersions>>,
     /// Exists when damage was found there: then the next opening checks everything.
     pub suspicion: PathBuf,
     pub mishaps: Mishaps,
@@ -86,12 +89,42 @@ impl Shared {
         trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
+    /// Notes what streams must have, unless all of the log was checked.
+    pub fn expect(&self, versions: StreamVersions) {
+        let mut expected = self.expected.write();
+        if self.scrub.state() != ScrubState::Whole {
+            *expected = Some(versions);
+        }
+    }
+
+    /// Whether these are the events of a stream after version `after`: all of them, as far as it is known.
+    pub fn check_whole(&self, stream: &StreamId, after: Version, events: &[RecordedEvent]) -> Result<(), LogFailure> {
+        let expected = (after.0 + 1..).map(Version);
+        match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
+            None => self.check_end(stream, events.last().map_or(after, |event| event.version)),
+            Some((event, version)) => {
+                let reason = format!("version {version} of stream {stream} is missing");
+                Err(self.damaged(Flaw { position: event.position, reason }))
+            }
+        }
+    }
+
+    /// Whether a stream that was found to have `version` has lost nothing of its end, as far as it is known.
+    fn check_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
+        let least = self.expected.read().as_ref().map_or(Version(0), |expected| expected.least(stream));
+        if version >= least {
+            return Ok(());
+        }
+        let reason = format!("stream {stream} ends with version {version} instead of {least}");
+        Err(self.damaged(Flaw { position: Position(0), reason }))
+    }
+
     /// The version of a stream, of what is before the tail.
     pub fn stream_version(&self, stream: &StreamId) -> Result<Version, LogFailure> {
-        match self.ask(|trees| trees.stream_version(stream))? {
-            Some(version) => Ok(version),
-            None => self.version_in_journal(stream),
-        }
+        let Some(version) = self.ask(|trees| trees.stream_version(stream))? else {
+            return self.version_in_journal(stream);
+        };
+        self.check_end(stream, version).map(|()| version)
     }
 
     /// As [`Trees::read_stream`].

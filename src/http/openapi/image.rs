@@ -3,11 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Group;
-use super::operation::{Operation, get, post};
-use super::schema::{Documented, Moment, Url, array, field, field_of, named, one_of, view};
+use super::operation::{Operation, get};
+use super::schema::{Documented, Url, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskStatus;
-use crate::http::error::Code;
 
 mod bodies;
 mod submissions;
@@ -22,9 +21,7 @@ pub fn group() -> Group {
     let mut components = bodies::components();
     components.push(("ImageTask", task_view()));
     components.push(("ImageTaskData", view([field_of("data", "", named("ImageTask")).required()])));
-    components.push(("Task", any_task()));
-    let operations =
-        submissions::operations().into_iter().chain(status_reads()).chain(tasks()).chain([result()]).collect();
+    let operations = submissions::operations().into_iter().chain(status_reads()).chain([result()]).collect();
     Group { tag: "Images", about: ABOUT, operations, components }
 }
 
@@ -67,58 +64,8 @@ fn status_reads() -> [Operation; 5] {
     ]
 }
 
-fn tasks() -> [Operation; 3] {
-    let (at, then) = ("2026-03-01T09:30:00.000000Z", "2026-03-01T09:30:02.500000Z");
-    let example = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0, "created_at": at,
-        "updated_at": then, "history": [{"state": "CREATED", "at": at}, {"state": "IN_PROGRESS", "at": then}], "generated": []});
-    let cancelled = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "FAILED", "progress": 0, "created_at": at,
-        "updated_at": then, "history": [{"state": "CREATED", "at": at}, {"state": "FAILED", "at": then}], "generated": [],
-        "error": {"code": "cancelled", "message": "cancelled by its owner"}});
-    [
-        get("/tasks/{task_id}", "getTask", "Show a task of any kind")
-            .about("With every change of its state. Tasks of other users are not found, except by administrators.")
-            .shows("The task.", "Task", &example)
-            .waits(),
-        post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
-            .about(
-                "The task fails at once with the code `cancelled`, and its webhook is told. A task that has ended stays as it is, \
-                 which is no failure. Needs no body.",
-            )
-            .shows("The task as it is now.", "Task", &cancelled),
-        post("/hints/{hint}", "hintTask", "Hint that a task has moved")
-            .about(
-                "For vendors: the URL that a submission to one carries as `webhook_url`. The vendor is asked about the task the sooner; \
-                 nothing that is sent here is read, let alone believed. The URL is the credential. Needs no body.",
-            )
-            .answers_text("The vendor will be asked.", "OK")
-            .fails(Code::NotFound, "the URL is not one of this service"),
-    ]
-}
-
-fn any_task() -> Value {
-    let change = view([field::<TaskStatus>("state", "").required(), field::<Moment>("at", "").required()]);
-    let kinds = one_of([
-        "image-upscaler",
-        "image-upscaler-precision-v2",
-        "image-style-transfer",
-        "skin-enhancer",
-        "image-relight",
-    ]);
-    view([
-        field::<TaskId>("task_id", "").required(),
-        field_of("kind", "Where it was submitted.", kinds).required(),
-        field::<TaskStatus>("state", "`COMPLETED` and `FAILED` are final.").required(),
-        field_of("progress", "1 once there are results.", json!({"type": "number", "minimum": 0, "maximum": 1}))
-            .required(),
-        field::<Moment>("created_at", "").required(),
-        field::<Moment>("updated_at", "").required(),
-        field_of("history", "Every change of state, the oldest first.", array(&change)).required(),
-        field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
-        field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
-    ])
-}
-
-fn failure_view() -> Value {
+/// Why a task failed.
+pub fn failure_view() -> Value {
     view([
         field::<String>("code", "Stable, for programs.").required().with("examples", FAILURES),
         field::<String>("message", "A sentence, for people.").required(),
@@ -127,7 +74,10 @@ fn failure_view() -> Value {
 
 fn result() -> Operation {
     get("/media/{file}", "getResult", "Get a result")
-        .about("A file never changes under its name. Ranges are answered.")
+        .about(
+            "A file never changes under its name. Ranges are answered. A result is kept for a time after its task has ended \
+             (`expires_at` of the task), and not found after it.",
+        )
         .serves_file("The file.", "image/*")
 }
 
@@ -169,4 +119,5 @@ fn completed() -> Value {
     json!({"generated": [done], "status": "COMPLETED", "task_id": TASK})
 }
 
-const TASK: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";
+/// The task of the examples.
+pub const TASK: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";

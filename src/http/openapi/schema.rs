@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
+use crate::domain::ids::{DeliveryId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
     Dial, Factor, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine,
     RelightStyle, ScaleFactor, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
 };
 use crate::domain::node::NodeStatus;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
-use crate::domain::task::TaskStatus;
+use crate::domain::task::{TaskKind, TaskStatus};
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::projections::node::facets::FormFactor;
@@ -151,7 +151,7 @@ macro_rules! uuids {
     };
 }
 
-uuids!(TaskId, TokenId, UserId, VersionId);
+uuids!(DeliveryId, TaskId, TokenId, UserId, VersionId);
 
 /// Declares the schemas of enumerations with the names of all their values.
 macro_rules! named {
@@ -179,6 +179,7 @@ named!(
     SkinFocus,
     StyleEngine,
     StyleFlavor,
+    TaskKind,
     TaskStatus,
     TransferLightA,
     TransferLightB,

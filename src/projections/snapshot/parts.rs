@@ -1,6 +1,6 @@
 //! The kinds of values in a snapshot, in the order in which they are written.
 
-use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
 use crate::domain::publisher::Publisher;
 use crate::domain::token::Token;
 use crate::domain::user::User;
@@ -12,6 +12,7 @@ use crate::projections::delivery::Deliveries;
 use crate::projections::node::{SavedNode, SavedOwner};
 use crate::projections::read_models::Models;
 use crate::projections::task::Tasks;
+use crate::projections::task::index::{Listed, Mark};
 
 /// What a chunk holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +27,13 @@ pub enum Kind {
     TokensOfPublishers,
     TokensOfUsers,
     Tasks,
+    TaskOwners,
+    TaskBlocks,
+    TaskMarks,
     Deliveries,
     Claims,
     ClaimOrder,
+    Streams,
 }
 
 /// A chunk that was read.
@@ -42,9 +47,13 @@ pub enum Part {
     TokensOfPublishers(Vec<(PublisherId, Vec<TokenId>)>),
     TokensOfUsers(Vec<(UserId, Vec<TokenId>)>),
     Tasks(Vec<Tasks>),
+    TaskOwners(Vec<UserId>),
+    TaskBlocks(Vec<Vec<Listed>>),
+    TaskMarks(Vec<(TaskId, Vec<Mark>)>),
     Deliveries(Vec<Deliveries>),
     Claims(Vec<(Digest, Claimed)>),
     ClaimOrder(Vec<(Timestamp, Digest)>),
+    Streams(Vec<(u64, u32)>),
 }
 
 impl Part {
@@ -63,9 +72,13 @@ impl Part {
             k if k == Kind::TokensOfPublishers as u8 => Self::TokensOfPublishers(values(bytes)?),
             k if k == Kind::TokensOfUsers as u8 => Self::TokensOfUsers(values(bytes)?),
             k if k == Kind::Tasks as u8 => Self::Tasks(values(bytes)?),
+            k if k == Kind::TaskOwners as u8 => Self::TaskOwners(values(bytes)?),
+            k if k == Kind::TaskBlocks as u8 => Self::TaskBlocks(values(bytes)?),
+            k if k == Kind::TaskMarks as u8 => Self::TaskMarks(values(bytes)?),
             k if k == Kind::Deliveries as u8 => Self::Deliveries(values(bytes)?),
             k if k == Kind::Claims as u8 => Self::Claims(values(bytes)?),
             k if k == Kind::ClaimOrder as u8 => Self::ClaimOrder(values(bytes)?),
+            k if k == Kind::Streams as u8 => Self::Streams(values(bytes)?),
             unknown => return Err(DecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
         })
     }
@@ -82,9 +95,13 @@ impl Part {
             Self::TokensOfPublishers(lists) => models.tokens.restore_lists(lists, Vec::new()),
             Self::TokensOfUsers(lists) => models.tokens.restore_lists(Vec::new(), lists),
             Self::Tasks(tasks) => tasks.into_iter().for_each(|tasks| models.tasks = tasks),
+            Self::TaskOwners(owners) => models.tasks.index.restore_owners(owners),
+            Self::TaskBlocks(blocks) => models.tasks.index.restore_blocks(blocks),
+            Self::TaskMarks(marks) => models.tasks.index.restore_more(marks),
             Self::Deliveries(all) => all.into_iter().for_each(|deliveries| models.deliveries = deliveries),
             Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
             Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
+            Self::Streams(versions) => models.streams.restore(versions),
         }
     }
 }

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::parts::Kind;
 use super::{CHUNK_BYTES, END, file_in, header};
+use crate::clock::{Mishaps, Step};
 use crate::data_dir::sync_parent;
 use crate::events::codec::pack;
 use crate::events::journal::Anchor;
@@ -20,15 +21,16 @@ use crate::projections::read_models::Models;
 ///
 /// # Errors
 /// When the file system refuses.
-pub fn save(models: &Models, anchor: &Anchor, directory: &Path) -> io::Result<u64> {
+pub fn save(models: &Models, anchor: &Anchor, directory: &Path, mishaps: &Mishaps) -> io::Result<u64> {
     fs::create_dir_all(directory)?;
     let path = file_in(directory);
     let draft = draft_in(directory);
-    let bytes = write_draft(models, anchor, &draft).inspect_err(|_| {
+    let bytes = write_draft(models, anchor, &draft, mishaps).inspect_err(|_| {
         // A full disk stays full otherwise.
         drop(fs::remove_file(&draft));
     })?;
     fs::rename(&draft, &path)?;
+    mishaps.done(Step::SnapshotRenamed);
     sync_parent(&path)?;
     Ok(bytes)
 }
@@ -48,12 +50,12 @@ fn draft_in(directory: &Path) -> PathBuf {
     file_in(directory).with_extension("draft")
 }
 
-fn write_draft(models: &Models, anchor: &Anchor, draft: &Path) -> io::Result<u64> {
+fn write_draft(models: &Models, anchor: &Anchor, draft: &Path, mishaps: &Mishaps) -> io::Result<u64> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft)?;
     let mut out = Chunks { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
     out.write(&header(anchor))?;
     out.models(models)?;
-    out.finish()
+    out.finish(mishaps)
 }
 
 /// The file being written.
@@ -83,10 +85,15 @@ impl Chunks {
         self.values(Kind::TokensOfPublishers, of_publishers)?;
         self.values(Kind::TokensOfUsers, of_users)?;
         self.values(Kind::Tasks, [&models.tasks])?;
+        let (owners, blocks, marks) = models.tasks.index.saved();
+        self.values(Kind::TaskOwners, owners)?;
+        self.values(Kind::TaskBlocks, blocks)?;
+        self.values(Kind::TaskMarks, marks)?;
         self.values(Kind::Deliveries, [&models.deliveries])?;
         let (claims, order) = models.claims.saved();
         self.values(Kind::Claims, claims)?;
-        self.values(Kind::ClaimOrder, order)
+        self.values(Kind::ClaimOrder, order)?;
+        self.values(Kind::Streams, models.streams.saved())
     }
 
     fn values<T: Serialize>(&mut self, kind: Kind, values: impl IntoIterator<Item = T>) -> io::Result<()> {
@@ -113,11 +120,13 @@ impl Chunks {
     }
 
     /// Makes the file durable.
-    fn finish(mut self) -> io::Result<u64> {
+    fn finish(mut self, mishaps: &Mishaps) -> io::Result<u64> {
         let hash = self.hash.finalize();
         self.file.write_all(&[END])?;
         self.file.write_all(&hash)?;
+        mishaps.done(Step::SnapshotWritten);
         self.file.sync_all()?;
+        mishaps.done(Step::SnapshotSynced);
         Ok(self.bytes + 1 + hash.len() as u64)
     }
 }

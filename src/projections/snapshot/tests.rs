@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::clock::Mishaps;
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
@@ -202,7 +203,7 @@ fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
     let directory = tempfile::tempdir().unwrap();
     let mut models = Models::new(links());
     fold(&mut models, events);
-    save(&models.captured(), &anchor(models.position), directory.path()).unwrap();
+    save(&models.captured(), &anchor(models.position), directory.path(), &Mishaps::default()).unwrap();
     (directory, models)
 }
 
@@ -281,7 +282,7 @@ fn a_snapshot_that_was_not_finished_leaves_the_one_before() {
     let (directory, models) = saved(&rich());
     fs::write(file_in(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
     assert_eq!(loaded(directory.path()).unwrap(), models);
-    save(&Models::new(links()), &anchor(Position(0)), directory.path()).unwrap();
+    save(&Models::new(links()), &anchor(Position(0)), directory.path(), &Mishaps::default()).unwrap();
     assert_eq!(loaded(directory.path()).unwrap(), Models::new(links()));
     remove(directory.path()).unwrap();
     assert!(Found::look(directory.path()).unwrap().is_none());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mediary::app::{SnapshotUse, open_models};
-use mediary::clock::Surroundings;
+use mediary::clock::{Mishaps, Surroundings};
 use mediary::domain::claim::{Claim, ClaimEvent};
 use mediary::domain::delivery::DeliveryEvent;
 use mediary::domain::event::Event;
@@ -87,7 +87,7 @@ pub fn snapshots(directory: &Path) -> SnapshotUse {
 fn snapshot(directory: &Path) {
     let opened = open_models(&options(directory), None, &Surroundings::real(), &Links::default()).unwrap();
     let anchor = opened.log.anchor(opened.models.position).unwrap().unwrap();
-    save(&opened.models.captured(), &anchor, &snapshots(directory).directory).unwrap();
+    save(&opened.models.captured(), &anchor, &snapshots(directory).directory, &Mishaps::default()).unwrap();
     opened.log.close().unwrap();
 }
 

@@ -33,7 +33,8 @@ async fn a_task_of_any_kind_is_shown_with_its_history() {
         let history = shown["history"].as_array().unwrap();
         let ends = (&history[0]["at"], &history[2]["at"]);
         assert_eq!(ends, (&shown["created_at"], &shown["updated_at"]));
-        assert_eq!((&shown["progress"], shown.get("error")), (&json!(1), None));
+        assert_eq!((&shown["progress"], &shown["cost"], shown.get("error")), (&json!(1.0), &json!(0), None));
+        assert_eq!((&shown["expired"], shown.get("queue_position")), (&json!(false), None));
     }
     app.stop().await;
 }

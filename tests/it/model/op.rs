@@ -1,22 +1,19 @@
-//! What people may do and ask, small enough that they meet: three users, three publishers, five nodes, seven versions.
+//! What people may do and ask, small enough that they meet: some users, three publishers, five nodes, seven versions.
 
 use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
-use reqwest::Method;
-use serde_json::{Value, json};
+use proptest::sample::{Index, select};
+use serde_json::{Map, Value, json};
 
-use super::world::PUBLISHERS;
-
+/// The publishers.
+pub const PUBLISHERS: [&str; 3] = ["light-works", "blur-house", "porto"];
 /// Node ids in the cases in which people write them; the same letters are the same node.
 pub const NODES: [&str; 6] = ["alpha-mask", "Beta.blur", "beta.Blur", "gamma", "delta-mask-2", "Epsilon"];
 /// Version numbers; two differ only in build metadata.
 pub const VERSIONS: [&str; 7] = ["0.9.0", "1.0.0-rc.1", "1.0.0", "1.0.0+build.7", "1.2.0", "1.10.0", "2.0.0-beta"];
-/// Words of names, descriptions and searches.
-pub const WORDS: [&str; 5] = ["mask", "blur", "light", "lighten", "portrait"];
 
 /// The states of a version, without their common beginning.
-const STATUSES: [&str; 5] = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
+pub const STATUSES: [&str; 5] = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
 /// The columns that a list can be sorted by.
 const COLUMNS: [&str; 10] = [
     "id",
@@ -31,58 +28,62 @@ const COLUMNS: [&str; 10] = [
     "search_ranking",
 ];
 
-/// Who does it.
+/// What is said of a thing: the fields that a body has.
+pub type Said = Map<String, Value>;
+
+/// Who does it. Users are counted over those that there are then; the first is the one of the bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     Anonymous,
-    Admin,
     User(usize),
     /// The newest access token of a publisher; nobody while none was issued.
     Token(usize),
 }
 
-/// Descriptive fields of a node.
-#[derive(Debug, Clone, Default)]
-pub struct Fields {
-    pub name: Option<&'static str>,
-    pub author: Option<&'static str>,
-    pub description: Option<&'static str>,
-    pub os: Option<Vec<&'static str>>,
-    pub accelerators: Option<Vec<&'static str>>,
-    pub host_version: Option<&'static str>,
-    pub tags: Option<Vec<&'static str>>,
-}
-
-/// What a user is given of an administrator.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    pub downloads: Option<u64>,
-    pub github_stars: Option<u64>,
-    pub search_ranking: Option<i64>,
-}
+/// The administrator of the bootstrap token.
+pub const ADMIN: Who = Who::User(0);
 
 /// One command.
 #[derive(Debug, Clone)]
+pub struct Step {
+    pub who: Who,
+    pub op: Op,
+    /// Whether it is sent with an idempotency key, and then once more, and then with another body.
+    pub keyed: bool,
+}
+
+/// What is done. Publishers, nodes, versions and users are named by their numbers.
+#[derive(Debug, Clone)]
 pub enum Op {
-    CreatePublisher { who: Who, publisher: usize },
-    RenamePublisher { who: Who, publisher: usize, name: &'static str },
-    DeletePublisher { who: Who, publisher: usize },
-    SetMember { who: Who, publisher: usize, user: usize, owner: bool },
-    RemoveMember { who: Who, publisher: usize, user: usize },
-    IssueToken { who: Who, publisher: usize },
-    RevokeToken { who: Who, publisher: usize },
+    CreateUser { said: Said },
+    UpdateUser { user: usize, said: Said },
+    EraseUser { user: usize },
+    EraseSelf,
+    IssueUserToken { user: usize },
+    RevokeUserToken { user: usize, nth: usize },
     BanUser { user: usize, ban: bool },
+    CreatePublisher { publisher: usize, said: Said },
+    RevisePublisher { publisher: usize, said: Said },
+    DeletePublisher { publisher: usize },
+    SetMember { publisher: usize, user: usize, owner: bool },
+    RemoveMember { publisher: usize, user: usize },
+    IssueToken { publisher: usize },
+    RevokeToken { publisher: usize, nth: usize },
     BanPublisher { publisher: usize, ban: bool },
     BanNode { node: usize, ban: bool },
-    CreateNode { who: Who, publisher: usize, node: usize, fields: Fields, version: Option<usize> },
-    ReviseNode { who: Who, publisher: usize, node: usize, fields: Fields },
-    DeleteNode { who: Who, publisher: usize, node: usize },
-    Publish { who: Who, publisher: usize, node: usize, version: usize },
-    ReviseVersion { who: Who, publisher: usize, node: usize, version: usize, deprecated: bool },
-    DeleteVersion { who: Who, publisher: usize, node: usize, version: usize },
-    SetStatus { node: usize, version: usize, status: &'static str },
-    Review { who: Who, node: usize, stars: u8 },
-    Administer { node: usize, facts: Facts },
+    CreateNode { publisher: usize, node: usize, said: Said, version: Option<(usize, Said)> },
+    ReviseNode { publisher: usize, node: usize, said: Said },
+    DeleteNode { publisher: usize, node: usize },
+    Publish { publisher: usize, node: usize, version: usize, said: Said, of_node: Said },
+    RenewUpload { publisher: usize, node: usize, version: usize },
+    Upload { node: usize, version: usize, good: bool },
+    ReviseVersion { publisher: usize, node: usize, version: usize, said: Said },
+    DeleteVersion { publisher: usize, node: usize, version: usize },
+    Install { node: usize, version: Option<usize> },
+    Review { node: usize, stars: u8 },
+    Translate { node: usize, texts: Said },
+    RuleVersion { node: usize, version: usize, status: &'static str, said: Said },
+    Administer { node: usize, said: Said },
 }
 
 /// One list that is asked for.
@@ -92,6 +93,9 @@ pub struct Query {
     pub os: Option<&'static str>,
     pub accelerator: Option<&'static str>,
     pub host_version: Option<&'static str>,
+    pub form_factor: Option<&'static str>,
+    /// Which of the moments between two commands, of all that there were.
+    pub after: Option<Index>,
     pub nodes: Vec<usize>,
     pub include_banned: bool,
     pub latest: bool,
@@ -102,192 +106,194 @@ pub struct Query {
 fn who() -> impl Strategy<Value = Who> {
     prop_oneof![
         1 => Just(Who::Anonymous),
-        3 => Just(Who::Admin),
-        9 => (0..3_usize).prop_map(Who::User),
+        3 => Just(ADMIN),
+        9 => (1..9_usize).prop_map(Who::User),
         3 => (0..3_usize).prop_map(Who::Token),
     ]
 }
 
-fn fields() -> impl Strategy<Value = Fields> {
-    let some = |values: &'static [&'static str]| option::of(select(values));
-    let list = |values: &'static [&'static str]| option::of(proptest::sample::subsequence(values, 0..=values.len()));
-    let texts = (some(&WORDS), some(&["ann", "bob", ""]), some(&["light on a portrait", "blur", ""]));
-    let lists = (list(&["Linux", "Windows", "macOS"]), list(&["CUDA", "ROCm"]), list(&["mask", "light"]));
-    (texts, lists, some(&[">=1.2", "^2.0.0", "<1.0.0", "anything"])).prop_map(
-        |((name, author, description), (os, accelerators, tags), host_version)| Fields {
-            name,
-            author,
-            description,
-            os,
-            accelerators,
-            host_version,
-            tags,
-        },
-    )
+/// Some of the fields of a table, each with one of its values.
+fn said(most: usize, tables: &[Value]) -> impl Strategy<Value = Said> + use<> {
+    let fields = tables.iter().flat_map(|table| table.as_object().expect("a table").clone());
+    let fields: Vec<(String, Value)> = fields.collect();
+    proptest::collection::vec((any::<Index>(), any::<Index>()), 0..=most).prop_map(move |picks| {
+        let pick = |(field, value): (Index, Index)| {
+            let (name, values) = field.get(&fields);
+            (name.clone(), value.get(values.as_array().expect("values")).clone())
+        };
+        picks.into_iter().map(pick).collect()
+    })
 }
 
-/// Any command.
-pub fn command() -> impl Strategy<Value = Op> {
-    let (p, n, v, u) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len(), || 0..3_usize);
-    let facts = (option::of(0..9_u64), option::of(0..9_u64), option::of(-3..3_i64));
-    let facts =
-        facts.prop_map(|(downloads, github_stars, search_ranking)| Facts { downloads, github_stars, search_ranking });
+fn of_users() -> Value {
+    json!({
+        "name": ["ann", "bob"], "email": ["a@example.org", "b@example.org"],
+        "isAdmin": [true, false, false], "isApproved": [true, false],
+    })
+}
+
+fn of_publishers() -> Value {
+    let link = ["https://example.org/a", "https://example.org/b", ""];
+    json!({
+        "name": ["light", "lighten house", "blur", ""], "description": ["makes masks", ""], "logo": link,
+        "source_code_repo": link, "support": ["ask ann", ""], "website": link,
+    })
+}
+
+fn of_both() -> Value {
+    json!({
+        "supported_os": [[], ["Linux"], ["Windows", "macOS"], ["Linux", "Windows"]],
+        "supported_accelerators": [[], ["CUDA"], ["ROCm"], ["CUDA", "ROCm"]],
+        "supported_host_version": [">=1.2", "^2.0.0", "<1.0.0", "anything"],
+        "supported_host_frontend_version": [">=1", "2"], "tags": [[], ["mask"], ["light", "portrait"]],
+    })
+}
+
+fn of_nodes() -> Value {
+    let link = ["https://example.org/a", "https://example.org/b", ""];
+    json!({
+        "name": ["mask", "blur", "light", "lighten", "portrait"], "author": ["ann", "bob", ""],
+        "description": ["light on a portrait", "blur", ""], "license": ["LICENSE", ""], "category": ["image", "mask"],
+        "banner_url": link, "icon": link, "repository": link, "preempted_host_node_names": [[], ["Blur"], ["Blur", "Mask"]],
+    })
+}
+
+fn of_node_facts() -> Value {
+    json!({
+        "downloads": [0, 3, 8], "github_stars": [0, 4, 7], "search_ranking": [-3, 0, 2], "rating": [2.0, 4.5],
+        "tags_admin": [[], ["looked-at"]],
+    })
+}
+
+fn of_versions() -> Value {
+    json!({"changelog": ["better", "worse", ""], "dependencies": [[], ["numpy>=1"], ["numpy", "torch"]]})
+}
+
+fn of_revisions() -> Value {
+    json!({"changelog": ["better", "worse", ""], "deprecated": [true, false]})
+}
+
+fn of_version_facts() -> Value {
+    json!({"tags_admin": [[], ["looked-at"]], "host_node_extract_status": ["pending", "success"]})
+}
+
+fn translations() -> Value {
+    json!({
+        "de": [{"name": "Maske"}, {"name": "Licht", "description": "Ein Licht"}, {}], "pt-BR": [{"name": "Luz"}, {}],
+        "fr": [{"description": "Un portrait"}],
+    })
+}
+
+/// What people do with each other.
+fn of_people() -> impl Strategy<Value = Op> {
+    let (p, u, some) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
+    let seldom = || proptest::bool::weighted(0.4);
     prop_oneof![
-        6 => (who(), p()).prop_map(|(who, publisher)| Op::CreatePublisher { who, publisher }),
-        2 => (who(), p(), select(&WORDS[..])).prop_map(|(who, publisher, name)| Op::RenamePublisher { who, publisher, name }),
-        1 => (who(), p()).prop_map(|(who, publisher)| Op::DeletePublisher { who, publisher }),
-        4 => (who(), p(), u(), any::<bool>()).prop_map(|(who, publisher, user, owner)| Op::SetMember { who, publisher, user, owner }),
-        2 => (who(), p(), u()).prop_map(|(who, publisher, user)| Op::RemoveMember { who, publisher, user }),
-        3 => (who(), p()).prop_map(|(who, publisher)| Op::IssueToken { who, publisher }),
-        1 => (who(), p()).prop_map(|(who, publisher)| Op::RevokeToken { who, publisher }),
-        2 => (u(), proptest::bool::weighted(0.4)).prop_map(|(user, ban)| Op::BanUser { user, ban }),
-        2 => (p(), proptest::bool::weighted(0.4)).prop_map(|(publisher, ban)| Op::BanPublisher { publisher, ban }),
-        2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| Op::BanNode { node, ban }),
-        14 => (who(), p(), n(), fields(), option::of(v())).prop_map(|(who, publisher, node, fields, version)| Op::CreateNode { who, publisher, node, fields, version }),
-        8 => (who(), p(), n(), fields()).prop_map(|(who, publisher, node, fields)| Op::ReviseNode { who, publisher, node, fields }),
-        1 => (who(), p(), n()).prop_map(|(who, publisher, node)| Op::DeleteNode { who, publisher, node }),
-        12 => (who(), p(), n(), v()).prop_map(|(who, publisher, node, version)| Op::Publish { who, publisher, node, version }),
-        6 => (who(), p(), n(), v(), any::<bool>()).prop_map(|(who, publisher, node, version, deprecated)| Op::ReviseVersion { who, publisher, node, version, deprecated }),
-        1 => (who(), p(), n(), v()).prop_map(|(who, publisher, node, version)| Op::DeleteVersion { who, publisher, node, version }),
-        12 => (n(), v(), select(&STATUSES[..])).prop_map(|(node, version, status)| Op::SetStatus { node, version, status }),
-        5 => (who(), n(), 1..=5_u8).prop_map(|(who, node, stars)| Op::Review { who, node, stars }),
-        4 => (n(), facts).prop_map(|(node, facts)| Op::Administer { node, facts }),
+        3 => said(3, &[of_users()]).prop_map(|said| Op::CreateUser { said }),
+        3 => (u(), said(2, &[of_users()])).prop_map(|(user, said)| Op::UpdateUser { user, said }),
+        1 => u().prop_map(|user| Op::EraseUser { user }),
+        1 => Just(Op::EraseSelf),
+        2 => u().prop_map(|user| Op::IssueUserToken { user }),
+        1 => (u(), some()).prop_map(|(user, nth)| Op::RevokeUserToken { user, nth }),
+        3 => (u(), seldom()).prop_map(|(user, ban)| Op::BanUser { user, ban }),
+        9 => (p(), said(3, &[of_publishers()])).prop_map(|(publisher, said)| Op::CreatePublisher { publisher, said }),
+        5 => (p(), said(3, &[of_publishers()])).prop_map(|(publisher, said)| Op::RevisePublisher { publisher, said }),
+        1 => p().prop_map(|publisher| Op::DeletePublisher { publisher }),
+        6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| Op::SetMember { publisher, user, owner }),
+        3 => (p(), u()).prop_map(|(publisher, user)| Op::RemoveMember { publisher, user }),
+        5 => p().prop_map(|publisher| Op::IssueToken { publisher }),
+        2 => (p(), some()).prop_map(|(publisher, nth)| Op::RevokeToken { publisher, nth }),
+        4 => (p(), seldom()).prop_map(|(publisher, ban)| Op::BanPublisher { publisher, ban }),
     ]
+}
+
+/// What they do to nodes.
+fn of_things() -> impl Strategy<Value = Op> {
+    let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
+    let node = || said(5, &[of_nodes(), of_both()]);
+    let version = || said(4, &[of_versions(), of_both()]);
+    let ruling = || said(2, &[of_versions(), of_version_facts()]);
+    let facts = || said(3, &[of_node_facts(), of_nodes()]);
+    prop_oneof![
+        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, said, version)| Op::CreateNode { publisher, node, said, version }),
+        8 => (p(), n(), node()).prop_map(|(publisher, node, said)| Op::ReviseNode { publisher, node, said }),
+        1 => (p(), n()).prop_map(|(publisher, node)| Op::DeleteNode { publisher, node }),
+        12 => (p(), n(), v(), version(), said(2, &[of_nodes()])).prop_map(|(publisher, node, version, said, of_node)| Op::Publish { publisher, node, version, said, of_node }),
+        2 => (p(), n(), v()).prop_map(|(publisher, node, version)| Op::RenewUpload { publisher, node, version }),
+        9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| Op::Upload { node, version, good }),
+        6 => (p(), n(), v(), said(2, &[of_revisions()])).prop_map(|(publisher, node, version, said)| Op::ReviseVersion { publisher, node, version, said }),
+        1 => (p(), n(), v()).prop_map(|(publisher, node, version)| Op::DeleteVersion { publisher, node, version }),
+        4 => (n(), option::of(v())).prop_map(|(node, version)| Op::Install { node, version }),
+        5 => (n(), 1..=5_u8).prop_map(|(node, stars)| Op::Review { node, stars }),
+        4 => (n(), said(2, &[translations()])).prop_map(|(node, texts)| Op::Translate { node, texts }),
+        9 => (n(), v(), select(&STATUSES[..]), ruling()).prop_map(|(node, version, status, said)| Op::RuleVersion { node, version, status, said }),
+        4 => (n(), facts()).prop_map(|(node, said)| Op::Administer { node, said }),
+        2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| Op::BanNode { node, ban }),
+    ]
+}
+
+/// Any command, of somebody who may do it more often than not.
+pub fn step() -> impl Strategy<Value = Step> {
+    let op = prop_oneof![4 => of_people().boxed(), 7 => of_things().boxed()];
+    (who(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(|(who, op, keyed, by_admin)| {
+        let who = if by_admin && op.is_for_administrators() { ADMIN } else { who };
+        Step { who, op, keyed }
+    })
+}
+
+impl Op {
+    /// Whether nobody else may do it.
+    fn is_for_administrators(&self) -> bool {
+        matches!(
+            self,
+            Self::CreateUser { .. }
+                | Self::UpdateUser { .. }
+                | Self::EraseUser { .. }
+                | Self::IssueUserToken { .. }
+                | Self::RevokeUserToken { .. }
+                | Self::BanUser { .. }
+                | Self::BanPublisher { .. }
+                | Self::BanNode { .. }
+                | Self::RuleVersion { .. }
+                | Self::Administer { .. }
+        )
+    }
 }
 
 /// Any list.
 pub fn list() -> impl Strategy<Value = Query> {
     let key = (select(&COLUMNS[..]), any::<bool>());
-    let search = option::weighted(
-        0.3,
-        proptest::collection::vec(select(&["mask", "blur", "light", "po", "beta", "nothing"][..]), 1..3),
-    );
+    let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);
+    let search = option::weighted(0.3, proptest::collection::vec(words, 1..3));
     let filters = (
         option::weighted(0.3, select(&["linux", "WINDOWS", "amiga"][..])),
         option::weighted(0.3, select(&["cuda", "ROCM"][..])),
         option::weighted(0.3, select(&["1.5.0", "2.1.0", "0.3.0"][..])),
+        option::weighted(0.2, select(&["git-linux", "desktop-win", "git-mac", "other"][..])),
+        option::weighted(0.2, any::<Index>()),
         prop_oneof![3 => Just(vec![]), 1 => proptest::collection::vec(0..NODES.len(), 1..4)],
     );
     (proptest::collection::vec(key, 0..3), filters, any::<[bool; 2]>(), search, 1..5_usize).prop_map(
-        |(sort, (os, accelerator, host_version, nodes), [include_banned, latest], search, limit)| Query {
+        |(
             sort,
-            os,
-            accelerator,
-            host_version,
-            nodes,
-            include_banned,
-            latest,
+            (os, accelerator, host_version, form_factor, after, nodes),
+            [include_banned, latest],
             search,
             limit,
+        )| {
+            Query {
+                sort,
+                os,
+                accelerator,
+                host_version,
+                form_factor,
+                after,
+                nodes,
+                include_banned,
+                latest,
+                search,
+                limit,
+            }
         },
     )
-}
-
-impl Fields {
-    fn body(&self) -> Value {
-        let mut body = json!({
-            "name": self.name, "author": self.author, "description": self.description, "supported_os": self.os,
-            "supported_accelerators": self.accelerators, "supported_host_version": self.host_version, "tags": self.tags,
-        });
-        body.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
-        body
-    }
-}
-
-impl Op {
-    /// Who does it; what only administrators can ask for is asked by one.
-    pub fn who(&self) -> Who {
-        match self {
-            Self::CreatePublisher { who, .. }
-            | Self::RenamePublisher { who, .. }
-            | Self::DeletePublisher { who, .. }
-            | Self::SetMember { who, .. }
-            | Self::RemoveMember { who, .. }
-            | Self::IssueToken { who, .. }
-            | Self::RevokeToken { who, .. }
-            | Self::CreateNode { who, .. }
-            | Self::ReviseNode { who, .. }
-            | Self::DeleteNode { who, .. }
-            | Self::Publish { who, .. }
-            | Self::ReviseVersion { who, .. }
-            | Self::DeleteVersion { who, .. }
-            | Self::Review { who, .. } => *who,
-            Self::BanUser { .. }
-            | Self::BanPublisher { .. }
-            | Self::BanNode { .. }
-            | Self::SetStatus { .. }
-            | Self::Administer { .. } => Who::Admin,
-        }
-    }
-
-    /// The request that asks for it.
-    pub fn request(
-        &self,
-        users: &[&str],
-        token_id: impl Fn(usize) -> Option<String>,
-    ) -> (Method, String, Option<Value>) {
-        let publisher = |nth: &usize| format!("/publishers/{}", PUBLISHERS[*nth]);
-        let nodes = |p: &usize, n: &usize| format!("{}/nodes/{}", publisher(p), NODES[*n]);
-        let version = |p: &usize, n: &usize, v: &usize| format!("{}/versions/{}", nodes(p, n), VERSIONS[*v]);
-        let ban = |kind: &str, id: &str, ban: &bool| {
-            let verb = if *ban { "ban" } else { "unban" };
-            (Method::POST, format!("/admin/{kind}/{id}/{verb}"), Some(json!({"reason": "for a reason"})))
-        };
-        match self {
-            Self::CreatePublisher { publisher, .. } => {
-                (Method::POST, "/publishers".to_owned(), Some(json!({"id": PUBLISHERS[*publisher]})))
-            }
-            Self::RenamePublisher { publisher: p, name, .. } => {
-                (Method::PUT, publisher(p), Some(json!({"name": name})))
-            }
-            Self::DeletePublisher { publisher: p, .. } => (Method::DELETE, publisher(p), None),
-            Self::SetMember { publisher: p, user, owner, .. } => {
-                let role = if *owner { "owner" } else { "member" };
-                (Method::PUT, format!("{}/members/{}", publisher(p), users[*user]), Some(json!({"role": role})))
-            }
-            Self::RemoveMember { publisher: p, user, .. } => {
-                (Method::DELETE, format!("{}/members/{}", publisher(p), users[*user]), None)
-            }
-            Self::IssueToken { publisher: p, .. } => {
-                (Method::POST, format!("{}/tokens", publisher(p)), Some(json!({"name": "ci"})))
-            }
-            Self::RevokeToken { publisher: p, .. } => {
-                let id = token_id(*p).unwrap_or_else(|| uuid::Uuid::nil().to_string());
-                (Method::DELETE, format!("{}/tokens/{id}", publisher(p)), None)
-            }
-            Self::BanUser { user, ban: on } => ban("users", users[*user], on),
-            Self::BanPublisher { publisher, ban: on } => ban("publishers", PUBLISHERS[*publisher], on),
-            Self::BanNode { node, ban: on } => ban("nodes", NODES[*node], on),
-            Self::CreateNode { publisher: p, node, fields, version, .. } => {
-                let mut body = fields.body();
-                body["id"] = json!(NODES[*node]);
-                if let Some(version) = version {
-                    body["latest_version"] = json!({"version": VERSIONS[*version]});
-                }
-                (Method::POST, format!("{}/nodes", publisher(p)), Some(body))
-            }
-            Self::ReviseNode { publisher: p, node, fields, .. } => (Method::PUT, nodes(p, node), Some(fields.body())),
-            Self::DeleteNode { publisher: p, node, .. } => (Method::DELETE, nodes(p, node), None),
-            Self::Publish { publisher: p, node, version, .. } => {
-                let body = json!({"node": {}, "node_version": {"version": VERSIONS[*version]}});
-                (Method::POST, format!("{}/versions", nodes(p, node)), Some(body))
-            }
-            Self::ReviseVersion { publisher: p, node, version: v, deprecated, .. } => {
-                (Method::PUT, version(p, node, v), Some(json!({"deprecated": deprecated})))
-            }
-            Self::DeleteVersion { publisher: p, node, version: v, .. } => (Method::DELETE, version(p, node, v), None),
-            Self::SetStatus { node, version, status } => {
-                let body = json!({"status": format!("NodeVersionStatus{status}"), "status_reason": "a ruling"});
-                (Method::PUT, format!("/admin/nodes/{}/versions/{}", NODES[*node], VERSIONS[*version]), Some(body))
-            }
-            Self::Review { node, stars, .. } => {
-                (Method::POST, format!("/nodes/{}/reviews?star={stars}", NODES[*node]), None)
-            }
-            Self::Administer { node, facts } => {
-                let mut body = json!({"downloads": facts.downloads, "github_stars": facts.github_stars, "search_ranking": facts.search_ranking});
-                body.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
-                (Method::PUT, format!("/admin/nodes/{}", NODES[*node]), Some(body))
-            }
-        }
-    }
 }

@@ -1,40 +1,52 @@
-//! The things of the model: publishers, nodes and versions, in the simplest words.
+//! The things of the model: users, publishers, nodes and versions, in the simplest words.
 
 use std::collections::BTreeMap;
 
 use semver::Version as Number;
+use serde_json::{Value, json};
 
-use super::op::{Fields, VERSIONS};
+use super::op::{Said, VERSIONS, Who};
+
+/// A user; what is said of it is name, e-mail address and the two flags.
+#[derive(Debug, Default)]
+pub struct User {
+    pub said: Said,
+    pub banned: bool,
+    pub erased: bool,
+    pub tokens: Vec<Token>,
+}
+
+/// An access token, the oldest first in each list.
+#[derive(Debug)]
+pub struct Token {
+    pub revoked: bool,
+    /// The user who made it.
+    pub issuer: usize,
+}
 
 #[derive(Debug, Default)]
 pub struct Publisher {
-    pub name: Option<&'static str>,
+    pub said: Said,
     pub banned: bool,
     pub deleted: bool,
-    /// Who belongs to it, and whether as an owner.
-    pub members: BTreeMap<Member, bool>,
-    /// Whether the newest token is valid; none while none was issued.
-    pub token: Option<bool>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Member {
-    Admin,
-    User(usize),
+    /// Which users belong to it, and whether as owners.
+    pub members: BTreeMap<usize, bool>,
+    pub tokens: Vec<Token>,
 }
 
 #[derive(Debug)]
 pub struct Node {
     pub id: &'static str,
     pub publisher: usize,
-    pub fields: Fields,
+    /// What its publisher says, and administrators.
+    pub said: Said,
+    /// Language → field → text.
+    pub translations: Said,
     pub banned: bool,
     pub deleted: bool,
     pub versions: Vec<Version>,
     pub downloads: u64,
-    pub github_stars: Option<u64>,
-    pub search_ranking: Option<i64>,
-    pub reviews: BTreeMap<Member, u8>,
+    pub reviews: BTreeMap<usize, u8>,
     pub created: u64,
     pub updated: u64,
 }
@@ -43,16 +55,46 @@ pub struct Node {
 pub struct Version {
     pub number: Number,
     pub status: &'static str,
-    /// What was said last; nothing at first.
-    pub deprecated: Option<bool>,
+    pub reason: Option<&'static str>,
+    pub said: Said,
+    pub created: u64,
+    /// Who may send the archive: the user, or the token of the publisher with this number.
+    pub link: Option<(Who, usize)>,
+    pub archive: bool,
+}
+
+/// Only what is present changes; says whether anything does.
+pub fn revise(said: &mut Said, change: &Said) -> bool {
+    let before = said.clone();
+    said.extend(change.clone());
+    *said != before
+}
+
+/// What was said, without links that are empty: those mean none.
+pub fn shown(said: &Said, links: &[&str]) -> Said {
+    let empty = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
+    said.iter().filter(|(name, value)| !empty(name, value)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A text that was said; an empty one is none.
+pub fn text<'s>(said: &'s Said, name: &str) -> Option<&'s str> {
+    said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+impl User {
+    pub fn is_admin(&self) -> bool {
+        self.said.get("isAdmin") == Some(&json!(true))
+    }
 }
 
 impl Publisher {
     /// Whether an owner is left when this member is no owner any more.
-    pub fn keeps_an_owner_without(&self, member: Member, still_owner: bool) -> Result<(), u16> {
-        let others = self.members.iter().any(|(other, owner)| *other != member && *owner);
-        let was = self.members.get(&member) == Some(&true);
-        if was && !still_owner && !others { Err(409) } else { Ok(()) }
+    pub fn keeps_an_owner_without(&self, user: usize) -> bool {
+        self.members.get(&user) != Some(&true) || self.members.iter().any(|(other, owner)| *other != user && *owner)
+    }
+
+    pub fn name(&self, id: &'static str) -> String {
+        text(&self.said, "name").unwrap_or(id).to_owned()
     }
 }
 
@@ -61,31 +103,20 @@ impl Node {
         Self {
             id,
             publisher,
-            fields: Fields::default(),
+            said: Said::new(),
+            translations: Said::new(),
             banned: false,
             deleted: false,
             versions: Vec::new(),
             downloads: 0,
-            github_stars: None,
-            search_ranking: None,
             reviews: BTreeMap::new(),
             created: now,
             updated: now,
         }
     }
 
-    /// Only what is present changes.
-    pub fn revise(&mut self, change: &Fields, now: u64) {
-        let before = format!("{:?}", self.fields);
-        let (own, change) = (&mut self.fields, change.clone());
-        own.name = change.name.or(own.name);
-        own.author = change.author.or(own.author);
-        own.description = change.description.or(own.description);
-        own.os = change.os.or(own.os.take());
-        own.accelerators = change.accelerators.or(own.accelerators.take());
-        own.host_version = change.host_version.or(own.host_version);
-        own.tags = change.tags.or(own.tags.take());
-        if before != format!("{:?}", self.fields) {
+    pub fn revise(&mut self, change: &Said, now: u64) {
+        if revise(&mut self.said, change) {
             self.updated = now;
         }
     }
@@ -95,26 +126,51 @@ impl Node {
         self.versions.iter_mut().find(|version| version.number.cmp_precedence(&number).is_eq())
     }
 
-    /// The mean of the reviews, with two decimals.
+    pub fn name(&self) -> &str {
+        text(&self.said, "name").unwrap_or(self.id)
+    }
+
+    pub fn fact(&self, name: &str) -> Option<i64> {
+        self.said.get(name).and_then(Value::as_i64)
+    }
+
+    /// The mean of the reviews, with two decimals; what an administrator set while there are none.
     pub fn rating(&self) -> Option<f64> {
         let sum: u32 = self.reviews.values().map(|stars| u32::from(*stars)).sum();
         let count = u32::try_from(self.reviews.len()).expect("few");
-        (count > 0).then(|| (f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
+        if count == 0 {
+            return self.said.get("rating").and_then(Value::as_f64);
+        }
+        Some((f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
     }
 
     /// The highest Active version, not deprecated before deprecated, release before pre-release.
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (v.deprecated != Some(true), v.number.pre.is_empty());
+            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
             key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
         })
+    }
+
+    /// The entries of a list, of the node and of its latest version.
+    pub fn entries(&self, name: &str) -> Vec<String> {
+        let both = [Some(&self.said), self.latest().map(|version| &version.said)];
+        let lists = both.into_iter().flatten().filter_map(|said| said.get(name)?.as_array());
+        lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
+    }
+
+    /// The versions of the host that it admits, as it says or else its latest version.
+    pub fn host_range(&self) -> Option<&str> {
+        let name = "supported_host_version";
+        text(&self.said, name).or_else(|| text(&self.latest()?.said, name))
     }
 }
 
 impl Version {
-    pub fn new(version: usize, status: &'static str) -> Self {
-        Self { number: number(version), status, deprecated: None }
+    pub fn new(version: usize, status: &'static str, said: &Said, now: u64) -> Self {
+        let number = number(version);
+        Self { number, status, reason: None, said: said.clone(), created: now, link: None, archive: false }
     }
 }
 

@@ -1,20 +1,16 @@
-//! The model: what a registry is, in the simplest words, and the status that every command must be answered with.
+//! The model: what a registry is, in the simplest words, and the status that every command must be answered with. Here:
+//! who is who, and what people do with each other.
 
 use std::collections::BTreeMap;
 
-use super::op::{Facts, Fields, NODES, Op, Who};
-use super::things::{Member, Node, Publisher, Version};
-
-/// The users.
-pub const USERS: [&str; 3] = ["una", "dua", "tria"];
-/// The publishers.
-pub const PUBLISHERS: [&str; 3] = ["light-works", "blur-house", "porto"];
+use super::op::{NODES, Op, Said, Step, Who};
+use super::things::{Node, Publisher, Token, User, revise};
 
 /// Everything there is. Times are counted in commands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct World {
-    now: u64,
-    banned_users: [bool; 3],
+    pub now: u64,
+    pub users: Vec<User>,
     pub publishers: BTreeMap<usize, Publisher>,
     /// By id in lower case.
     pub nodes: BTreeMap<String, Node>,
@@ -22,7 +18,7 @@ pub struct World {
 
 /// What somebody is to a publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+pub enum Standing {
     Anonymous,
     User,
     OtherToken,
@@ -32,99 +28,98 @@ enum Standing {
     Admin,
 }
 
-type Verdict = Result<u16, u16>;
+pub type Verdict = Result<u16, u16>;
+
+/// Nothing is refused, if this holds.
+pub fn unless(refusal: u16, holds: bool) -> Result<(), u16> {
+    if holds { Ok(()) } else { Err(refusal) }
+}
 
 impl World {
-    /// What the command is answered with; it is carried out when it may be.
-    pub fn act(&mut self, op: &Op) -> u16 {
-        self.now += 1;
-        self.carry_out(op).unwrap_or_else(|refused| refused)
+    /// A world in which nobody is but the administrator of the bootstrap token.
+    pub fn new() -> Self {
+        let said = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
+        let admin = User { said: said.as_object().expect("an object").clone(), ..User::default() };
+        Self { now: 0, users: vec![admin], publishers: BTreeMap::new(), nodes: BTreeMap::new() }
     }
 
-    fn carry_out(&mut self, op: &Op) -> Verdict {
-        let who = self.whoever(op.who())?;
+    /// What the command is answered with; it is carried out when it may be.
+    pub fn act(&mut self, step: &Step) -> u16 {
+        self.now += 1;
+        let who = if matches!(step.op, Op::Upload { .. }) { Ok(Who::Anonymous) } else { self.whoever(step.who) };
+        who.and_then(|who| self.carry_out(who, &step.op)).unwrap_or_else(|refused| refused)
+    }
+
+    fn carry_out(&mut self, who: Who, op: &Op) -> Verdict {
         match op {
-            Op::CreatePublisher { publisher, .. } => self.create_publisher(who, *publisher),
-            Op::RenamePublisher { publisher, name, .. } => {
-                self.enter(who, *publisher, Standing::Owner)?.name = Some(name);
+            Op::EraseSelf => {
+                let user = a_user(who)?;
+                self.may_write(who)?;
+                self.erase(user)
+            }
+            Op::CreatePublisher { publisher, said } => self.create_publisher(who, *publisher, said),
+            Op::RevisePublisher { publisher, said } => {
+                revise(&mut self.enter(who, *publisher, Standing::Owner)?.said, said);
                 Ok(200)
             }
-            Op::DeletePublisher { publisher, .. } => self.delete_publisher(who, *publisher),
-            Op::SetMember { publisher, user, owner, .. } => {
-                let publisher = self.enter(who, *publisher, Standing::Owner)?;
-                publisher.keeps_an_owner_without(Member::User(*user), *owner)?;
-                publisher.members.insert(Member::User(*user), *owner);
-                Ok(200)
-            }
-            Op::RemoveMember { publisher, user, .. } => {
-                let publisher = self.enter(who, *publisher, Standing::Owner)?;
-                let member = Member::User(*user);
-                (publisher.members.contains_key(&member)).then_some(()).ok_or(404_u16)?;
-                publisher.keeps_an_owner_without(member, false)?;
-                publisher.members.remove(&member);
-                Ok(204)
-            }
-            Op::IssueToken { publisher, .. } => {
-                self.enter(who, *publisher, Standing::Owner)?.token = Some(true);
+            Op::DeletePublisher { publisher } => self.delete_publisher(who, *publisher),
+            Op::SetMember { publisher, user, owner } => self.set_member(who, *publisher, *user, *owner),
+            Op::RemoveMember { publisher, user } => self.remove_member(who, *publisher, *user),
+            Op::IssueToken { publisher } => {
+                let tokens = &mut self.enter(who, *publisher, Standing::Owner)?.tokens;
+                let Who::User(issuer) = who else { return Err(403) };
+                tokens.push(Token { revoked: false, issuer });
                 Ok(201)
             }
-            Op::RevokeToken { publisher, .. } => {
-                let publisher = self.enter(who, *publisher, Standing::Owner)?;
-                (publisher.token == Some(true)).then_some(()).ok_or(404_u16)?;
-                publisher.token = Some(false);
-                Ok(204)
+            Op::RevokeToken { publisher, nth } => {
+                revoke(&mut self.enter(who, *publisher, Standing::Owner)?.tokens, *nth)
             }
-            Op::BanUser { user, ban } => turn(&mut self.banned_users[*user], *ban),
-            Op::BanPublisher { publisher, ban } => turn(&mut self.publisher(*publisher)?.banned, *ban),
-            Op::BanNode { node, ban } => {
-                let now = self.now;
-                let node = self.node(*node)?;
-                turn(&mut node.banned, *ban)?;
-                node.updated = now;
-                Ok(204)
+            Op::BanPublisher { publisher, ban } => {
+                turn(&mut self.enter(who, *publisher, Standing::Admin)?.banned, *ban)
             }
-            Op::CreateNode { publisher, node, fields, version, .. } => {
-                self.enter(who, *publisher, Standing::OwnToken)?;
-                self.create_node(*publisher, *node, fields, *version)
-            }
-            Op::ReviseNode { publisher, node, fields, .. } => {
-                let now = self.now;
-                let node = self.enter_node(who, (*publisher, *node, None), Standing::OwnToken)?;
-                node.revise(fields, now);
-                Ok(200)
-            }
-            Op::DeleteNode { publisher, node, .. } => {
-                self.enter_node(who, (*publisher, *node, None), Standing::Owner)?.deleted = true;
-                Ok(204)
-            }
-            Op::Publish { publisher, node, version, .. } => self.publish(who, *publisher, *node, *version),
-            Op::ReviseVersion { publisher, node, version, deprecated, .. } => {
-                self.revise_version(who, (*publisher, *node, *version), *deprecated)
-            }
-            Op::DeleteVersion { publisher, node, version, .. } => {
-                self.delete_version(who, (*publisher, *node, *version))
-            }
-            Op::SetStatus { node, version, status } => self.set_status(*node, *version, status),
-            Op::Review { node, stars, .. } => self.review(who, *node, *stars),
-            Op::Administer { node, facts } => self.administer(*node, facts),
+            Op::CreateUser { .. }
+            | Op::UpdateUser { .. }
+            | Op::EraseUser { .. }
+            | Op::IssueUserToken { .. }
+            | Op::RevokeUserToken { .. }
+            | Op::BanUser { .. } => self.administer_users(who, op),
+            _ => self.change_nodes(who, op),
         }
     }
 
-    /// Who it is really: a token that was never issued is nobody, and a revoked one is refused.
-    fn whoever(&self, who: Who) -> Result<Who, u16> {
-        let Who::Token(publisher) = who else { return Ok(who) };
-        match self.publishers.get(&publisher).and_then(|publisher| publisher.token) {
-            None => Ok(Who::Anonymous),
-            Some(true) => Ok(who),
-            Some(false) => Err(401),
+    /// Who it is really: a token that was never issued is nobody, and one that opens nothing any more is refused.
+    pub fn whoever(&self, who: Who) -> Result<Who, u16> {
+        match who {
+            Who::Anonymous => Ok(Who::Anonymous),
+            Who::User(user) => {
+                let user = self.user(user);
+                let valid = user == 0 || self.users[user].tokens.last().is_some_and(|token| !token.revoked);
+                unless(401, valid && !self.users[user].erased).map(|()| Who::User(user))
+            }
+            Who::Token(publisher) => {
+                match self.publishers.get(&publisher).and_then(|publisher| publisher.tokens.last()) {
+                    None => Ok(Who::Anonymous),
+                    Some(token) => unless(401, self.opens(publisher, token)).map(|()| Who::Token(publisher)),
+                }
+            }
         }
     }
 
-    fn publisher(&mut self, publisher: usize) -> Result<&mut Publisher, u16> {
+    /// Whether a token of a publisher is accepted.
+    pub fn opens(&self, publisher: usize, token: &Token) -> bool {
+        !token.revoked && !self.publishers[&publisher].deleted && !self.users[token.issuer].erased
+    }
+
+    /// The user of a number.
+    pub fn user(&self, number: usize) -> usize {
+        number % self.users.len()
+    }
+
+    pub fn publisher(&mut self, publisher: usize) -> Result<&mut Publisher, u16> {
         self.publishers.get_mut(&publisher).filter(|publisher| !publisher.deleted).ok_or(404)
     }
 
-    fn node(&mut self, node: usize) -> Result<&mut Node, u16> {
+    pub fn node(&mut self, node: usize) -> Result<&mut Node, u16> {
         self.nodes.get_mut(&NODES[node].to_lowercase()).filter(|node| !node.deleted).ok_or(404)
     }
 
@@ -133,23 +128,30 @@ impl World {
         !node.banned && !self.publishers[&node.publisher].banned
     }
 
-    /// A user who is banned, and a token whose publisher is, write nothing.
-    fn may_write(&self, who: Who) -> Result<(), u16> {
-        let banned = match who {
-            Who::User(user) => self.banned_users[user],
-            Who::Token(publisher) => self.publishers[&publisher].banned,
-            Who::Anonymous | Who::Admin => false,
-        };
-        if banned { Err(403) } else { Ok(()) }
+    pub fn is_admin(&self, who: Who) -> bool {
+        matches!(who, Who::User(user) if self.users[user].is_admin())
     }
 
-    fn standing(&self, who: Who, publisher: usize) -> Standing {
+    /// A user who is banned writes nothing, nor does a token whose publisher is, or whoever made it.
+    pub fn may_write(&self, who: Who) -> Result<(), u16> {
+        let banned = match who {
+            Who::Anonymous => false,
+            Who::User(user) => self.users[user].banned,
+            Who::Token(publisher) => {
+                let publisher = &self.publishers[&publisher];
+                publisher.banned || publisher.tokens.last().is_some_and(|token| self.users[token.issuer].banned)
+            }
+        };
+        unless(403, !banned)
+    }
+
+    pub fn standing(&self, who: Who, publisher: usize) -> Standing {
         match who {
             Who::Anonymous => Standing::Anonymous,
-            Who::Admin => Standing::Admin,
             Who::Token(own) if own == publisher => Standing::OwnToken,
             Who::Token(_) => Standing::OtherToken,
-            Who::User(user) => match self.publishers[&publisher].members.get(&Member::User(user)) {
+            Who::User(user) if self.users[user].is_admin() => Standing::Admin,
+            Who::User(user) => match self.publishers[&publisher].members.get(&user) {
                 Some(true) => Standing::Owner,
                 Some(false) => Standing::Member,
                 None => Standing::User,
@@ -158,174 +160,132 @@ impl World {
     }
 
     /// The publisher, for somebody who is at least this to it: 401 before 404 before 403.
-    fn enter(&mut self, who: Who, publisher: usize, least: Standing) -> Result<&mut Publisher, u16> {
-        (who != Who::Anonymous).then_some(()).ok_or(401_u16)?;
+    pub fn enter(&mut self, who: Who, publisher: usize, least: Standing) -> Result<&mut Publisher, u16> {
+        unless(401, who != Who::Anonymous)?;
         let banned = self.publisher(publisher)?.banned;
         let standing = self.standing(who, publisher);
         self.may_write(who)?;
-        if standing < least || banned && standing != Standing::Admin {
-            return Err(403);
-        }
+        unless(403, standing >= least && (!banned || standing == Standing::Admin))?;
         self.publisher(publisher)
     }
 
-    /// A node of the publisher, for somebody who may write it; what the path names must be there.
-    fn enter_node(
-        &mut self,
-        who: Who,
-        (publisher, node, version): (usize, usize, Option<usize>),
-        least: Standing,
-    ) -> Result<&mut Node, u16> {
-        (who != Who::Anonymous).then_some(()).ok_or(401_u16)?;
-        self.publisher(publisher)?;
-        let found = self.node(node)?;
-        let own = found.publisher == publisher && version.is_none_or(|version| found.version(version).is_some());
-        own.then_some(()).ok_or(404_u16)?;
-        self.enter(who, publisher, least)?;
-        let node = self.node(node)?;
-        if node.banned { Err(403) } else { Ok(node) }
+    /// For what administrators alone do.
+    pub fn administers(&self, who: Who) -> Result<(), u16> {
+        unless(401, who != Who::Anonymous)?;
+        unless(403, self.is_admin(who))?;
+        self.may_write(who)
     }
 
-    fn create_publisher(&mut self, who: Who, publisher: usize) -> Verdict {
-        let creator = match who {
-            Who::Anonymous => return Err(401),
-            Who::Token(_) => return Err(403),
-            Who::Admin => Member::Admin,
-            Who::User(user) => Member::User(user),
-        };
-        self.may_write(who)?;
-        if self.publishers.contains_key(&publisher) {
-            return Err(409);
+    /// A user who was not erased.
+    fn present(&self, number: usize) -> Result<usize, u16> {
+        let user = self.user(number);
+        unless(404, !self.users[user].erased).map(|()| user)
+    }
+
+    fn administer_users(&mut self, who: Who, op: &Op) -> Verdict {
+        self.administers(who)?;
+        let spared = |user: usize| user == 0 || who == Who::User(user);
+        match op {
+            Op::CreateUser { said } => {
+                // Whoever speaks for the user is given a token.
+                let token = Token { revoked: false, issuer: 0 };
+                self.users.push(User { said: said.clone(), tokens: vec![token], ..User::default() });
+                Ok(201)
+            }
+            Op::UpdateUser { user, said } => {
+                let user = self.present(*user)?;
+                unless(409, !spared(user) || said.get("isAdmin") != Some(&false.into()))?;
+                revise(&mut self.users[user].said, said);
+                Ok(200)
+            }
+            Op::EraseUser { user } => self.present(*user).and_then(|user| self.erase(user)),
+            Op::IssueUserToken { user } => {
+                let user = self.present(*user)?;
+                self.users[user].tokens.push(Token { revoked: false, issuer: 0 });
+                Ok(201)
+            }
+            Op::RevokeUserToken { user, nth } => {
+                let user = self.present(*user)?;
+                revoke(&mut self.users[user].tokens, *nth)
+            }
+            Op::BanUser { user, ban } => {
+                let user = self.present(*user)?;
+                unless(409, !*ban || !spared(user))?;
+                turn(&mut self.users[user].banned, *ban)
+            }
+            other => panic!("{other:?} is not about users"),
         }
-        self.publishers.insert(publisher, Publisher { members: [(creator, true)].into(), ..Publisher::default() });
+    }
+
+    /// Whoever is erased leaves every publisher.
+    fn erase(&mut self, user: usize) -> Verdict {
+        unless(409, user != 0)?;
+        let present = || self.publishers.values().filter(|publisher| !publisher.deleted);
+        unless(409, present().all(|publisher| publisher.keeps_an_owner_without(user)))?;
+        for publisher in self.publishers.values_mut().filter(|publisher| !publisher.deleted) {
+            publisher.members.remove(&user);
+        }
+        self.users[user].erased = true;
+        Ok(204)
+    }
+
+    fn create_publisher(&mut self, who: Who, publisher: usize, said: &Said) -> Verdict {
+        let creator = a_user(who)?;
+        self.may_write(who)?;
+        unless(409, !self.publishers.contains_key(&publisher))?;
+        let new = Publisher { said: said.clone(), members: [(creator, true)].into(), ..Publisher::default() };
+        self.publishers.insert(publisher, new);
         Ok(201)
     }
 
     fn delete_publisher(&mut self, who: Who, publisher: usize) -> Verdict {
-        self.enter(who, publisher, Standing::Owner)?;
-        if self.nodes.values().any(|node| node.publisher == publisher && !node.deleted) {
-            return Err(409);
-        }
+        let banned = self.enter(who, publisher, Standing::Owner)?.banned;
+        let bare = self.nodes.values().all(|node| node.publisher != publisher || node.deleted);
+        unless(409, bare && !banned)?;
         self.publisher(publisher)?.deleted = true;
         Ok(204)
     }
 
-    fn create_node(&mut self, publisher: usize, node: usize, fields: &Fields, version: Option<usize>) -> Verdict {
-        let (id, now) = (NODES[node], self.now);
-        if self.nodes.contains_key(&id.to_lowercase()) {
-            return Err(409);
-        }
-        let mut node = Node::new(id, publisher, now);
-        node.revise(fields, now);
-        node.versions.extend(version.map(|version| Version::new(version, "Active")));
-        self.nodes.insert(id.to_lowercase(), node);
-        Ok(201)
-    }
-
-    fn publish(&mut self, who: Who, publisher: usize, node: usize, version: usize) -> Verdict {
-        self.enter(who, publisher, Standing::OwnToken)?;
-        let (id, now) = (NODES[node], self.now);
-        let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
-        if node.deleted {
-            return Err(404);
-        }
-        if node.publisher != publisher {
-            return Err(409);
-        }
-        if node.banned {
-            return Err(403);
-        }
-        if node.version(version).is_some() {
-            return Err(409);
-        }
-        node.versions.push(Version::new(version, "Pending"));
-        node.updated = now;
-        Ok(201)
-    }
-
-    fn revise_version(
-        &mut self,
-        who: Who,
-        (publisher, node, version): (usize, usize, usize),
-        deprecated: bool,
-    ) -> Verdict {
-        let now = self.now;
-        let node = self.enter_node(who, (publisher, node, Some(version)), Standing::OwnToken)?;
-        let version = node.version(version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
-        if version.deprecated != Some(deprecated) {
-            version.deprecated = Some(deprecated);
-            node.updated = now;
-        }
+    fn set_member(&mut self, who: Who, publisher: usize, user: usize, owner: bool) -> Verdict {
+        self.enter(who, publisher, Standing::Owner)?;
+        let user = self.present(user)?;
+        let publisher = self.publisher(publisher)?;
+        unless(409, owner || publisher.keeps_an_owner_without(user))?;
+        publisher.members.insert(user, owner);
         Ok(200)
     }
 
-    fn delete_version(&mut self, who: Who, (publisher, node, version): (usize, usize, usize)) -> Verdict {
-        let now = self.now;
-        let node = self.enter_node(who, (publisher, node, Some(version)), Standing::Owner)?;
-        let version = node.version(version).filter(|version| version.status != "Deleted").ok_or(404_u16)?;
-        version.status = "Deleted";
-        node.updated = now;
+    /// Members may go by themselves.
+    fn remove_member(&mut self, who: Who, publisher: usize, user: usize) -> Verdict {
+        let user = self.user(user);
+        let least = if who == Who::User(user) { Standing::Member } else { Standing::Owner };
+        let publisher = self.enter(who, publisher, least)?;
+        unless(404, publisher.members.contains_key(&user))?;
+        unless(409, publisher.keeps_an_owner_without(user))?;
+        publisher.members.remove(&user);
         Ok(204)
-    }
-
-    fn set_status(&mut self, node: usize, version: usize, status: &'static str) -> Verdict {
-        let now = self.now;
-        let node = self.node(node)?;
-        let version = node.version(version).ok_or(404_u16)?;
-        let legal = match (version.status, status) {
-            (from, to) if from == to => return Ok(200),
-            ("Deleted", _) => false,
-            (_, "Deleted")
-            | ("Pending", "Active" | "Flagged" | "Banned")
-            | ("Active", "Flagged" | "Banned")
-            | ("Flagged", "Active" | "Banned")
-            | ("Banned", "Active") => true,
-            _ => false,
-        };
-        if !legal {
-            return Err(409);
-        }
-        version.status = status;
-        node.updated = now;
-        Ok(200)
-    }
-
-    fn review(&mut self, who: Who, node: usize, stars: u8) -> Verdict {
-        let reviewer = match who {
-            Who::Anonymous => return Err(401),
-            Who::Token(_) => return self.node(node).map(|_| 0).and(Err(403)),
-            Who::Admin => Member::Admin,
-            Who::User(user) => Member::User(user),
-        };
-        let of = self.node(node)?.publisher;
-        self.may_write(who)?;
-        let (publisher_banned, now) = (self.publishers[&of].banned && who != Who::Admin, self.now);
-        let node = self.node(node)?;
-        if publisher_banned || node.banned {
-            return Err(403);
-        }
-        if node.reviews.insert(reviewer, stars) != Some(stars) {
-            node.updated = now;
-        }
-        Ok(200)
-    }
-
-    fn administer(&mut self, node: usize, facts: &Facts) -> Verdict {
-        let now = self.now;
-        let node = self.node(node)?;
-        node.downloads = facts.downloads.unwrap_or(node.downloads);
-        let (stars, ranking) = (facts.github_stars.or(node.github_stars), facts.search_ranking.or(node.search_ranking));
-        if (stars, ranking) != (node.github_stars, node.search_ranking) {
-            (node.github_stars, node.search_ranking, node.updated) = (stars, ranking, now);
-        }
-        Ok(200)
     }
 }
 
-fn turn(banned: &mut bool, ban: bool) -> Verdict {
-    if *banned == ban {
-        return Err(409);
+/// For what users do: tokens of publishers are none.
+pub fn a_user(who: Who) -> Result<usize, u16> {
+    match who {
+        Who::Anonymous => Err(401),
+        Who::Token(_) => Err(403),
+        Who::User(user) => Ok(user),
     }
+}
+
+/// What is banned cannot be banned again, and what is not banned is not let go.
+pub fn turn(banned: &mut bool, ban: bool) -> Verdict {
+    unless(409, *banned != ban)?;
     *banned = ban;
+    Ok(204)
+}
+
+fn revoke(tokens: &mut [Token], nth: usize) -> Verdict {
+    let count = tokens.len().max(1);
+    let token = tokens.get_mut(nth % count).filter(|token| !token.revoked).ok_or(404_u16)?;
+    token.revoked = true;
     Ok(204)
 }

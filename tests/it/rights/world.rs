@@ -13,8 +13,10 @@ use uuid::Uuid;
 
 use super::Caller;
 use super::cases::{Body, Case, Step, archive};
+use crate::delivery::settled;
 use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
 use crate::support::picture::base64_png;
+use crate::support::receiver::Receiver;
 use crate::support::{Answer, TestApp, TestUser};
 
 const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
@@ -34,6 +36,9 @@ pub struct World {
     tasks: Tasks,
     /// A result of the first.
     file: String,
+    /// Callbacks of the owner that were made, and who takes them.
+    deliveries: Vec<String>,
+    _receiver: Receiver,
     grounds: Vec<Ground>,
     names: AtomicUsize,
     /// One caller may upload only a few archives at a time.
@@ -52,6 +57,8 @@ pub struct Ground {
     token: String,
     tasks: Tasks,
     file: String,
+    /// Of one of the owner's tasks.
+    delivery: String,
     /// By which the owner may upload the archive of the version.
     ticket: String,
     /// By which a vendor hints at a task.
@@ -83,6 +90,8 @@ impl World {
         let ended = ended(&app, &owner, UPSCALER, &tasks[0]).await;
         let result = ended["generated"][0].as_str().expect("a result");
         let file = result.rsplit('/').next().expect("a file name").to_owned();
+        let receiver = Receiver::start().await;
+        let deliveries = delivered(&app, &owner, &receiver).await;
         let (token_of_banned, grounds, names) = (String::new(), Vec::new(), AtomicUsize::new(0));
         let uploads = Semaphore::new(2);
         let mut world = Self {
@@ -95,6 +104,8 @@ impl World {
             token_of_banned,
             tasks,
             file,
+            deliveries,
+            _receiver: receiver,
             grounds,
             names,
             uploads,
@@ -159,6 +170,7 @@ impl World {
             token: text(&tokens[0]["id"]),
             tasks: self.tasks.clone(),
             file: self.file.clone(),
+            delivery: self.deliveries[0].clone(),
             ticket: String::new(),
             hint: self.hint(),
             secret,
@@ -226,6 +238,12 @@ impl World {
             Caller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
             Caller::Admin => Some(self.app.admin_token()),
         };
+        if case.path.contains("{delivery_id}") && ground.delivery != NOBODY {
+            // Whoever may have it made again needs one of its own: it is on its way afterwards.
+            let nth = [Owner, OwnerOfBanned, Caller::Admin].iter().position(|it| *it == caller).unwrap_or(0);
+            let ground = Ground { delivery: self.deliveries[nth].clone(), ..ground.clone() };
+            return self.ask_with(&ground, case, token).await;
+        }
         self.ask_with(ground, case, token).await
     }
 
@@ -257,7 +275,8 @@ impl Ground {
         let tasks = [NOBODY; 4].map(str::to_owned);
         let (file, [ticket, hint], secret) =
             (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
-        Self { node, publisher, version, user, user_token, token, tasks, file, ticket, hint, secret }
+        let delivery = NOBODY.to_owned();
+        Self { node, publisher, version, user, user_token, token, tasks, file, delivery, ticket, hint, secret }
     }
 
     /// The same with another node.
@@ -285,11 +304,23 @@ impl Ground {
             ("{token_id}", token),
             ("{task_id}", task),
             ("{file}", &self.file),
+            ("{delivery_id}", &self.delivery),
             ("{ticket}", &self.ticket),
             ("{hint}", &self.hint),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }
+}
+
+/// Callbacks that were made: two for each of two tasks.
+async fn delivered(app: &TestApp, owner: &TestUser, receiver: &Receiver) -> Vec<String> {
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let body = json!({"image": base64_png(4, 4), "webhook_url": receiver.url("/")});
+        let task = submit(app, owner, UPSCALER, body).await;
+        made.extend(settled(app, &owner.token, &task).await.iter().map(|delivery| text(&delivery["id"])));
+    }
+    made
 }
 
 fn text(value: &Value) -> String {

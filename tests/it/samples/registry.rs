@@ -23,7 +23,12 @@ pub fn after_user(last: &UserEvent) -> Event {
             PublisherEvent::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
         }
         U::UserErased => super::inputs_fetched(),
+        U::WebhookSecretRotated { .. } | U::WebhookSecretsRevoked => U::WebhookSecretsRevoked.into(),
     }
+}
+
+pub fn webhook_secret_rotated() -> Event {
+    UserEvent::WebhookSecretRotated { secret: Personal::Sealed(vec![0x5E; 105].into()) }.into()
 }
 
 pub fn after_publisher(last: &PublisherEvent) -> Event {

@@ -104,6 +104,16 @@ pub fn command(data_dir: &Path) -> Command {
     command
 }
 
+/// Has the program take snapshots of the smallest log, and begin with them.
+pub fn with_snapshots(command: &mut Command) -> &mut Command {
+    command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "3").env("MEDIARY_SNAPSHOTS__WHOLE_BELOW", "0")
+}
+
+/// Has the program read the whole log at its start.
+pub fn without_snapshots(command: &mut Command) -> &mut Command {
+    command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "0")
+}
+
 /// What a command that ran to its end has said.
 #[derive(Debug)]
 pub struct Done {

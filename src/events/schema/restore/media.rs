@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{DecodeError, checked, image, text, uuid, v1, v2};
-use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::task::{Failure, Submission, TaskEvent, Work};
@@ -72,6 +72,15 @@ pub(super) fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
                 attempt,
                 outcome: outcome(came),
             }
+        }
+        v1::DeliveryEvent::RedeliveryRequested { delivery, task, owner, url, change } => {
+            DeliveryEvent::RedeliveryRequested(Redelivery {
+                delivery: DeliveryId(uuid(delivery)),
+                task: TaskId(uuid(task)),
+                owner: UserId(uuid(owner)),
+                url: CallbackUrl::recorded(url.into_owned()),
+                change,
+            })
         }
     }
 }

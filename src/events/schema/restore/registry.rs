@@ -25,6 +25,8 @@ pub(super) fn user(stored: v2::UserEvent<'_>) -> UserEvent {
         v2::UserEvent::UserBanned { reason } => UserEvent::UserBanned { reason: text(reason) },
         v2::UserEvent::UserUnbanned { reason } => UserEvent::UserUnbanned { reason: text(reason) },
         v2::UserEvent::UserErased => UserEvent::UserErased,
+        v2::UserEvent::WebhookSecretRotated { secret } => UserEvent::WebhookSecretRotated { secret: personal(secret) },
+        v2::UserEvent::WebhookSecretsRevoked => UserEvent::WebhookSecretsRevoked,
     }
 }
 

@@ -79,6 +79,13 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
                 outcome: outcome(came),
             }
         }
+        DeliveryEvent::RedeliveryRequested(again) => v1::DeliveryEvent::RedeliveryRequested {
+            delivery: again.delivery.0.into(),
+            task: again.task.0.into(),
+            owner: again.owner.0.into(),
+            url: Cow::Borrowed(again.url.as_str()),
+            change: again.change,
+        },
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) fn user(event: &UserEvent) -> v2::UserEvent<'_> {
         UserEvent::UserBanned { reason } => v2::UserEvent::UserBanned { reason: text(reason) },
         UserEvent::UserUnbanned { reason } => v2::UserEvent::UserUnbanned { reason: text(reason) },
         UserEvent::UserErased => v2::UserEvent::UserErased,
+        UserEvent::WebhookSecretRotated { secret } => v2::UserEvent::WebhookSecretRotated { secret: personal(secret) },
+        UserEvent::WebhookSecretsRevoked => v2::UserEvent::WebhookSecretsRevoked,
     }
 }
 

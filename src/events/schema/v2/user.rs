@@ -16,6 +16,8 @@ pub enum UserEvent<'a> {
     UserBanned { reason: Str<'a> },
     UserUnbanned { reason: Str<'a> },
     UserErased,
+    WebhookSecretRotated { secret: Personal<'a> },
+    WebhookSecretsRevoked,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

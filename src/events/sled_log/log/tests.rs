@@ -7,6 +7,7 @@ use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
 use crate::events::envelope::{Circumstances, NewEvent};
+use crate::events::stream_versions::StreamVersions;
 
 const AT: Timestamp = Timestamp::from_micros(1);
 
@@ -17,21 +18,28 @@ fn stream() -> StreamId {
 /// A log of six events in one stream, all of them in sled.
 fn filled(directory: &std::path::Path) -> SledLog {
     let log = open(directory).0;
-    let append = |expected| Append {
-        stream: stream(),
-        expected: Version(expected),
-        circumstances: Circumstances::of_system(None, AT),
-        events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
-    };
     log.append((0..6).map(append).collect()).unwrap();
     log.close().unwrap();
     log
 }
 
+fn append(expected: u64) -> Append {
+    Append {
+        stream: stream(),
+        expected: Version(expected),
+        circumstances: Circumstances::of_system(None, AT),
+        events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
+    }
+}
+
 fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
+    open_from(directory, None)
+}
+
+fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, OpenReport) {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 16 * 1024;
-    SledLog::open(&options, &Surroundings::manual(AT, 1), |_| {}).unwrap()
+    SledLog::open_from(&options, &Surroundings::manual(AT, 1), anchor, |_| {}).unwrap()
 }
 
 /// Damages sled behind the log's back; says what the log then answers.
@@ -71,4 +79,38 @@ fn a_missing_entry_of_the_stream_index_is_damage() {
         drop(trees.streams.remove(key).unwrap());
     };
     assert_eq!(damaged(remove), [false, true]);
+}
+
+#[test]
+fn a_stream_whose_end_is_lost_is_damage_before_the_scrub_knows() {
+    // Given a log that was followed by a snapshot, and sled without the last entry of the stream
+    let directory = tempfile::tempdir().unwrap();
+    let log = filled(directory.path());
+    let anchor = log.anchor(Position(6)).unwrap().unwrap();
+    let key = super::super::stream_key(&stream(), Some(Version(6)));
+    drop(log.shared.trees.read().as_ref().unwrap().streams.remove(key).unwrap());
+    log.close().unwrap();
+    drop(log);
+    // When a start begins with that snapshot
+    let (log, _) = open_from(directory.path(), Some(&anchor));
+    let mut versions = StreamVersions::default();
+    (1..=6).for_each(|version| versions.note(&stream(), Version(version)));
+    log.expect(versions);
+    // Then nothing is decided on what is left, and nothing follows it
+    assert!(matches!(log.read_stream(&stream(), Version(0)), Err(LogFailure::Damaged { .. })));
+    assert!(log.append(vec![append(5)]).is_err());
+    drop(log);
+    // And the next start makes sled anew
+    let (log, report) = open(directory.path());
+    assert!(report.sled.rebuilt.is_some(), "{report:?}");
+    assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
+}
+
+#[test]
+fn streams_are_not_remembered_when_the_log_was_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(filled(directory.path()));
+    let (log, _) = open(directory.path());
+    log.expect(StreamVersions::default());
+    assert_eq!(*log.shared.expected.read(), None);
 }

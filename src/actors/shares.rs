@@ -1,0 +1,71 @@
+//! How many of the places one account has: whoever names many receivers that never answer must not take them all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::domain::ids::UserId;
+
+/// The places of all accounts. Cheap to clone.
+#[derive(Clone)]
+pub struct Shares {
+    most: usize,
+    taken: Arc<Mutex<HashMap<UserId, usize>>>,
+}
+
+/// One place; given back when it is dropped.
+pub struct Share {
+    shares: Shares,
+    account: UserId,
+}
+
+impl Shares {
+    /// At most so many places for each account.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { most, taken: Arc::default() }
+    }
+
+    /// A place for this account, if it has not all that it may have.
+    #[must_use]
+    pub fn take(&self, account: UserId) -> Option<Share> {
+        let mut taken = self.taken.lock();
+        let own = taken.entry(account).or_default();
+        if *own >= self.most {
+            return None;
+        }
+        *own += 1;
+        Some(Share { shares: self.clone(), account })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut taken = self.shares.taken.lock();
+        let left = taken.remove(&self.account).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            taken.insert(self.account, left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_account_has_its_share_and_gets_it_back() {
+        let (ada, bob) = (UserId(Uuid::from_u128(1)), UserId(Uuid::from_u128(2)));
+        let shares = Shares::new(2);
+        let first = shares.take(ada).unwrap();
+        let second = shares.take(ada);
+        assert!(second.is_some() && shares.take(ada).is_none());
+        assert!(shares.take(bob).is_some());
+        drop(first);
+        assert!(shares.take(ada).is_some());
+        drop(second);
+        assert!(shares.taken.lock().is_empty());
+    }
+}

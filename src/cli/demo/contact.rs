@@ -1,0 +1,135 @@
+//! `mediary demo --contact-sheet`: what every preset and both ends of every parameter make of three photographs, through the
+//! public interface of a running service, on one sheet and as single files. A parameter that changes nothing is named.
+
+mod cells;
+mod letters;
+mod photographs;
+mod sheet;
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use image::codecs::jpeg::JpegEncoder;
+use image::{ImageFormat, RgbImage};
+
+use self::cells::{Cell, cells};
+use self::photographs::{Photograph, photographs};
+use self::sheet::{Section, Shown, sheet};
+use super::task;
+use crate::cli::print;
+use crate::outbound::api::Api;
+
+/// Jobs that are under way at a time.
+const AT_ONCE: usize = 4;
+/// Differences below this are nothing that anybody sees: a mean of a fifth of a step of 255.
+const VISIBLE: f64 = 0.2;
+const JPEG_QUALITY: u8 = 88;
+
+/// Makes the sheet and the single files in `directory`.
+///
+/// # Errors
+/// When the service refuses or fails a job, a file cannot be written, or a parameter changes nothing on any photograph.
+pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let (photographs, cells) = (photographs()?, cells());
+    let mut sections = Vec::new();
+    let mut seen = vec![0.0_f64; cells.len()];
+    for (nth, photograph) in photographs.iter().enumerate() {
+        say(&format!("{}: {} pictures …\n", photograph.name, cells.len()))?;
+        let other = &photographs[(nth + 1) % photographs.len()];
+        let made = stream::iter(cells.iter().map(|cell| make(api, cell, photograph, other)));
+        let made: Vec<RgbImage> = made.buffered(AT_ONCE).try_collect().await?;
+        let differences = differences(&cells, &made);
+        for (seen, difference) in seen.iter_mut().zip(&differences) {
+            *seen = seen.max(*difference);
+        }
+        save(directory, photograph, &cells, &made)?;
+        sections.extend(laid_out(photograph, &cells, made, &differences));
+    }
+    let path = directory.join("contact-sheet.jpg");
+    let mut file = Vec::new();
+    JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY).encode_image(&sheet(&sections))?;
+    fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
+    say(&format!("{}\n", path.display()))?;
+    let idle = cells.iter().zip(seen).filter(|(cell, seen)| !cell.is_usual && *seen < VISIBLE);
+    let idle: Vec<String> = idle.map(|(cell, seen)| format!("{}: {} ({seen:.2})", cell.group, cell.label)).collect();
+    if !idle.is_empty() {
+        bail!("these change nothing that anybody sees:\n  {}", idle.join("\n  "));
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
+    print(text).context("cannot write to stdout")
+}
+
+/// Has one cell made.
+async fn make(api: &Api, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
+    let mut body = cell.body.clone();
+    let picture = if cell.enlarges { &photograph.detail } else { &photograph.whole };
+    body.insert("image".to_owned(), base64_png(picture)?.into());
+    if let Some(field) = cell.reference {
+        body.insert(field.to_owned(), base64_png(&other.whole)?.into());
+    }
+    let what = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
+    let url = task::made(api, cell.path, &body.into()).await.with_context(what)?;
+    let name = url.rsplit('/').next().unwrap_or_default();
+    let file = api.get(&format!("/media/{name}")).await?;
+    Ok(image::load_from_memory(&file.body).with_context(what)?.into_rgb8())
+}
+
+fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
+    let mut file = Cursor::new(Vec::new());
+    picture.write_to(&mut file, ImageFormat::Png)?;
+    Ok(STANDARD.encode(file.into_inner()))
+}
+
+/// How far each picture is from the usual one of its group: the mean over all samples, of 255.
+fn differences(cells: &[Cell], made: &[RgbImage]) -> Vec<f64> {
+    let usual = |cell: &Cell| cells.iter().position(|other| other.group == cell.group && other.is_usual);
+    let all = cells.iter().zip(made);
+    all.map(|(cell, picture)| usual(cell).map_or(0.0, |usual| difference(&made[usual], picture))).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pictures have less than 2^52 samples")]
+fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
+    let samples = one.as_raw().iter().zip(other.as_raw());
+    samples.map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / one.as_raw().len().max(1) as f64
+}
+
+fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], made: &[RgbImage]) -> anyhow::Result<()> {
+    let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    for (cell, picture) in cells.iter().zip(made) {
+        let name = format!("{}.{}.{}.png", photograph.name, plain(cell.group), plain(&cell.label));
+        let path = directory.join(name);
+        picture.save(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The sections of one photograph, which comes first itself.
+fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differences: &[f64]) -> Vec<Section> {
+    let original = |picture: &RgbImage, label: &str| Shown {
+        label: label.to_owned(),
+        note: String::new(),
+        picture: picture.clone(),
+    };
+    let sources =
+        vec![original(&photograph.whole, "the photograph"), original(&photograph.detail, "the part that is scaled up")];
+    let mut sections = vec![Section { heading: photograph.name.to_uppercase(), pictures: sources }];
+    for ((cell, picture), difference) in cells.iter().zip(made).zip(differences) {
+        let note = if cell.is_usual { String::new() } else { format!("differs by {difference:.1}") };
+        let shown = Shown { label: cell.label.clone(), note, picture };
+        let heading = format!("{}: {}", photograph.name, cell.group);
+        match sections.last_mut().filter(|section| section.heading == heading) {
+            Some(section) => section.pictures.push(shown),
+            None => sections.push(Section { heading, pictures: vec![shown] }),
+        }
+    }
+    sections
+}

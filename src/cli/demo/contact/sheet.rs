@@ -1,0 +1,87 @@
+//! The sheet: pictures in rows, each with its name below it.
+
+use image::imageops::{self, FilterType};
+use image::{Rgb, RgbImage};
+
+use super::letters::{self, ADVANCE, HEIGHT};
+
+/// The size of a picture on the sheet.
+pub const PICTURE: (u32, u32) = (192, 144);
+const COLUMNS: u32 = 10;
+const GAP: u32 = 6;
+/// Two lines of letters below a picture.
+const CAPTION: u32 = 2 * (HEIGHT + 2) + 2;
+const HEADING: u32 = HEIGHT + 8;
+const PAPER: [u8; 3] = [250, 250, 248];
+const INK: [u8; 3] = [30, 30, 34];
+const FAINT: [u8; 3] = [120, 120, 126];
+
+/// A picture with what is written below it.
+pub struct Shown {
+    pub label: String,
+    pub note: String,
+    pub picture: RgbImage,
+}
+
+/// Pictures under one heading.
+pub struct Section {
+    pub heading: String,
+    pub pictures: Vec<Shown>,
+}
+
+/// The whole sheet.
+pub fn sheet(sections: &[Section]) -> RgbImage {
+    let width = COLUMNS * (PICTURE.0 + GAP) + GAP;
+    let height = sections.iter().map(height_of).sum::<u32>() + GAP;
+    let mut page = RgbImage::from_pixel(width, height, Rgb(PAPER));
+    let mut top = GAP;
+    for section in sections {
+        letters::write(&mut page, &section.heading, (GAP, top + 4), INK);
+        for (nth, shown) in (0..).zip(&section.pictures) {
+            let left = GAP + nth % COLUMNS * (PICTURE.0 + GAP);
+            draw(&mut page, shown, (left, top + HEADING + nth / COLUMNS * (PICTURE.1 + CAPTION + GAP)));
+        }
+        top += height_of(section);
+    }
+    page
+}
+
+fn height_of(section: &Section) -> u32 {
+    let rows = u32::try_from(section.pictures.len()).unwrap_or(u32::MAX).div_ceil(COLUMNS);
+    HEADING + rows * (PICTURE.1 + CAPTION + GAP)
+}
+
+fn draw(page: &mut RgbImage, shown: &Shown, (left, top): (u32, u32)) {
+    let fits = shown.picture.dimensions() == PICTURE;
+    let small = if fits {
+        shown.picture.clone()
+    } else {
+        imageops::resize(&shown.picture, PICTURE.0, PICTURE.1, FilterType::Triangle)
+    };
+    imageops::replace(page, &small, left.into(), top.into());
+    let letters_a_line = usize::try_from(PICTURE.0 / ADVANCE).unwrap_or_default();
+    let label: String = shown.label.chars().take(letters_a_line).collect();
+    letters::write(page, &label, (left, top + PICTURE.1 + 2), INK);
+    letters::write(page, &shown.note, (left, top + PICTURE.1 + HEIGHT + 4), FAINT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_picture_has_its_place() {
+        let shown = |shade| Shown {
+            label: "a".to_owned(),
+            note: String::new(),
+            picture: RgbImage::from_pixel(PICTURE.0, PICTURE.1, Rgb([shade; 3])),
+        };
+        let section = Section { heading: "h".to_owned(), pictures: (0..11).map(shown).collect() };
+        let page = sheet(&[section]);
+        for (nth, shade) in (0..11_u32).zip(0_u8..) {
+            let place =
+                (GAP + nth % 10 * (PICTURE.0 + GAP) + 1, GAP + HEADING + nth / 10 * (PICTURE.1 + CAPTION + GAP) + 1);
+            assert_eq!(page.get_pixel(place.0, place.1).0, [shade; 3]);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Every rule of deliveries.
+
+use super::*;
+use crate::domain::decider::testing::{NOW, given_when, state_after};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+const DELIVERY: DeliveryId = DeliveryId(Uuid::from_u128(1));
+const TASK: TaskId = TaskId(Uuid::from_u128(2));
+const HOUR: u64 = 3600;
+
+fn answered(status: u16) -> AttemptOutcome {
+    AttemptOutcome::Answered { status, retry_after: None }
+}
+
+fn busy(retry_after: u64) -> AttemptOutcome {
+    AttemptOutcome::Answered { status: 503, retry_after: Some(Duration::from_secs(retry_after)) }
+}
+
+fn unreachable() -> AttemptOutcome {
+    AttemptOutcome::Unreachable { reason: Text::parse("no connection").unwrap() }
+}
+
+fn attempt(outcome: AttemptOutcome, chance: f64) -> DeliveryCommand {
+    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, chance }
+}
+
+fn failed(attempt: u32, outcome: AttemptOutcome, next_at: Timestamp) -> DeliveryEvent {
+    DeliveryEvent::AttemptFailed { delivery: DELIVERY, task: TASK, attempt, outcome, next_at }
+}
+
+fn succeeded(attempt: u32, status: u16) -> DeliveryEvent {
+    DeliveryEvent::DeliverySucceeded { delivery: DELIVERY, task: TASK, attempt, status }
+}
+
+fn dead(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
+    DeliveryEvent::DeliveryDeadLettered { delivery: DELIVERY, task: TASK, attempt, outcome }
+}
+
+fn again() -> Redelivery {
+    let (owner, url) = (UserId(Uuid::from_u128(3)), CallbackUrl::parse("https://a.example/hook").unwrap());
+    Redelivery { delivery: DELIVERY, task: TASK, owner, url, change: 4 }
+}
+
+fn failures(count: u32) -> Vec<DeliveryEvent> {
+    (1..=count).map(|attempt| failed(attempt, unreachable(), NOW)).collect()
+}
+
+/// How long the delivery waits when this comes of the attempt after `earlier` failed ones.
+fn pause(earlier: u32, outcome: &AttemptOutcome, chance: f64) -> Duration {
+    let answer = given_when::<Delivery>(&failures(earlier), attempt(outcome.clone(), chance)).unwrap();
+    let [DeliveryEvent::AttemptFailed { attempt, outcome: told, next_at, .. }] = answer.as_slice() else {
+        panic!("{answer:?}")
+    };
+    assert_eq!((*attempt, told), (earlier + 1, outcome));
+    next_at.since(NOW)
+}
+
+#[test]
+fn a_new_delivery_is_due_at_once() {
+    assert_eq!(state_after::<Delivery>(&[]), Delivery::Pending { attempts: 0, spent: 0, next_at: None });
+}
+
+#[test]
+fn every_2xx_is_a_success() {
+    for status in [200, 204, 299] {
+        assert_eq!(given_when::<Delivery>(&[], attempt(answered(status), 0.5)), Ok(vec![succeeded(1, status)]));
+    }
+    let late = given_when::<Delivery>(&failures(9), attempt(answered(200), 0.5));
+    assert_eq!(late, Ok(vec![succeeded(10, 200)]));
+}
+
+#[test]
+fn everything_else_is_tried_again() {
+    for outcome in [answered(199), answered(301), answered(404), answered(500), unreachable()] {
+        let next = vec![failed(1, outcome.clone(), NOW.after(Duration::from_secs(5)))];
+        assert_eq!(given_when::<Delivery>(&[], attempt(outcome, 0.0)), Ok(next));
+    }
+}
+
+#[test]
+fn the_waiting_times_are_those_of_the_contract_and_a_tenth_more_at_most() {
+    let contract = [5, 300, 1800, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+    for (earlier, seconds) in (0..).zip(contract) {
+        let least = Duration::from_secs(seconds);
+        for (chance, expected) in [(0.0, least), (1.0, least * 11 / 10), (-1.0, least), (2.0, least * 11 / 10)] {
+            assert_eq!(pause(earlier, &unreachable(), chance), expected, "{earlier} {chance}");
+        }
+    }
+}
+
+#[test]
+fn the_tenth_failure_is_the_last() {
+    let answer = given_when::<Delivery>(&failures(9), attempt(answered(500), 0.0));
+    assert_eq!(answer, Ok(vec![dead(10, answered(500))]));
+    assert_eq!(given_when::<Delivery>(&failures(9), attempt(busy(60), 0.0)), Ok(vec![dead(10, busy(60))]));
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_never_called_again() {
+    let gone = AttemptOutcome::Answered { status: 410, retry_after: Some(Duration::from_secs(1)) };
+    assert_eq!(given_when::<Delivery>(&[], attempt(gone.clone(), 0.0)), Ok(vec![dead(1, gone)]));
+}
+
+#[test]
+fn a_receiver_may_ask_for_more_time_but_not_for_less() {
+    assert_eq!(pause(0, &busy(4), 0.0), Duration::from_secs(5));
+    assert_eq!(pause(0, &busy(90), 0.0), Duration::from_secs(90));
+    assert_eq!(pause(0, &busy(90), 1.0), Duration::from_secs(90));
+    assert_eq!(pause(0, &busy(u64::MAX), 0.0), RETRY_AFTER_MAX);
+    assert_eq!(pause(8, &busy(u64::MAX), 1.0), Duration::from_secs(24 * HOUR) * 11 / 10);
+}
+
+#[test]
+fn nothing_happens_after_the_end() {
+    for end in [succeeded(1, 200), dead(1, answered(410))] {
+        for outcome in [answered(200), answered(410), unreachable()] {
+            let answer = given_when::<Delivery>(std::slice::from_ref(&end), attempt(outcome, 0.0));
+            assert_eq!(answer, Err(DeliveryRejection::AlreadySettled));
+        }
+        for odd in [failed(2, unreachable(), NOW), succeeded(2, 200), dead(2, unreachable())] {
+            let ended = state_after::<Delivery>(std::slice::from_ref(&end));
+            assert_eq!(state_after::<Delivery>(&[end.clone(), odd]), ended);
+        }
+    }
+}
+
+#[test]
+fn the_state_tells_what_is_due() {
+    assert_eq!(state_after::<Delivery>(&failures(3)), Delivery::Pending { attempts: 3, spent: 3, next_at: Some(NOW) });
+    assert_eq!(state_after::<Delivery>(&[succeeded(1, 200)]), Delivery::Delivered { attempts: 1 });
+    assert_eq!(state_after::<Delivery>(&[dead(1, unreachable())]), Delivery::DeadLettered { attempts: 1, gone: false });
+}
+
+proptest! {
+    #[test]
+    fn no_chance_leaves_the_bounds(earlier in 0_u32..9, chance in 0.0..=1.0_f64) {
+        let least = SCHEDULE[earlier as usize];
+        let waited = pause(earlier, &unreachable(), chance);
+        prop_assert!(least <= waited && waited <= least * 11 / 10);
+    }
+}
+
+#[test]
+fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
+    let mut history = failures(9);
+    history.push(dead(10, unreachable()));
+    let asked = vec![DeliveryEvent::RedeliveryRequested(again())];
+    assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again())), Ok(asked.clone()));
+    history.extend(asked);
+    assert_eq!(state_after::<Delivery>(&history), Delivery::Pending { attempts: 10, spent: 0, next_at: None });
+    let next = failed(11, unreachable(), NOW.after(Duration::from_secs(5)));
+    assert_eq!(given_when::<Delivery>(&history, attempt(unreachable(), 0.0)), Ok(vec![next.clone()]));
+    history.push(next);
+    assert_eq!(given_when::<Delivery>(&history, attempt(answered(200), 0.0)), Ok(vec![succeeded(12, 200)]));
+    history.push(succeeded(12, 200));
+    assert!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again())).is_ok());
+}
+
+#[test]
+fn what_is_still_to_be_made_is_not_made_again() {
+    for history in [Vec::new(), failures(2), vec![dead(1, answered(410)), DeliveryEvent::RedeliveryRequested(again())]]
+    {
+        let refused = given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again()));
+        assert_eq!(refused, Err(DeliveryRejection::StillPending));
+    }
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_told_apart() {
+    let gone = state_after::<Delivery>(&[dead(1, answered(410))]);
+    assert_eq!(gone, Delivery::DeadLettered { attempts: 1, gone: true });
+}

@@ -1,0 +1,174 @@
+//! What can be asked of the video gateway, with the ranges and defaults of the interface (seed; contract 7).
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{Invalid, Text, named_values};
+
+mod extend;
+mod generate;
+mod job;
+mod multiframe;
+mod price;
+
+pub use extend::{Extend, ExtendModel, ExtendResolution};
+pub use generate::{AudioType, Generate, MovementAmplitude, Resolution, VideoModel, VideoStyle, Watermark};
+pub use job::{Document, Footage, VideoJob, VideoWork};
+pub use multiframe::{KeyFrame, Multiframe};
+pub use price::{Credits, Price, PriceList, Tariff};
+
+/// What is to be seen.
+pub type VideoPrompt = Text<2000>;
+
+/// Most characters of what a caller gets back as it was (seed).
+pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
+
+/// A length in whole seconds, 1 to 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Seconds(u8);
+
+impl Seconds {
+    /// The longest that any model makes (seed).
+    pub const MAX: u8 = 16;
+    /// What is made when nothing is said (contract 7).
+    pub const USUAL: Self = Self(5);
+
+    /// Checks that a length is at least 1 and at most `max`, and this at most [`Seconds::MAX`].
+    ///
+    /// # Errors
+    /// When it is outside of that.
+    pub fn within(value: i64, max: u8) -> Result<Self, Invalid> {
+        let max = max.min(Self::MAX);
+        let seconds = u8::try_from(value).ok().filter(|seconds| (1..=max).contains(seconds));
+        seconds.map(Self).ok_or_else(|| Invalid::new(format!("must be a whole number of seconds from 1 to {max}")))
+    }
+
+    /// The length in seconds.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// Where chance begins: 0 to 2147483647 (contract 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seed(u32);
+
+impl Seed {
+    /// Checks the range.
+    ///
+    /// # Errors
+    /// When the value is outside 0 to 2147483647.
+    pub fn new(value: i64) -> Result<Self, Invalid> {
+        let refusal = || Invalid::new("must be an integer from 0 to 2147483647");
+        i32::try_from(value).ok().and_then(|value| u32::try_from(value).ok()).map(Self).ok_or_else(refusal)
+    }
+
+    /// A seed from anything that was drawn.
+    #[must_use]
+    pub const fn drawn(value: u32) -> Self {
+        Self(value & 0x7fff_ffff)
+    }
+
+    /// The seed as it is told.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// Width to height, such as 16:9: two numbers from 1 to 100, neither more than four times the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AspectRatio {
+    width: u8,
+    height: u8,
+}
+
+impl AspectRatio {
+    /// What is made when neither a ratio nor a picture says otherwise (contract 7).
+    pub const USUAL: Self = Self { width: 16, height: 9 };
+
+    /// Reads `W:H`.
+    ///
+    /// # Errors
+    /// When the text is not of that form, or one side is more than four times the other.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let side = |text: &str| -> Option<u8> {
+            let side = text.parse().ok().filter(|side| (1..=100).contains(side));
+            side.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+        let bounded =
+            sides.filter(|(width, height)| u16::from(*width.max(height)) <= 4 * u16::from(*width.min(height)));
+        let refusal = || Invalid::new("must be width:height such as 16:9, 9:16 or 1:1, at most 4:1 or 1:4");
+        bounded.map(|(width, height)| Self { width, height }).ok_or_else(refusal)
+    }
+
+    /// Width and height, as they were written.
+    #[must_use]
+    pub const fn sides(self) -> (u8, u8) {
+        (self.width, self.height)
+    }
+}
+
+/// As it was written.
+impl std::fmt::Display for AspectRatio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.width, self.height)
+    }
+}
+
+named_values! {
+    /// The corner in which a watermark stands, by its number in the interface.
+    WatermarkPosition {
+        TopLeft = "1",
+        TopRight = "2",
+        BottomRight = "3",
+        BottomLeft = "4",
+    }
+}
+
+impl WatermarkPosition {
+    /// From the number of the interface.
+    ///
+    /// # Errors
+    /// When there is no such corner.
+    pub fn new(value: i64) -> Result<Self, Invalid> {
+        let refusal = || Invalid::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
+        Self::parse(&value.to_string()).map_err(|_| refusal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_two_sides_of_which_neither_is_more_than_four_times_the_other() {
+        for good in ["16:9", "9:16", "1:1", "4:1", "25:100", "21:9"] {
+            assert_eq!(AspectRatio::parse(good).map(|ratio| ratio.to_string()).as_deref(), Ok(good));
+        }
+        for bad in ["", ":", "16", "16:", "0:1", "101:90", "5:1", "1:5", "16:9:1", "+4:3", "16 : 9", "-1:1", "1.5:1"] {
+            assert!(AspectRatio::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_what_a_signed_integer_of_32_bits_can_be_from_0_on() {
+        assert_eq!(Seed::new(2_147_483_647).map(Seed::get), Ok(2_147_483_647));
+        assert!([-1, 2_147_483_648, i64::MIN, i64::MAX].into_iter().all(|value| Seed::new(value).is_err()));
+        assert_eq!(Seed::drawn(u32::MAX).get(), 2_147_483_647);
+    }
+
+    #[test]
+    fn lengths_reach_from_one_second_to_the_given_most() {
+        assert_eq!(Seconds::within(8, 8).map(Seconds::get), Ok(8));
+        assert!([0, 9, -1, 256 + 3].into_iter().all(|value| Seconds::within(value, 8).is_err()));
+        assert_eq!(Seconds::within(17, 200).unwrap_err().to_string(), "must be a whole number of seconds from 1 to 16");
+    }
+
+    #[test]
+    fn corners_are_named_by_their_numbers() {
+        assert_eq!(WatermarkPosition::new(4), Ok(WatermarkPosition::BottomLeft));
+        assert!([0, 5, -3].into_iter().all(|value| WatermarkPosition::new(value).is_err()));
+    }
+}

@@ -1,0 +1,61 @@
+//! `multiframe`: a way through key frames.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ExtendModel, ExtendResolution, Seconds, VideoPrompt};
+use crate::domain::image::Source;
+use crate::domain::value::Invalid;
+
+/// A picture that the video comes to, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyFrame<P = Source> {
+    pub image: P,
+    /// How long the way to it takes.
+    pub seconds: Seconds,
+    pub prompt: Option<VideoPrompt>,
+}
+
+impl<P> KeyFrame<P> {
+    /// How long the way to a key frame takes at most, in seconds (contract 7).
+    pub const SECONDS_MAX: u8 = 8;
+}
+
+/// A `multiframe` job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Multiframe<P = Source> {
+    pub model: ExtendModel,
+    pub resolution: ExtendResolution,
+    /// Where it begins; at the first key frame when absent (contract 7).
+    pub start_image: Option<P>,
+    /// In order; as many as [`Multiframe::check_count`] allows.
+    pub key_frames: Vec<KeyFrame<P>>,
+}
+
+impl<P> Multiframe<P> {
+    /// Checks how many key frames there are (seed).
+    ///
+    /// # Errors
+    /// When they are fewer than 2 or more than 9.
+    pub fn check_count(count: usize) -> Result<(), Invalid> {
+        if (2..=9).contains(&count) { Ok(()) } else { Err(Invalid::new("must have 2 to 9 entries")) }
+    }
+
+    /// The same job with other pictures, as `each` makes them: the start first.
+    ///
+    /// # Errors
+    /// The first error of `each`.
+    pub fn with_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<Multiframe<Q>, E> {
+        let start_image = self.start_image.map(&mut *each).transpose()?;
+        let frames = self.key_frames.into_iter();
+        let key_frames =
+            frames.map(|KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: each(image)?, seconds, prompt }));
+        let key_frames = key_frames.collect::<Result<_, E>>()?;
+        Ok(Multiframe { model: self.model, resolution: self.resolution, start_image, key_frames })
+    }
+
+    /// How long the video becomes, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> u32 {
+        self.key_frames.iter().map(|frame| u32::from(frame.seconds.get())).sum()
+    }
+}

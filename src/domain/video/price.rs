@@ -1,0 +1,205 @@
+//! What a video costs, in credits (contract 7). The figures are configuration; the rules are here.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Generate, VideoJob};
+
+/// Whole credits.
+pub type Credits = u32;
+
+/// What a video of some seconds costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// For one second, for two, and so on.
+    pub seconds: Vec<Credits>,
+    /// For each further second.
+    pub more: Credits,
+}
+
+impl Price {
+    /// What so many seconds cost.
+    #[must_use]
+    pub fn of(&self, seconds: u32) -> Credits {
+        let listed = u32::try_from(self.seconds.len()).unwrap_or(u32::MAX).min(seconds);
+        let base = (listed as usize).checked_sub(1).and_then(|last| self.seconds.get(last)).copied().unwrap_or(0);
+        base.saturating_add(self.more.saturating_mul(seconds - listed))
+    }
+
+    /// What one second costs.
+    fn first(&self) -> Credits {
+        self.seconds.first().copied().unwrap_or(0)
+    }
+}
+
+/// Prices by model, then by resolution, both by their names in the interface.
+pub type PriceList = BTreeMap<String, BTreeMap<String, Price>>;
+
+/// Every price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tariff {
+    /// `start-end2video` and `reference2video`.
+    pub generate: PriceList,
+    /// `extend`, and what `multiframe` is reckoned from.
+    pub extend: PriceList,
+    /// What the recommended prompt costs.
+    pub is_rec: Credits,
+    /// What is left of a price off peak, in percent; the result is rounded up.
+    pub off_peak_percent: u32,
+}
+
+impl Tariff {
+    /// What a job costs; none where the tariff has no price for its model and resolution.
+    #[must_use]
+    pub fn credits<P>(&self, job: &VideoJob<P>) -> Option<Credits> {
+        match job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generated(job),
+            VideoJob::Extend(job) => {
+                let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
+                Some(price.of(u32::from(job.seconds.get())))
+            }
+            // Each key frame the price of a first second, and all seconds the rate of the further ones (contract 7).
+            VideoJob::Multiframe(job) => {
+                let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
+                let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
+                let bases = price.first().saturating_mul(frames);
+                Some(bases.saturating_add(price.more.saturating_mul(job.seconds())))
+            }
+        }
+    }
+
+    /// The recommended prompt costs the same off peak (seed: "an additional 10 credits").
+    fn generated<P>(&self, job: &Generate<P>) -> Option<Credits> {
+        let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
+        let whole = price.of(u32::from(job.seconds.get()));
+        let reduced = if job.off_peak {
+            u64::from(whole).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
+        } else {
+            u64::from(whole)
+        };
+        let recommended = if job.is_rec { self.is_rec } else { 0 };
+        Some(Credits::try_from(reduced).unwrap_or(Credits::MAX).saturating_add(recommended))
+    }
+}
+
+fn find<'a>(prices: &'a PriceList, model: &str, resolution: &str) -> Option<&'a Price> {
+    prices.get(model)?.get(resolution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::image::{ImageFormat, Picture, Source};
+    use crate::domain::value::{CallbackUrl, Digest};
+    use crate::domain::video::{
+        Extend, ExtendModel, ExtendResolution, Footage, KeyFrame, Multiframe, Resolution, Seconds, VideoModel,
+    };
+
+    /// The table of contract 7, as it is handed out.
+    fn usual() -> Tariff {
+        toml::from_str(include_str!("../../../data/pricing.toml")).unwrap()
+    }
+
+    fn seconds(value: u8) -> Seconds {
+        Seconds::within(value.into(), Seconds::MAX).unwrap()
+    }
+
+    fn generate(model: VideoModel, resolution: Resolution, length: u8) -> Generate {
+        Generate { resolution, seconds: seconds(length), ..Generate::of(model) }
+    }
+
+    /// The price as the table of contract 7 writes it; d in seconds.
+    fn by_the_table(model: VideoModel, resolution: Resolution, d: u32) -> u32 {
+        let full_hd = |d: u32| match model {
+            VideoModel::Vq2Pro => 55 + 15 * (d - 1),
+            VideoModel::Vq2ProFast => 16 + 4 * (d - 1),
+            _ => 35 + 10 * (d - 1),
+        };
+        match (model, resolution) {
+            (VideoModel::Vq3Pro, Resolution::P360 | Resolution::P540) => 14 * d,
+            (VideoModel::Vq3Pro, Resolution::P720) => 30 * d,
+            (VideoModel::Vq3Pro, Resolution::P1080) => 32 * d,
+            (VideoModel::Vq3Pro, Resolution::K2) => 40 * d,
+            (VideoModel::Vq1 | VideoModel::Vq1Classic | VideoModel::V2, resolution) => match resolution {
+                Resolution::P360 | Resolution::P540 => 20,
+                Resolution::P720 => 40,
+                Resolution::P1080 => 80,
+                Resolution::K2 => 160,
+            },
+            (VideoModel::Vq2Pro, Resolution::P360 | Resolution::P540) => 10 + 5 * (d - 1),
+            (VideoModel::Vq2Pro, Resolution::P720) => 15 + 10 * (d - 1),
+            (VideoModel::Vq2ProFast, Resolution::P360 | Resolution::P540) => 5 + (d - 1),
+            (VideoModel::Vq2ProFast, Resolution::P720) => 8 + 2 * (d - 1),
+            (VideoModel::Vq2Turbo, Resolution::P360 | Resolution::P540) => 5 + 3 * (d - 1),
+            (VideoModel::Vq2Turbo, Resolution::P720) => [8, 10].get(d as usize - 1).copied().unwrap_or(10 * (d - 1)),
+            (_, Resolution::P1080) => full_hd(d),
+            (_, Resolution::K2) => 2 * full_hd(d),
+        }
+    }
+
+    #[test]
+    fn every_model_resolution_and_length_costs_what_the_table_says() {
+        let tariff = usual();
+        for model in VideoModel::ALL {
+            for resolution in Resolution::ALL {
+                for length in 1..=model.seconds_max() {
+                    let job = VideoJob::StartEnd(generate(*model, *resolution, length));
+                    let expected = Some(by_the_table(*model, *resolution, length.into()));
+                    assert_eq!(tariff.credits(&job), expected, "{} {} {length}", model.as_str(), resolution.as_str());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_fast_model_at_720p_costs_8_then_10_then_10_more_for_each_second() {
+        let cost =
+            |length| usual().credits(&VideoJob::Reference(generate(VideoModel::Vq2Turbo, Resolution::P720, length)));
+        assert_eq!([1, 2, 3, 4].map(cost), [Some(8), Some(10), Some(20), Some(30)]);
+    }
+
+    #[test]
+    fn off_peak_is_half_rounded_up_and_the_recommended_prompt_is_not_halved() {
+        let cost = |off_peak, is_rec| {
+            let job = generate(VideoModel::Vq2ProFast, Resolution::P540, 3);
+            usual().credits(&VideoJob::StartEnd(Generate { is_rec, off_peak, ..job }))
+        };
+        assert_eq!(
+            [cost(false, false), cost(true, false), cost(false, true), cost(true, true)],
+            [Some(7), Some(4), Some(17), Some(14)]
+        );
+    }
+
+    #[test]
+    fn extending_and_joining_key_frames_follow_their_own_table() {
+        let tariff = usual();
+        let table = [
+            (ExtendModel::Vq2Pro, [(20, 8), (30, 10), (60, 15)]),
+            (ExtendModel::Vq2Turbo, [(10, 4), (15, 5), (40, 10)]),
+        ];
+        let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 8, height: 8 };
+        let frame = |length| KeyFrame { image: Source::Kept(picture), seconds: seconds(length), prompt: None };
+        for (model, prices) in table {
+            for (resolution, (base, rate)) in ExtendResolution::ALL.iter().zip(prices) {
+                let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
+                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url };
+                let longer = Extend { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
+                assert_eq!(tariff.credits(&VideoJob::<Source>::Extend(longer)), Some(base + 6 * rate));
+                let key_frames = vec![frame(3), frame(8)];
+                let joined = Multiframe { model, resolution: *resolution, start_image: None, key_frames };
+                assert_eq!(tariff.credits(&VideoJob::Multiframe(joined)), Some(2 * base + 11 * rate));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_tariff_does_not_list_has_no_price() {
+        let mut tariff = usual();
+        tariff.generate.remove("vq1");
+        assert_eq!(tariff.credits(&VideoJob::StartEnd(generate(VideoModel::Vq1, Resolution::P720, 5))), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The secrets with which callbacks of one account are signed (contract 8): the one in use, and older ones that still sign, so
+//! that receivers can change over in their own time.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::personal::Personal;
+use super::value::Timestamp;
+
+/// How long a secret signs on after it was replaced (contract 8).
+pub const OVERLAP: Duration = Duration::from_hours(24);
+
+/// How many older secrets may sign at a time: each makes the header of every callback longer.
+pub const OLDER_MAX: usize = 4;
+
+/// Bytes of a secret; Standard Webhooks allows 24 to 64.
+pub const SECRET_BYTES: usize = 32;
+
+/// What a secret is known by (Standard Webhooks 1.0).
+pub const PREFIX: &str = "whsec_";
+
+/// A secret as its owner is told it.
+#[must_use]
+pub fn text_of(secret: &[u8; SECRET_BYTES]) -> String {
+    format!("{PREFIX}{}", STANDARD.encode(secret))
+}
+
+/// The bytes of a secret that [`text_of`] gave.
+#[must_use]
+pub fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text.strip_prefix(PREFIX)?).ok()
+}
+
+/// The secrets of one account, sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WebhookSecrets {
+    current: Option<Personal>,
+    /// Replaced ones and when they end, the oldest first.
+    older: Vec<(Personal, Timestamp)>,
+}
+
+impl WebhookSecrets {
+    /// Puts a secret in use from `at` on.
+    pub fn rotate(&mut self, secret: Personal, at: Timestamp) {
+        self.older.retain(|(_, until)| *until > at);
+        self.older.extend(self.current.replace(secret).map(|old| (old, at.after(OVERLAP))));
+    }
+
+    /// Ends all of them.
+    pub fn revoke(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Those that sign at `now`, the newest first.
+    pub fn valid(&self, now: Timestamp) -> impl Iterator<Item = &Personal> {
+        let older = self.older.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
+        self.current.iter().chain(older)
+    }
+
+    /// All that are kept, whether they sign or not.
+    pub fn kept(&self) -> impl Iterator<Item = &Personal> {
+        self.current.iter().chain(self.older.iter().map(|(secret, _)| secret))
+    }
+
+    /// When there is room for one more, if there is none at `now`.
+    #[must_use]
+    pub fn full_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let signing: Vec<_> = self.older.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
+        signing.first().copied().filter(|_| signing.len() >= OLDER_MAX)
+    }
+
+    /// Whether there is nothing to end.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.current.is_none() && self.older.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn at(hours: u32) -> Timestamp {
+        Timestamp::from_micros(0).after(HOUR * hours)
+    }
+
+    fn secret(text: &str) -> Personal {
+        Personal::Sealed(text.as_bytes().into())
+    }
+
+    fn signing(secrets: &WebhookSecrets, hours: u32) -> Vec<Personal> {
+        secrets.valid(at(hours)).cloned().collect()
+    }
+
+    #[test]
+    fn a_secret_is_told_as_standard_webhooks_has_it() {
+        let text = text_of(&[7; SECRET_BYTES]);
+        assert_eq!(text, "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=");
+        assert_eq!(bytes_of(&text), Some(vec![7; SECRET_BYTES]));
+        assert!(bytes_of("whsk_AAAA").is_none() && bytes_of("whsec_?").is_none());
+    }
+
+    #[test]
+    fn the_new_one_and_for_a_day_the_old_one_sign() {
+        let mut secrets = WebhookSecrets::default();
+        assert!(secrets.is_empty() && signing(&secrets, 0).is_empty());
+        secrets.rotate(secret("a"), at(0));
+        assert_eq!(signing(&secrets, 1000), [secret("a")]);
+        secrets.rotate(secret("b"), at(1));
+        assert_eq!(signing(&secrets, 24), [secret("b"), secret("a")]);
+        assert_eq!(signing(&secrets, 25), [secret("b")]);
+        secrets.rotate(secret("c"), at(2));
+        assert_eq!(signing(&secrets, 24), [secret("c"), secret("b"), secret("a")]);
+        assert_eq!(signing(&secrets, 25), [secret("c"), secret("b")]);
+        secrets.rotate(secret("d"), at(30));
+        assert_eq!(secrets.kept().count(), 2, "what has ended is let go");
+        secrets.revoke();
+        assert!(secrets.is_empty());
+    }
+
+    #[test]
+    fn only_a_few_sign_at_a_time() {
+        let mut secrets = WebhookSecrets::default();
+        for (hour, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+            assert_eq!(secrets.full_until(at(u32::try_from(hour).unwrap())), None);
+            secrets.rotate(secret(name), at(u32::try_from(hour).unwrap()));
+        }
+        assert_eq!(secrets.full_until(at(5)), Some(at(25)), "the first was replaced in hour 1");
+        assert_eq!(secrets.full_until(at(25)), None);
+    }
+}

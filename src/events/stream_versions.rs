@@ -1,0 +1,90 @@
+//! How many events each stream has, told by others than the log that is read: what is checked against until the log has
+//! been checked itself.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::stream::{StreamId, Version};
+
+/// Streams whose names have one hash: nothing is known of them.
+const UNSURE: u32 = u32::MAX;
+
+/// The version of each stream, by a hash of its name: some 20 bytes a stream, of which a snapshot has 12 at most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamVersions(HashMap<u64, u32>);
+
+impl StreamVersions {
+    /// Notes an event. Those of a stream come one after the other; where they do not, two streams have one hash.
+    pub fn note(&mut self, stream: &StreamId, version: Version) {
+        let version = u32::try_from(version.0).unwrap_or(UNSURE);
+        match self.0.entry(hash(stream)) {
+            Entry::Vacant(place) => drop(place.insert(version)),
+            Entry::Occupied(mut known) => {
+                let follows = known.get().checked_add(1) == Some(version);
+                known.insert(if follows { version } else { UNSURE });
+            }
+        }
+    }
+
+    /// The version that a stream has at least.
+    #[must_use]
+    pub fn least(&self, stream: &StreamId) -> Version {
+        let known = self.0.get(&hash(stream)).filter(|version| **version != UNSURE);
+        Version(known.map_or(0, |version| u64::from(*version)))
+    }
+
+    /// What is known, to be written down elsewhere.
+    pub fn saved(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.0.iter().map(|(hash, version)| (*hash, *version))
+    }
+
+    /// Puts back what was written down.
+    pub fn restore(&mut self, saved: Vec<(u64, u32)>) {
+        self.0.extend(saved);
+    }
+}
+
+/// FNV-1a. Whoever looks for names of one hash loses the check of those streams, and nothing else.
+fn hash(stream: &StreamId) -> u64 {
+    stream
+        .as_str()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(key: &str) -> StreamId {
+        StreamId::parse(&format!("node/{key}")).unwrap()
+    }
+
+    #[test]
+    fn streams_are_counted_one_by_one() {
+        let mut versions = StreamVersions::default();
+        (1..=3).for_each(|version| versions.note(&stream("a"), Version(version)));
+        versions.note(&stream("b"), Version(1));
+        assert_eq!(["a", "b", "c"].map(|key| versions.least(&stream(key)).0), [3, 1, 0]);
+    }
+
+    #[test]
+    fn what_was_saved_goes_on() {
+        let mut versions = StreamVersions::default();
+        versions.note(&stream("a"), Version(1));
+        let mut restored = StreamVersions::default();
+        restored.restore(versions.saved().collect());
+        assert_eq!(restored, versions);
+        restored.note(&stream("a"), Version(2));
+        assert_eq!(restored.least(&stream("a")), Version(2));
+    }
+
+    #[test]
+    fn nothing_is_known_of_streams_that_share_a_hash() {
+        let mut versions = StreamVersions::default();
+        (1..=5).for_each(|version| versions.note(&stream("a"), Version(version)));
+        // As if another stream of the same hash had begun, and gone on.
+        (1..=7).for_each(|version| versions.note(&stream("a"), Version(version)));
+        assert_eq!(versions.least(&stream("a")), Version(0));
+    }
+}

@@ -1,0 +1,133 @@
+//! Deliveries: what the webhook of a task was told and what came of it, and telling it again.
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::{Admitted, Call};
+use super::task::own_task;
+use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryCommand, Redelivery};
+use crate::domain::ids::{DeliveryId, TaskId};
+use crate::domain::policy::Action;
+use crate::projections::delivery::{Announcement, Attempt, DeliveryRecord};
+
+#[derive(Serialize)]
+struct DeliveriesView {
+    deliveries: Vec<DeliveryView>,
+}
+
+#[derive(Serialize)]
+struct DeliveryView {
+    id: String,
+    /// The same in every attempt.
+    webhook_id: String,
+    task_id: String,
+    /// What the receiver is told.
+    status: &'static str,
+    url: String,
+    state: &'static str,
+    /// When the task came to the status.
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<String>,
+    /// The delivery that must be settled first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<String>,
+    attempts: Vec<AttemptView>,
+}
+
+#[derive(Serialize)]
+struct AttemptView {
+    number: u32,
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_code: Option<u16>,
+    /// Why no answer came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// `GET /tasks/{task_id}/deliveries`
+pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
+    let task = own_task(&call).await?;
+    let records = call.services().models.deliveries_of(task).await?;
+    Answer::ok(&DeliveriesView { deliveries: views(&records, task) })
+}
+
+/// `POST /deliveries/{delivery_id}/redeliver`: one that has ended is made again.
+pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Result<Answer, Problem> {
+    let record = own_delivery(&call).await?;
+    let (delivery, task) = (record.told.id, record.task);
+    let services = call.services();
+    let (owner, url, change) = (record.told.owner, record.told.content.url.clone(), record.told.change);
+    let command = DeliveryCommand::Redeliver(Redelivery { delivery, task, owner, url, change });
+    services.dispatch.delivery(delivery, command, call.why()).await?;
+    let records = services.models.deliveries_of(task).await?;
+    let view = views(&records, task).into_iter().find(|view| view.id == delivery.to_string());
+    Answer::ok(&view.ok_or_else(not_found)?)
+}
+
+fn not_found() -> Problem {
+    Problem::not_found("delivery")
+}
+
+/// A delivery, and the task whose change it tells of.
+struct Owned {
+    task: TaskId,
+    told: Announcement,
+}
+
+/// The delivery that the path names, if the caller may see its task.
+async fn own_delivery(call: &Admitted) -> Result<Owned, Problem> {
+    let id = DeliveryId::parse(&call.segment("delivery_id")).map_err(|_| not_found())?;
+    let services = call.services();
+    let task = services.models.task_of_delivery(id).await?.ok_or_else(not_found)?;
+    let user = call.user()?;
+    let told = services.models.announcement(task, id).await?.ok_or_else(not_found)?;
+    if told.owner != user.id && !user.is_admin {
+        return Err(not_found());
+    }
+    Ok(Owned { task, told })
+}
+
+fn views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
+    let mut earlier = None;
+    let mut views = Vec::with_capacity(records.len());
+    for record in records {
+        views.push(view(record, task, earlier));
+        if matches!(record.state, Delivery::Pending { .. }) {
+            earlier = earlier.or(Some(record.told.id));
+        }
+    }
+    views
+}
+
+fn view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> DeliveryView {
+    let DeliveryRecord { told, state, attempts } = record;
+    let (state, next_at, waits_for) = match state {
+        Delivery::Pending { next_at, .. } => ("pending", *next_at, earlier),
+        Delivery::Delivered { .. } => ("delivered", None, None),
+        Delivery::DeadLettered { gone: false, .. } => ("dead", None, None),
+        Delivery::DeadLettered { gone: true, .. } => ("stopped", None, None),
+    };
+    DeliveryView {
+        id: told.id.to_string(),
+        webhook_id: told.id.webhook_id(),
+        task_id: task.to_string(),
+        status: told.content.status.as_str(),
+        url: told.content.url.as_str().to_owned(),
+        state,
+        created_at: told.at.to_string(),
+        next_attempt_at: next_at.map(|at| at.to_string()),
+        waits_for: waits_for.map(|id| id.to_string()),
+        attempts: attempts.iter().map(attempt).collect(),
+    }
+}
+
+fn attempt(attempt: &Attempt) -> AttemptView {
+    let (status_code, reason) = match &attempt.outcome {
+        AttemptOutcome::Answered { status, .. } => (Some(*status), None),
+        AttemptOutcome::Unreachable { reason } => (None, Some(reason.to_string())),
+    };
+    AttemptView { number: attempt.number, at: attempt.at.to_string(), status_code, reason }
+}

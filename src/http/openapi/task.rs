@@ -1,0 +1,155 @@
+//! Described: tasks of every kind.
+
+use serde_json::{Value, json};
+
+use super::Group;
+use super::image::{TASK, failure_view};
+use super::operation::{Operation, get, post};
+use super::parameter::{Parameter, in_query, many_in_query, or_empty};
+use super::schema::{Documented, Moment, Url, array, field, field_of, named, view};
+use crate::domain::ids::{TaskId, UserId};
+use crate::domain::task::{TaskKind, TaskStatus};
+use crate::http::error::Code;
+use crate::http::task::{LIMIT_DEFAULT, LIMIT_MAX};
+
+/// A cursor: 8 bytes in base64url.
+const CURSOR: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";
+
+pub fn group() -> Group {
+    Group {
+        tag: "Tasks",
+        about: "Media tasks of every kind: listed, shown with their history, followed, cancelled.",
+        operations: vec![list(), show(), stream(), cancel(), hint()],
+        components: vec![("Task", task()), ("TaskPage", page())],
+    }
+}
+
+const AT: &str = "2026-03-01T09:30:00.000000Z";
+const THEN: &str = "2026-03-01T09:30:02.500000Z";
+
+fn in_progress() -> Value {
+    json!({"task_id": TASK, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "created_at": AT,
+        "updated_at": THEN, "history": [{"state": "CREATED", "at": AT}, {"state": "IN_PROGRESS", "at": THEN}], "generated": []})
+}
+
+fn list() -> Operation {
+    let time = or_empty(&Moment::schema());
+    let limit = format!("How many tasks a page has; more than {LIMIT_MAX} is taken for {LIMIT_MAX}.");
+    get("/tasks", "listTasks", "List tasks")
+        .about(
+            "The newest first, in the order of their submission: pages that are joined by their cursors have neither gaps nor \
+             doubles, whatever is submitted meanwhile. Users see their own tasks, administrators those of everybody.",
+        )
+        .query([
+            many_in_query("kind", "Of these kinds.", &or_empty(&TaskKind::schema())),
+            many_in_query("state", "In these states.", &or_empty(&TaskStatus::schema())),
+            in_query("created_from", "Submitted at this time or later.", &time),
+            in_query("created_to", "Submitted before this time; not earlier than `created_from`.", &time),
+            in_query("owner", "Of this user; somebody else's for administrators only.", &or_empty(&UserId::schema())),
+            in_query("cursor", "Where to go on: `next_cursor` of the page before.", &json!({"type": "string", "pattern": CURSOR})),
+            in_query("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
+        ])
+        .shows(
+            "A page of tasks.",
+            "TaskPage",
+            &json!({"tasks": [in_progress()], "limit": LIMIT_DEFAULT, "next_cursor": "AAAAAAAABBI"}),
+        )
+}
+
+fn hint() -> Operation {
+    post("/hints/{hint}", "hintTask", "Hint that a task has moved")
+        .about(
+            "For vendors: the URL that a submission to one carries as `webhook_url`. The vendor is asked about the task the sooner; \
+             nothing that is sent here is read, let alone believed. The URL is the credential. Needs no body.",
+        )
+        .answers_text("The vendor will be asked.", "OK")
+        .fails(Code::NotFound, "the URL is not one of this service")
+}
+
+fn show() -> Operation {
+    get("/tasks/{task_id}", "getTask", "Show a task of any kind")
+        .about("With every change of its state. Tasks of other users are not found, except by administrators.")
+        .shows("The task.", "Task", &in_progress())
+        .waits()
+}
+
+fn stream() -> Operation {
+    let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", in_progress());
+    get("/tasks/{task_id}/events", "streamTask", "Follow a task")
+        .about(
+            "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
+             a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come. `id` is \
+             the position in the log. After 15 s of silence a comment is sent. The stream ends with the task, when \
+             the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
+             changes after it, none left out and none twice, and 204 when it has seen the end.",
+        )
+        .query([last_seen()])
+        .answers_content(200, "The events.", "text/event-stream", &json!({"schema": {"type": "string"}, "example": example}))
+        .answers_nothing(204, "The task has ended, and the reader has seen it.")
+        .fails(Code::TooManyStreams, "the caller follows too many tasks already")
+        .fails(Code::Overloaded, "too many streams are open")
+}
+
+fn last_seen() -> Parameter {
+    json!({
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "The last position that the reader has seen, as browsers send it when they come back.",
+        "schema": or_empty(&json!({"type": "string", "pattern": "^[0-9]{1,15}$"})),
+    })
+}
+
+fn cancel() -> Operation {
+    let cancelled = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "created_at": AT,
+        "updated_at": THEN, "history": [{"state": "CREATED", "at": AT}, {"state": "FAILED", "at": THEN}], "generated": [],
+        "error": {"code": "cancelled", "message": "cancelled by its owner"}});
+    post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
+        .about(
+            "The task fails at once with the code `cancelled`, and its webhook is told. A task that has ended stays as it is, \
+             which is no failure. Needs no body.",
+        )
+        .shows("The task as it is now.", "Task", &cancelled)
+}
+
+fn task() -> Value {
+    let change = view([field::<TaskStatus>("state", "").required(), field::<Moment>("at", "").required()]);
+    let part = json!({"type": "number", "minimum": 0, "maximum": 1});
+    view([
+        field::<TaskId>("task_id", "").required(),
+        field::<TaskKind>("kind", "Where it was submitted.").required(),
+        field::<TaskStatus>("state", "`COMPLETED` and `FAILED` are final.").required(),
+        field_of(
+            "progress",
+            "How far it is; never falls. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
+             are results. A task that fails stays as far as it was.",
+            part,
+        )
+        .required(),
+        field_of(
+            "queue_position",
+            "Which it is, from 1, of the tasks of everybody that are still to be handed to whoever makes them, in the order of their \
+             submission. Absent once it has been handed over.",
+            json!({"type": "integer", "minimum": 1}),
+        ),
+        field::<u64>("cost", "Credits that were charged. Images cost none.").required(),
+        field::<Moment>("created_at", "").required(),
+        field::<Moment>("updated_at", "").required(),
+        field_of("history", "Every change of state, the oldest first.", array(&change)).required(),
+        field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
+        field::<Moment>("expires_at", "Until when the results are kept; only a task with results has it."),
+        field::<bool>("expired", "Whether that time is over: then the URLs lead to nothing."),
+        field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
+    ])
+}
+
+fn page() -> Value {
+    view([
+        field_of("tasks", "The newest first.", array(&named("Task"))).required(),
+        field::<u64>("limit", "How many tasks a page has at most.").required(),
+        field_of(
+            "next_cursor",
+            "What to give as `cursor` to go on; absent when there is no more.",
+            json!({"type": "string", "pattern": CURSOR}),
+        ),
+    ])
+}

@@ -1,0 +1,166 @@
+//! `GET /tasks/{task_id}/events`: how a task stands and whatever changes of it, as server-sent events.
+//!
+//! A reader pulls: the next changes are read from the task's stream in the log when the ones before were taken, so that a
+//! slow reader costs no memory and loses nothing. Nothing is kept for a reader who is away; it comes back with the position
+//! of the last change that it has seen.
+
+use std::fmt::Write as _;
+
+use actix_web::http::Method;
+use actix_web::web::{Bytes, Data};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::own_task;
+use super::view::Viewer;
+use crate::audit::Position;
+use crate::domain::ids::{EventId, TaskId, UserId};
+use crate::domain::policy::Action;
+use crate::domain::task::TaskRecord;
+use crate::http::answer::Answer;
+use crate::http::authorize;
+use crate::http::error::Problem;
+use crate::http::gate::Call;
+use crate::http::server::Shared;
+use crate::http::sse::{HEARTBEAT, Place, RETRY_MILLIS, check_reached, last_seen, opened};
+use crate::projections::task::TaskMoment;
+
+/// A stream that is being read.
+struct Feed {
+    shared: Data<Shared>,
+    task: TaskId,
+    owner: UserId,
+    /// The last change that was sent; `None` before the snapshot.
+    after: Option<Position>,
+    /// The last event of the task as it was when its changes were read.
+    read_up_to: Option<EventId>,
+    changes: watch::Receiver<Position>,
+    /// True once the service stops.
+    closing: watch::Receiver<bool>,
+    /// What the reader presented: it must open the door as long as the stream goes on.
+    secret: String,
+    /// When the next heartbeat is due.
+    due: Instant,
+    /// When the reader's rights were looked at.
+    checked: Instant,
+    /// Nothing follows.
+    ended: bool,
+    _place: Place,
+}
+
+/// `GET /tasks/{task_id}/events`: the task as it is, then its changes up to its end; for a reader who comes back, the changes
+/// that were missed. Whoever has seen the end is told by a 204 not to come again, as browsers understand it.
+pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
+    let task = own_task(&call).await?;
+    let shared = call.shared().clone();
+    let models = &shared.services.models;
+    let record = models.task(task).await?.ok_or_else(|| Problem::not_found("task"))?;
+    let (changes, closing) = (models.task_changes(), shared.services.closing.clone());
+    let after = last_seen(call.headers(), "/after")?;
+    if let Some(after) = after {
+        let head = models.read().position;
+        check_reached(after, head, "/after")?;
+        if record.is_terminal() && models.task_changes_after(task, after).await?.is_empty() {
+            return Ok(Answer::no_content());
+        }
+    }
+    let mut response = opened();
+    if *call.method() == Method::HEAD {
+        return Ok(Answer::ready(response.finish()));
+    }
+    let place = shared.task_streams.take(call.user()?.id)?;
+    let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
+    let (due, checked) = (Instant::now() + HEARTBEAT, Instant::now());
+    let (owner, read_up_to, ended) = (record.submission.owner, None, false);
+    let feed =
+        Feed { shared, task, owner, after, read_up_to, changes, closing, secret, due, checked, ended, _place: place };
+    Ok(Answer::ready(response.streaming(feed.into_stream())))
+}
+
+impl Feed {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+        let greeting = format!("retry: {RETRY_MILLIS}\n\n");
+        unfold((self, Some(greeting)), |(mut feed, greeting)| async move {
+            let text = if greeting.is_some() { greeting } else { feed.next().await };
+            text.map(|text| (Ok(Bytes::from(text)), (feed, None)))
+        })
+    }
+
+    /// What is to be sent next; `None` when the stream is over.
+    async fn next(&mut self) -> Option<String> {
+        while !self.ended && !*self.closing.borrow() && self.may_go_on() {
+            self.changes.borrow_and_update();
+            if self.has_moved() {
+                match self.read().await {
+                    Ok(text) if text.is_empty() => continue,
+                    Ok(text) => return Some(self.sent(text)),
+                    Err(problem) => {
+                        self.ended = true;
+                        return Some(format!("event: failed\ndata: {problem}\n\n"));
+                    }
+                }
+            }
+            let changed = async {
+                tokio::select! {
+                    changed = self.changes.changed() => changed.is_ok(),
+                    _ = self.closing.changed() => true,
+                }
+            };
+            match timeout_at(self.due, changed).await {
+                Ok(true) => {}
+                Ok(false) => self.ended = true,
+                Err(_) => return Some(self.sent(": heartbeat\n\n".to_owned())),
+            }
+        }
+        None
+    }
+
+    fn sent(&mut self, text: String) -> String {
+        self.due = Instant::now() + HEARTBEAT;
+        text
+    }
+
+    /// Whether something may have happened since the changes were read.
+    fn has_moved(&self) -> bool {
+        let models = self.shared.services.models.read();
+        let last = models.tasks.get(self.task).map(|entry| entry.last_event);
+        // One that is not in memory any more ended long ago: it is read once, and then the stream is over.
+        last.is_none() || last != self.read_up_to
+    }
+
+    /// The next changes; the last of them ends the stream, if it ends the task.
+    async fn read(&mut self) -> Result<String, Problem> {
+        let services = &self.shared.services;
+        self.read_up_to = services.models.read().tasks.get(self.task).map(|entry| entry.last_event);
+        let (name, moments) = match self.after {
+            None => ("snapshot", services.models.task_now(self.task).await?.into_iter().collect()),
+            Some(after) => ("change", services.models.task_changes_after(self.task, after).await?),
+        };
+        let record = services.models.task(self.task).await?;
+        let viewer = Viewer::of(services);
+        let mut text = String::new();
+        for moment in &moments {
+            let data = serde_json::to_string(&viewer.view(moment)).map_err(Problem::internal)?;
+            // Writing to a string cannot fail. JSON as it is written here has no line breaks.
+            let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", moment.position);
+        }
+        let last: Option<&TaskMoment> = moments.last();
+        self.after = last.map(|moment| moment.position).or(self.after);
+        let told_of_the_end = last.is_some_and(|moment| moment.record.is_terminal());
+        // A task of which nothing is left to tell has ended before.
+        self.ended |= told_of_the_end || (last.is_none() && record.as_ref().is_none_or(TaskRecord::is_terminal));
+        Ok(text)
+    }
+
+    /// Whether the reader may still read: its token can be revoked, and its right be taken away.
+    fn may_go_on(&mut self) -> bool {
+        if self.checked.elapsed() < HEARTBEAT {
+            return true;
+        }
+        self.checked = Instant::now();
+        let identity = authorize::identify(&self.secret, &self.shared.services);
+        identity.is_ok_and(|identity| identity.user().is_some_and(|user| user.is_admin || user.id == self.owner))
+    }
+}

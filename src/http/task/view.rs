@@ -1,0 +1,104 @@
+//! A task of any kind as it is shown to its owner.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::domain::task::{TaskRecord, TaskStatus};
+use crate::domain::value::Timestamp;
+use crate::http::server::Services;
+use crate::projections::ReadModels;
+use crate::projections::task::{FailureView, ImageTaskView, TaskMoment};
+
+/// How far a task is whose inputs are all here, and one that a vendor works on.
+const INPUTS_HERE: f64 = 0.1;
+const IN_PROGRESS: f64 = 0.5;
+
+/// A task of any kind.
+#[derive(Serialize)]
+pub struct TaskView {
+    task_id: String,
+    kind: &'static str,
+    state: &'static str,
+    /// From 0 to 1; never falls.
+    progress: f64,
+    /// Of a task that no vendor has taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_position: Option<usize>,
+    /// In credits.
+    cost: u32,
+    created_at: String,
+    updated_at: String,
+    /// Every change of state, the oldest first.
+    history: Vec<Change>,
+    /// URLs of the results.
+    generated: Vec<String>,
+    /// Until when the results are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// Whether that time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expired: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<FailureView>,
+}
+
+#[derive(Serialize)]
+struct Change {
+    state: &'static str,
+    at: String,
+}
+
+/// What views are made with.
+pub struct Viewer<'s> {
+    models: &'s ReadModels,
+    public_url: &'s str,
+    retention: Duration,
+    now: Timestamp,
+}
+
+impl<'s> Viewer<'s> {
+    /// Views of now.
+    pub fn of(services: &'s Services) -> Self {
+        Self {
+            models: &services.models,
+            public_url: &services.options.public_url,
+            retention: services.options.media_retention,
+            now: services.surroundings.now(),
+        }
+    }
+
+    /// The task as it was then. Its place in the queue is that of now.
+    pub fn view(&self, TaskMoment { record, states, .. }: &TaskMoment) -> TaskView {
+        let work = &record.submission.work;
+        let ImageTaskView { generated, status, task_id, error } = ImageTaskView::of_record(record, self.public_url);
+        let expires_at = (!generated.is_empty()).then(|| record.updated_at.after(self.retention));
+        let waits = record.status == TaskStatus::Created;
+        TaskView {
+            task_id,
+            kind: work.kind().as_str(),
+            state: status,
+            progress: progress(record, states),
+            queue_position: waits.then(|| self.models.read().tasks.queue_position(record.submission.task)).flatten(),
+            // Contract 7 has prices for videos and music, none for images.
+            cost: 0,
+            created_at: record.created_at.to_string(),
+            updated_at: record.updated_at.to_string(),
+            history: states.iter().map(|(state, at)| Change { state: state.as_str(), at: at.to_string() }).collect(),
+            generated,
+            expires_at: expires_at.map(|time| time.to_string()),
+            expired: expires_at.map(|time| self.now >= time),
+            error,
+        }
+    }
+}
+
+/// How far a task is, by what was recorded of it: a task that fails stays as far as it was.
+fn progress(record: &TaskRecord, states: &[(TaskStatus, Timestamp)]) -> f64 {
+    match record.status {
+        TaskStatus::Completed => 1.0,
+        _ if states.iter().any(|(state, _)| *state == TaskStatus::InProgress) => IN_PROGRESS,
+        _ if record.submission.work.lacks_inputs() => 0.0,
+        _ => INPUTS_HERE,
+    }
+}

@@ -1,0 +1,65 @@
+//! Names into addresses, of which only those go further that may be dialled.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::address::AddressRules;
+use super::client::CallFailure;
+use crate::clock::Names;
+
+/// The machine's resolver, or a test's, without the addresses that may not be dialled.
+pub struct PermittedAddresses {
+    rules: Arc<AddressRules>,
+    names: Option<Names>,
+}
+
+impl PermittedAddresses {
+    /// Of what `names` says, if a test decides it, or the machine's resolver, what the rules permit.
+    #[must_use]
+    pub fn new(rules: Arc<AddressRules>, names: Option<Names>) -> Self {
+        Self { rules, names }
+    }
+}
+
+impl Resolve for PermittedAddresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (rules, names) = (Arc::clone(&self.rules), self.names.clone());
+        Box::pin(async move {
+            let found: Vec<_> = match names {
+                Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
+                None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+            };
+            let permitted = permitted(&rules, name.as_str(), found.into_iter())?;
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn permitted(
+    rules: &AddressRules,
+    name: &str,
+    found: impl Iterator<Item = SocketAddr>,
+) -> Result<Vec<SocketAddr>, CallFailure> {
+    let permitted: Vec<_> = found.filter(|address| rules.permits_named(name, address.ip())).collect();
+    if permitted.is_empty() { Err(CallFailure::Forbidden) } else { Ok(permitted) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn of_a_names_addresses_only_the_permitted_ones_are_dialled() {
+        let rules = AddressRules::default();
+        let mixed = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
+        assert_eq!(permitted(&rules, "mixed.example", mixed.into_iter()), Ok(addresses(&["1.1.1.1:0"])));
+        let private = addresses(&["10.0.0.1:0"]);
+        assert_eq!(permitted(&rules, "private.example", private.into_iter()), Err(CallFailure::Forbidden));
+    }
+}

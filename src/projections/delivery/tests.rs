@@ -1,0 +1,132 @@
+//! The queues of deliveries, event by event.
+
+use std::time::Duration;
+
+use super::*;
+use crate::domain::delivery::AttemptOutcome;
+use crate::domain::ids::EventId;
+use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
+use crate::domain::task::{Submission, Work};
+use crate::domain::value::Text;
+use crate::events::envelope::{Append, Circumstances, NewEvent};
+use crate::events::stream::{Position, StreamId, Version};
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_micros(0).after(Duration::from_secs(seconds))
+}
+
+fn task(nth: u128) -> TaskId {
+    TaskId(Uuid::from_u128(nth))
+}
+
+fn owner() -> UserId {
+    UserId(Uuid::from_u128(1))
+}
+
+fn url(host: &str) -> CallbackUrl {
+    CallbackUrl::parse(&format!("http://{host}/hook")).unwrap()
+}
+
+/// A change of a task; its delivery has the id of the event.
+fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent) -> DeliveryId {
+    let id = Uuid::from_u128(of.0.as_u128() * 1000 + u128::from(version));
+    let append = Append {
+        stream: StreamId::from(&of),
+        expected: Version(version - 1),
+        circumstances: Circumstances::of_system(None, at(version)),
+        events: vec![NewEvent { id: EventId(id), event: event.clone().into() }],
+    };
+    deliveries.apply_task(of, event, &append.record(Position(version))[0]);
+    DeliveryId(id)
+}
+
+/// A task that has ended, with two changes to tell.
+fn ended(deliveries: &mut Deliveries, of: TaskId, host: &str) -> [DeliveryId; 2] {
+    let (job, image) = (ImageJob::Upscale(Upscale::default()), Source::Remote(url("pictures.example")));
+    let work = Work::Image(ImageWork { job, image, reference: None, seed: None });
+    let submission = Submission { task: of, owner: owner(), work, webhook: Some(url(host)) };
+    fold(deliveries, of, 1, &TaskEvent::TaskSubmitted(submission));
+    let first = fold(deliveries, of, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });
+    [first, fold(deliveries, of, 3, &TaskEvent::TaskCompleted { results: Vec::new() })]
+}
+
+fn fail(deliveries: &mut Deliveries, (delivery, task): (DeliveryId, TaskId), next: u64) {
+    let outcome = AttemptOutcome::Unreachable { reason: Text::parse("down").unwrap() };
+    deliveries.apply(&DeliveryEvent::AttemptFailed { delivery, task, attempt: 1, outcome, next_at: at(next) }, at(0));
+}
+
+fn succeed(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId) {
+    deliveries.apply(&DeliveryEvent::DeliverySucceeded { delivery, task, attempt: 1, status: 200 }, at(0));
+}
+
+fn again(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change: u64) {
+    let again = Redelivery { delivery, task, owner: owner(), url: url("a.example"), change };
+    deliveries.apply(&DeliveryEvent::RedeliveryRequested(again), at(100));
+}
+
+fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
+    deliveries.due(at(now), |_, _, _| true).iter().map(|due| due.id).collect()
+}
+
+#[test]
+fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
+    let mut deliveries = Deliveries::default();
+    let [first, last] = ended(&mut deliveries, task(1), "a.example");
+    assert_eq!((due(&deliveries, 9), deliveries.pending(), deliveries.pending_of(owner())), (vec![first], 2, 2));
+    assert_eq!(deliveries.task_of(last), Some(task(1)));
+    fail(&mut deliveries, (first, task(1)), 60);
+    assert_eq!((due(&deliveries, 59), due(&deliveries, 60)), (vec![], vec![first]));
+    assert_eq!(deliveries.contents, 0, "what is told is not kept for a receiver that is down");
+    succeed(&mut deliveries, first, task(1));
+    assert_eq!(due(&deliveries, 3), [last]);
+    succeed(&mut deliveries, last, task(1));
+    succeed(&mut deliveries, last, task(1));
+    assert_eq!(deliveries, Deliveries::default());
+}
+
+#[test]
+fn what_is_made_again_goes_before_what_tells_of_later_changes() {
+    let mut deliveries = Deliveries::default();
+    let [first, last] = ended(&mut deliveries, task(1), "a.example");
+    succeed(&mut deliveries, first, task(1));
+    assert_eq!(due(&deliveries, 9), [last]);
+    again(&mut deliveries, first, task(1), 2);
+    again(&mut deliveries, first, task(1), 2);
+    assert_eq!((due(&deliveries, 99), due(&deliveries, 100)), (vec![], vec![first]));
+    // The later one may have been on its way
+    succeed(&mut deliveries, last, task(1));
+    assert_eq!(due(&deliveries, 100), [first]);
+    succeed(&mut deliveries, first, task(1));
+    assert_eq!(deliveries, Deliveries::default());
+    again(&mut deliveries, last, task(1), 3);
+    again(&mut deliveries, first, task(1), 2);
+    assert_eq!(due(&deliveries, 100), [first]);
+}
+
+#[test]
+fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
+    let mut deliveries = Deliveries::default();
+    for nth in 0..100 {
+        ended(&mut deliveries, task(nth), "dead.example");
+    }
+    let [wanted, _] = ended(&mut deliveries, task(1000), "alive.example");
+    let mut offered = 0;
+    let taken = deliveries.due(at(9), |_, _, lane| {
+        offered += 1;
+        lane == "http://alive.example"
+    });
+    assert_eq!(taken.iter().map(|due| due.id).collect::<Vec<_>>(), [wanted]);
+    assert_eq!(offered, REFUSALS_MAX + 1);
+    assert!(taken[0].content.is_some());
+}
+
+#[test]
+fn what_is_told_is_kept_of_a_bounded_number() {
+    let mut deliveries = Deliveries::default();
+    for nth in 0..u128::try_from(CONTENTS_MAX).unwrap() {
+        ended(&mut deliveries, task(nth), "a.example");
+    }
+    assert_eq!((deliveries.contents, deliveries.pending()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
+    let without = deliveries.due(at(9), |_, _, _| true).iter().filter(|due| due.content.is_none()).count();
+    assert_eq!(without, CONTENTS_MAX / 2);
+}

@@ -1,0 +1,115 @@
+//! Lists, marks and what a snapshot keeps, against plain lists.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Source, Upscale};
+use crate::domain::task::{Stage, Submission, Work};
+
+/// More than two blocks, of three owners; every fourth has ended, a second after it began.
+const TASKS: u64 = 2 * BLOCK as u64 + 100;
+
+fn user(number: u64) -> UserId {
+    UserId(Uuid::from_u128(u128::from(number) + 1))
+}
+
+fn task(number: u64) -> TaskId {
+    TaskId(Uuid::from_u128(u128::from(number) + 1_000_000))
+}
+
+fn second(number: u64) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(number).unwrap() * 1_000_000)
+}
+
+/// A picture of its own for every number.
+fn picture(number: u64) -> Picture {
+    let mut digest = Digest([7; 32]);
+    digest.0[..8].copy_from_slice(&(number + 1).to_le_bytes());
+    Picture { digest, format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
+}
+
+fn submission(number: u64) -> Submission {
+    let job = ImageJob::Upscale(Upscale::default());
+    let work = ImageWork { job, image: Source::Kept(picture(number)), reference: None, seed: None };
+    Submission { task: task(number), owner: user(number % 3), work: Work::Image(work), webhook: None }
+}
+
+fn index() -> Index {
+    let mut index = Index::default();
+    for number in 0..TASKS {
+        let mut record = TaskRecord {
+            submission: submission(number),
+            stage: Stage::Waiting { attempts: 0 },
+            status: TaskStatus::Created,
+            created_at: second(number),
+            updated_at: second(number),
+        };
+        let position = Position(number * 10 + 1);
+        index.apply(&record, &TaskEvent::TaskSubmitted(submission(number)), position);
+        if number % 4 == 0 {
+            let results: Vec<_> = (1..=3).map(|nth| picture(number + nth * 1_000_000)).collect();
+            (record.status, record.updated_at) = (TaskStatus::Completed, second(number + 1));
+            record.stage = Stage::Completed { results: results.clone() };
+            index.apply(&record, &TaskEvent::TaskCompleted { results }, position);
+        }
+    }
+    index
+}
+
+/// All of a list, by pages.
+fn all(index: &Index, filter: &Filter, limit: usize, looked: usize) -> Vec<TaskId> {
+    let mut found = index.newest(filter, None, limit, looked);
+    let mut tasks = found.tasks.clone();
+    while let Some(rest) = found.rest {
+        found = index.newest(filter, Some(rest), limit, looked);
+        assert!(found.tasks.len() <= limit);
+        tasks.extend(&found.tasks);
+    }
+    tasks
+}
+
+#[test]
+fn an_entry_is_as_large_as_it_is_said_to_be() {
+    assert_eq!(size_of::<Listed>(), 64);
+}
+
+#[test]
+fn pages_have_what_the_filter_lets_through_the_newest_first() {
+    let index = index();
+    let expected = |test: &dyn Fn(u64) -> bool| (0..TASKS).rev().filter(|n| test(*n)).map(task).collect::<Vec<_>>();
+    let of = |owner| Filter { owner: Some(user(owner)), ..Filter::default() };
+    let done = Filter { states: vec![TaskStatus::Completed], ..of(1) };
+    let range = Filter { from: Some(second(1000)), to: Some(second(1030)), ..Filter::default() };
+    for (limit, looked) in [(100, 1000), (7, 5), (10_000, 10_000)] {
+        assert_eq!(all(&index, &Filter::default(), limit, looked), expected(&|_| true));
+        assert_eq!(all(&index, &of(2), limit, looked), expected(&|n| n % 3 == 2));
+        assert_eq!(all(&index, &done, limit, looked), expected(&|n| n % 3 == 1 && n % 4 == 0));
+        assert_eq!(all(&index, &range, limit, looked), expected(&|n| (1000..1030).contains(&n)));
+        assert_eq!(all(&index, &of(3), limit, looked), []);
+    }
+    assert_eq!(index.len() as u64, TASKS);
+}
+
+#[test]
+fn files_are_needed_until_the_last_task_that_names_them_is_old() {
+    let index = index();
+    let marks = index.marks_since(second(1000));
+    let needed = |number: u64| marks.contains(&mark_of(&picture(number).digest));
+    // Ended after second 1000, ended before, and not ended at all.
+    assert!(needed(1000) && !needed(996) && needed(997));
+    for nth in 1..=3 {
+        assert!(needed(1000 + nth * 1_000_000) && !needed(996 + nth * 1_000_000), "result {nth}");
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_all_of_it() {
+    let index = index();
+    let captured = index.captured();
+    let (owners, blocks, more) = captured.saved();
+    let mut restored = Index::default();
+    restored.restore_owners(owners.to_vec());
+    restored.restore_blocks(blocks.cloned().collect());
+    restored.restore_more(more.clone().into_iter().collect());
+    assert!(restored == index);
+}

@@ -1,0 +1,140 @@
+//! Whether what was answered is there, once, and the log is whole.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use mediary::actors::projector::rebuild;
+use mediary::clock::Surroundings;
+use mediary::events::log::EventLog;
+use mediary::events::sled_log::SledLog;
+use mediary::events::stream::Position;
+use mediary::projections::read_models::Models;
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use super::load::{Answered, UPSCALER, post};
+use crate::support::client;
+use crate::support::process::{Process, TOKEN};
+use crate::support::receiver::Received;
+
+/// How long a snapshot may take to be there while others write.
+const SNAPSHOT_WITHIN: Duration = Duration::from_mins(2);
+
+async fn get(client: &Client, url: &str) -> Value {
+    client.get(url).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
+}
+
+/// Every command that was answered is there, once.
+pub async fn verify(service: &Process, answered: &Answered) {
+    let client = client();
+    let nodes: Vec<_> = answered.changelogs.iter().collect();
+    for chunk in nodes.chunks(1000) {
+        let asked: Vec<_> = chunk.iter().map(|((_, node), _)| json!({"node_id": node, "version": "1.0.0"})).collect();
+        let url = service.url("/bulk/nodes/versions");
+        let (status, found) = post(&client, &url, &json!({"node_versions": asked})).await.unwrap();
+        assert_eq!(status, 200, "{found}");
+        for (((_, node), (done, asked)), found) in chunk.iter().zip(found["node_versions"].as_array().unwrap()) {
+            assert_eq!(found["status"], "success", "{node} was answered and is lost: {found}");
+            let changelog: u64 = found["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
+            assert!((*done..=*asked).contains(&changelog), "{node}: answered {done}, asked {asked}, found {changelog}");
+        }
+    }
+    for (_, task) in &answered.tasks {
+        let found = get(&client, &service.url(&format!("{UPSCALER}/{task}"))).await;
+        assert_eq!(found["data"]["task_id"], **task, "a task was answered and is lost: {found}");
+    }
+}
+
+/// The task has its result.
+pub async fn verify_task_ended(service: &Process, task: &str) {
+    let state = get(&client(), &service.url(&format!("{UPSCALER}/{task}"))).await;
+    assert_eq!(state["data"]["status"], "COMPLETED", "{state}");
+}
+
+/// The statuses that a receiver was told of, task by task, each message counted once.
+pub struct Told(HashMap<String, Vec<String>>);
+
+impl Told {
+    pub fn by(received: &[Received]) -> Self {
+        let (mut known, mut told) = (HashSet::new(), HashMap::<_, Vec<_>>::new());
+        for callback in received {
+            if known.insert(callback.header("webhook-id")) {
+                let body = callback.json();
+                let text = |name: &str| body[name].as_str().expect("a text").to_owned();
+                told.entry(text("task_id")).or_default().push(text("status"));
+            }
+        }
+        Self(told)
+    }
+
+    pub fn of(&self, task: &str) -> &[String] {
+        self.0.get(task).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn all_ended<'t>(&self, mut tasks: impl Iterator<Item = &'t String>) -> bool {
+        tasks.all(|task| self.of(task).last().is_some_and(|status| status == "COMPLETED" || status == "FAILED"))
+    }
+}
+
+/// Every event that was seen so far, as far as it is remembered: how many, and how many of each stream.
+#[derive(Default)]
+pub struct Followed {
+    head: u64,
+    versions: HashMap<String, u64>,
+}
+
+impl Followed {
+    /// Looks at every event that is new: none is missing, none is there twice, and none that was seen is gone.
+    pub async fn follow(&mut self, service: &Process) {
+        let client = client();
+        let state = get(&client, &service.url("/admin/state")).await;
+        let head = state["log"]["head"].as_u64().unwrap_or_else(|| panic!("{state}"));
+        assert!(head >= self.head, "there were {} events, now there are {head}", self.head);
+        while self.head < head {
+            let page = get(&client, &service.url(&format!("/admin/events?after={}&limit=1000", self.head))).await;
+            let events = page["events"].as_array().unwrap_or_else(|| panic!("{page}"));
+            assert!(!events.is_empty(), "the events after {} of {head} are missing", self.head);
+            for event in events {
+                self.head += 1;
+                assert_eq!(event["position"], self.head, "a gap or a double in the log: {event}");
+                let version = self.versions.entry(event["stream"].as_str().unwrap().to_owned()).or_default();
+                *version += 1;
+                assert_eq!(event["version"], *version, "a gap or a double in the stream: {event}");
+            }
+        }
+    }
+}
+
+/// Waits until another snapshot is there than now.
+pub async fn snapshot_taken(data: &Path) {
+    let path = data.join("snapshots/models");
+    let file = || std::fs::metadata(&path).ok().map(|file| (file.ino(), file.mtime(), file.mtime_nsec()));
+    let before = file();
+    let taken = async {
+        while file() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SNAPSHOT_WITHIN, taken).await.expect("a snapshot is taken while others write");
+}
+
+/// The log has no gap and no double, and gives the same read models however it is read. Says how many events it has.
+pub fn verify_log(data: &Path) -> u64 {
+    let mut from_journal = Models::default();
+    let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));
+    let options = mediary::app::log_options(data, &mediary::config::Settings::default());
+    let (log, _) = SledLog::open(&options, &Surroundings::real(), fold).unwrap();
+    let events = log.read_all(Position(0), usize::MAX).unwrap();
+    let mut versions: HashMap<String, u64> = HashMap::new();
+    for (position, event) in (1..).zip(&events) {
+        assert_eq!(event.position, Position(position), "a gap or a double in the log");
+        let version = versions.entry(event.stream.to_string()).or_default();
+        *version += 1;
+        assert_eq!(event.version.0, *version, "a gap or a double in {}", event.stream);
+    }
+    assert_eq!(log.head().0, events.len() as u64);
+    assert_eq!(rebuild(&log).unwrap(), from_journal, "read models differ by the way they were read");
+    log.head().0
+}

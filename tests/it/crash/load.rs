@@ -1,0 +1,91 @@
+//! Clients that write as fast as they are answered, and what they were answered.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use crate::support::process::TOKEN;
+use crate::support::{client, picture};
+
+pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+
+/// What the service has answered so far: it must never forget it.
+#[derive(Default, Clone)]
+pub struct Answered {
+    /// By round and node the changelog numbers that its version may carry: the last answered one, and later ones that were
+    /// asked for.
+    pub changelogs: BTreeMap<(u64, String), (u64, u64)>,
+    /// Each with its round.
+    pub tasks: Vec<(u64, String)>,
+}
+
+impl Answered {
+    /// What was answered in this round and later ones.
+    pub fn since(&self, round: u64) -> Self {
+        let changelogs = self.changelogs.range((round, String::new())..);
+        let tasks = self.tasks.iter().filter(|(of, _)| *of >= round);
+        Self { changelogs: changelogs.map(|(k, v)| (k.clone(), *v)).collect(), tasks: tasks.cloned().collect() }
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.changelogs.len()
+    }
+}
+
+/// Writes as fast as it is answered, and notes every answer; returns when there is none.
+pub async fn write_until_killed(base: String, writer: usize, round: u64, answered: &Mutex<Answered>, webhook: &str) {
+    let client = client();
+    let publisher = format!("p{writer}");
+    let body = json!({"id": publisher});
+    if post(&client, &format!("{base}/publishers"), &body).await.is_none() {
+        return;
+    }
+    if writer < 2 {
+        let body = json!({"image": picture::base64_png(24, 24), "webhook_url": webhook});
+        match post(&client, &format!("{base}{UPSCALER}"), &body).await {
+            Some((200, task)) => {
+                let task = task["data"]["task_id"].as_str().unwrap().to_owned();
+                answered.lock().tasks.push((round, task));
+            }
+            Some((status, task)) => panic!("{status}: {task}"),
+            None => return,
+        }
+    }
+    for number in 0.. {
+        let node = (round, format!("n{writer}-{round}-{number}"));
+        if write_node(&client, &format!("{base}/publishers/{publisher}/nodes"), &node, answered).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// A node with a version that is changed three times; nothing when the service was killed.
+async fn write_node(client: &Client, nodes: &str, node: &(u64, String), answered: &Mutex<Answered>) -> Option<()> {
+    let body = json!({"id": node.1, "latest_version": {"version": "1.0.0", "changelog": "0"}});
+    let (status, body) = post(client, nodes, &body).await?;
+    assert_eq!(status, 201, "{body}");
+    answered.lock().changelogs.insert(node.clone(), (0, 0));
+    for changelog in 1..=3 {
+        answered.lock().changelogs.entry(node.clone()).and_modify(|(_, asked)| *asked = changelog);
+        let url = format!("{nodes}/{}/versions/1.0.0", node.1);
+        let body = json!({"changelog": changelog.to_string()});
+        let (status, body) = send(client.put(url).bearer_auth(TOKEN).json(&body)).await?;
+        assert_eq!(status, 200, "{body}");
+        answered.lock().changelogs.entry(node.clone()).and_modify(|(done, _)| *done = changelog);
+    }
+    Some(())
+}
+
+/// The answer, or nothing when the service was killed.
+async fn send(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
+    let answer = request.send().await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, answer.json().await.ok()?))
+}
+
+/// The answer, or nothing when the service was killed.
+pub async fn post(client: &Client, url: &str, body: &Value) -> Option<(u16, Value)> {
+    send(client.request(Method::POST, url).bearer_auth(TOKEN).json(body)).await
+}

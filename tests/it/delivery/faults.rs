@@ -1,0 +1,263 @@
+//! Everything that a receiver can do wrong, and what comes of it: the table of docs/callbacks.md. Three days pass on a clock
+//! that only the test moves.
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use mediary::config::{PrivateAccess, Settings};
+use mediary::domain::delivery::SCHEDULE;
+use mediary::outbound::address::AllowEntry;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{manual_clock, statuses, until};
+use crate::image::PRECISION;
+use crate::support::process::{Process, TOKEN};
+use crate::support::receiver::Receiver;
+use crate::support::{TestApp, client, picture};
+
+const HOUR: Duration = Duration::from_hours(1);
+/// After this many steps of the schedule the service is stopped and started again.
+const RESTART_AT: usize = 4;
+/// How long a receiver may take here; so long do the two attempts take that wait for it.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A receiver, and what is to come of a callback to it.
+struct Row {
+    fault: &'static str,
+    url: String,
+    state: &'static str,
+    /// The outcome of each attempt: the status, or what the reason says.
+    attempts: Vec<&'static str>,
+    /// How long at least the second attempt comes after the first.
+    pause: Duration,
+}
+
+impl Row {
+    fn new(fault: &'static str, url: String, state: &'static str, attempts: &[&'static str]) -> Self {
+        Self { fault, url, state, attempts: attempts.to_vec(), pause: Duration::ZERO }
+    }
+
+    fn pausing(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+}
+
+/// A receiver that writes something after it has read something, and closes; with `endless` it writes that for ever.
+async fn raw(head: &'static str, endless: Option<&'static str>) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let mut written = stream.write_all(head.as_bytes()).await;
+                while let (Ok(()), Some(line)) = (&written, endless) {
+                    written = stream.write_all(line.as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A receiver that says nothing the first two times.
+async fn slow_twice() -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if silent.len() < 2 {
+                silent.push(stream);
+                continue;
+            }
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+        }
+    });
+    address
+}
+
+/// One that answers so the first time, and is content afterwards.
+async fn at_first(head: &'static str) -> Receiver {
+    let content = "HTTP/1.1 204 No Content";
+    Receiver::answering(move |number, _| if number == 1 { head } else { content }.to_owned()).await
+}
+
+async fn always(head: &'static str) -> Receiver {
+    Receiver::answering(move |_, _| head.to_owned()).await
+}
+
+/// An address where nobody listens.
+fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// The receivers that must live as long as the test.
+struct Receivers {
+    rows: Vec<Row>,
+    down: SocketAddr,
+    failing: Receiver,
+    /// Where a name leads after its first attempt, and where a redirect leads.
+    canaries: [TcpListener; 2],
+    _kept: Vec<Receiver>,
+}
+
+async fn receivers() -> Receivers {
+    let down = nobody();
+    let content = always("HTTP/1.1 204 No Content").await;
+    let failing = always("HTTP/1.1 500 Internal Server Error").await;
+    let gone = always("HTTP/1.1 410 Gone").await;
+    let busy = at_first("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200").await;
+    let later = at_first("HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 11:00:00 GMT").await;
+    let turning = always("HTTP/1.1 503 Service Unavailable").await;
+    let port = turning.url("").rsplit(':').next().unwrap().parse::<u16>().unwrap();
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    let canaries = [TcpListener::bind(("127.0.0.2", port)).unwrap(), elsewhere];
+    let target = canaries[1].local_addr().unwrap();
+    let redirecting =
+        Receiver::answering(move |_, _| format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{target}/")).await;
+    let endless = raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", Some("xxxxxxxxxxxxxxxxxxxxxxxx")).await;
+    let headers =
+        raw("HTTP/1.1 200 OK\r\n", Some("x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")).await;
+    let [garbage, closing] = [raw("what?\r\n\r\n", None).await, raw("", None).await];
+    let mut after_down = vec!["no connection"; 9];
+    after_down.push("204");
+    let mut turned = vec!["503"];
+    turned.resize(10, "refused by the egress rules");
+    let http = |address: SocketAddr| format!("http://{address}/hook");
+    let rows = vec![
+        Row::new("none", content.url("/hook"), "delivered", &["204"]),
+        Row::new("down for 72 h", http(down), "delivered", &after_down),
+        Row::new("refuses connections", http(nobody()), "dead", &["no connection"; 10]),
+        Row::new("fails", failing.url("/hook"), "dead", &["500"; 10]),
+        Row::new("redirects", redirecting.url("/hook"), "dead", &["307"; 10]),
+        Row::new("is gone", gone.url("/hook"), "stopped", &["410"]),
+        Row::new(
+            "slow at first",
+            http(slow_twice().await),
+            "delivered",
+            &["no answer within 3 s", "no answer within 3 s", "204"],
+        ),
+        Row::new("an endless body", http(endless), "delivered", &["200"]),
+        Row::new("endless headers", http(headers), "dead", &["no answer"; 10]),
+        Row::new("busy, Retry-After in seconds", busy.url("/hook"), "delivered", &["429", "204"]).pausing(2 * HOUR),
+        Row::new("busy, Retry-After as a date", later.url("/hook"), "delivered", &["503", "204"]).pausing(3 * HOUR),
+        Row::new("no TLS", format!("https://{closing}/hook"), "dead", &["no connection"; 10]),
+        Row::new("no HTTP", http(garbage), "dead", &["no answer"; 10]),
+        Row::new("hangs up", http(closing), "dead", &["no answer"; 10]),
+        Row::new("a name turning private", format!("http://turning.example:{port}/hook"), "dead", &turned),
+    ];
+    Receivers { rows, down, failing, canaries, _kept: vec![content, redirecting, gone, busy, later, turning] }
+}
+
+/// What is private is refused, but for one address, which stands for the public ones.
+fn strict(settings: &mut Settings) {
+    settings.egress.private = PrivateAccess::Deny;
+    settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
+    settings.callbacks.timeout = TIMEOUT;
+}
+
+/// The only delivery of a task, once nothing of it is due.
+async fn at_rest(app: &TestApp, task: &str, now: &str) -> Value {
+    let resting = |delivery: &Value| {
+        delivery["state"] != "pending" || delivery["next_attempt_at"].as_str().is_some_and(|next| next > now)
+    };
+    until(app, app.admin_token(), task, |found| found.first().is_some_and(resting)).await[0].clone()
+}
+
+#[actix_web::test]
+async fn whatever_a_receiver_does_has_its_outcome() {
+    let receivers = receivers().await;
+    let asked = AtomicUsize::new(0);
+    let turning = move |name: &str| -> Vec<IpAddr> {
+        assert_eq!(name, "turning.example");
+        let host = if asked.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 };
+        vec![[127, 0, 0, host].into()]
+    };
+    let surroundings = manual_clock().with_names(Arc::new(turning));
+    let mut app = TestApp::start_with(strict, surroundings.clone()).await;
+    let mut tasks = Vec::new();
+    for row in &receivers.rows {
+        let body = json!({"image": picture::base64_png(8, 8), "webhook_url": row.url});
+        let task = app.post_as(app.admin_token(), PRECISION, body).await.expect(200).json();
+        tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
+    }
+    // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is there
+    let (mut elapsed, mut revived, mut found) = (Duration::ZERO, None, Vec::new());
+    for (step, pause) in std::iter::once(Duration::ZERO).chain(SCHEDULE).enumerate() {
+        if step == RESTART_AT {
+            app = TestApp::start_in(app.stop().await, strict, surroundings.clone()).await;
+        }
+        let pause = pause * 11 / 10 + Duration::from_secs(1);
+        elapsed += pause;
+        if elapsed >= 72 * HOUR && revived.is_none() {
+            revived = Some(Receiver::start_on(receivers.down).await);
+        }
+        surroundings.advance(pause);
+        found.clear();
+        for task in &tasks {
+            found.push(at_rest(&app, task, &surroundings.now().to_string()).await);
+        }
+    }
+    // Then every callback has come to the end that its row tells
+    for (row, delivery) in receivers.rows.iter().zip(&found) {
+        compare(row, delivery);
+    }
+    assert_eq!(revived.expect("three days have passed").received().len(), 1);
+    let failed = receivers.failing.received();
+    assert!(failed.iter().all(|callback| callback.header("webhook-id") == failed[0].header("webhook-id")));
+    for canary in &receivers.canaries {
+        canary.set_nonblocking(true).unwrap();
+        assert!(canary.accept().is_err(), "somebody was called who must not be");
+    }
+}
+
+fn compare(row: &Row, delivery: &Value) {
+    let Row { fault, state, .. } = row;
+    let attempts = delivery["attempts"].as_array().unwrap();
+    let outcome = |attempt: &Value| match attempt["status_code"].as_u64() {
+        Some(status) => status.to_string(),
+        None => attempt["reason"].as_str().unwrap().to_owned(),
+    };
+    let came: Vec<_> = attempts.iter().map(outcome).collect();
+    let as_told =
+        came.len() == row.attempts.len() && came.iter().zip(&row.attempts).all(|(is, as_told)| is.starts_with(as_told));
+    assert!(as_told && delivery["state"] == *state, "{fault}: {} {came:#?}", delivery["state"]);
+    if !row.pause.is_zero() {
+        let at = |nth: usize| chrono::DateTime::parse_from_rfc3339(attempts[nth]["at"].as_str().unwrap()).unwrap();
+        assert!((at(1) - at(0)).to_std().unwrap() + Duration::from_secs(2) >= row.pause, "{fault}: {attempts:#?}");
+    }
+}
+
+/// SIGKILL after the receiver has read the callback and before it has answered, so before anything is recorded of it.
+#[actix_web::test]
+async fn killed_between_sending_and_recording_the_service_tells_again_under_the_same_id() {
+    let pid = Arc::new(OnceLock::<Pid>::new());
+    let victim = Arc::clone(&pid);
+    let receiver = Receiver::answering(move |number, _| {
+        if number == 1 {
+            kill_process(*victim.wait(), Signal::KILL).unwrap();
+        }
+        "HTTP/1.1 204 No Content".to_owned()
+    })
+    .await;
+    let data = tempfile::tempdir().unwrap();
+    let service = Process::start(data.path());
+    pid.set(service.pid()).unwrap();
+    let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
+    let path = "/proxy/imagevendor/v1/ai/image-upscaler";
+    // The answer may be lost with the service.
+    let _ = client().post(service.url(path)).bearer_auth(TOKEN).json(&body).send().await;
+    receiver.wait_until(|received| received.len() == 1).await;
+    service.ended();
+    let _service = Process::start(data.path());
+    let received = receiver.wait_until(|received| received.len() == 3).await;
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
+    assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
+    assert_ne!(received[1].header("webhook-id"), received[2].header("webhook-id"));
+}

@@ -1,0 +1,185 @@
+//! Deliveries as their owner sees them, and makes them again.
+
+use std::time::Duration;
+
+use mediary::actors::projector::rebuild;
+use serde_json::{Value, json};
+
+use super::{attempted, completed, listed, manual_clock, settled, statuses, submit, until};
+use crate::image::PRECISION;
+use crate::support::receiver::Receiver;
+use crate::support::{TestApp, picture};
+
+fn states(deliveries: &[Value]) -> Vec<&str> {
+    deliveries.iter().map(|delivery| delivery["state"].as_str().unwrap()).collect()
+}
+
+#[actix_web::test]
+async fn every_attempt_of_every_delivery_is_listed() {
+    // Given a receiver that fails once
+    let receiver = Receiver::answering(|number, _| match number {
+        1 => "HTTP/1.1 500 Internal Server Error".to_owned(),
+        _ => "HTTP/1.1 200 OK".to_owned(),
+    })
+    .await;
+    let surroundings = manual_clock();
+    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let task = submit(&app, &receiver.url("/hook")).await;
+    completed(&app, &task).await;
+    attempted(&app, &task, 1).await;
+    // Then the first waits for its time, and the second for the first
+    let found = listed(&app, app.admin_token(), &task).await;
+    assert_eq!(states(&found), ["pending", "pending"]);
+    assert_eq!((&found[0]["status"], &found[1]["status"]), (&json!("IN_PROGRESS"), &json!("COMPLETED")));
+    assert_eq!(found[0]["attempts"], json!([{"number": 1, "at": "2027-01-15T08:00:00.000000Z", "status_code": 500}]));
+    assert!(found[0]["next_attempt_at"].as_str().unwrap().starts_with("2027-01-15T08:00:05"), "{found:#?}");
+    assert_eq!((&found[1]["waits_for"], found[1].get("next_attempt_at")), (&found[0]["id"], None));
+    assert_eq!(found[1]["attempts"], json!([]));
+    // And a delivery that is still to be made is not made again
+    for delivery in &found {
+        let again = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
+        app.post_as(app.admin_token(), &again, json!({})).await.expect(409);
+    }
+    // And after the next attempt both are delivered, also for whoever asks after a restart
+    surroundings.advance(Duration::from_millis(5500));
+    let found = settled(&app, app.admin_token(), &task).await;
+    assert_eq!(states(&found), ["delivered", "delivered"]);
+    assert_eq!(found[0]["attempts"].as_array().unwrap().len(), 2);
+    let received = receiver.received();
+    assert_eq!(found[1]["webhook_id"], received[2].header("webhook-id"));
+    let app = TestApp::start_in(app.stop().await, |_| {}, surroundings).await;
+    assert_eq!(listed(&app, app.admin_token(), &task).await, found);
+}
+
+#[actix_web::test]
+async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
+    // Given a receiver that wants nothing, and then all
+    let receiver = Receiver::answering(|number, _| match number {
+        1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
+        _ => "HTTP/1.1 200 OK".to_owned(),
+    })
+    .await;
+    let app = TestApp::start().await;
+    let task = submit(&app, &receiver.url("/hook")).await;
+    let found = settled(&app, app.admin_token(), &task).await;
+    assert_eq!(states(&found), ["stopped", "stopped"]);
+    // When the first is made again
+    let path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
+    let shown = app.post_as(app.admin_token(), &path, json!({})).await.expect(200).json();
+    assert_eq!(shown["id"], found[0]["id"]);
+    let found = until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
+    // Then it comes under the same id, and its attempts go on
+    let received = receiver.received();
+    assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED", "IN_PROGRESS"]);
+    assert_eq!(received[0].header("webhook-id"), received[2].header("webhook-id"));
+    assert_eq!(received[0].body, received[2].body);
+    let numbers: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|it| it["number"].clone()).collect();
+    assert_eq!((states(&found), numbers), (vec!["delivered", "stopped"], vec![json!(1), json!(2)]));
+    // And one that was delivered can be made again, too
+    app.post_as(app.admin_token(), &path, json!({})).await.expect(200);
+    receiver.wait_until(|received| received.len() == 4).await;
+    settled(&app, app.admin_token(), &task).await;
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+}
+
+#[actix_web::test]
+async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
+    // Given a task whose two deliveries were stopped
+    let receiver = Receiver::answering(|number, _| match number {
+        1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
+        3 => "HTTP/1.1 503 Service Unavailable".to_owned(),
+        _ => "HTTP/1.1 200 OK".to_owned(),
+    })
+    .await;
+    let surroundings = manual_clock();
+    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let task = submit(&app, &receiver.url("/hook")).await;
+    let found = settled(&app, app.admin_token(), &task).await;
+    let again = |nth: usize| format!("/deliveries/{}/redeliver", found[nth]["id"].as_str().unwrap());
+    // When the later one is made again, fails, and then the earlier one is made again
+    app.post_as(app.admin_token(), &again(1), json!({})).await.expect(200);
+    until(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2).await;
+    app.post_as(app.admin_token(), &again(0), json!({})).await.expect(200);
+    until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
+    surroundings.advance(Duration::from_millis(5500));
+    settled(&app, app.admin_token(), &task).await;
+    // Then the earlier one came first
+    let last: Vec<_> = statuses(&receiver.received())[2..].to_vec();
+    assert_eq!(last, ["COMPLETED", "IN_PROGRESS", "COMPLETED"]);
+}
+
+#[actix_web::test]
+async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
+    let task = crate::image::submit(&app, &ada, PRECISION, body).await;
+    let found = settled(&app, &ada.token, &task).await;
+    // A precision upscaling tells only its end
+    assert_eq!((found.len(), &found[0]["status"]), (1, &json!("COMPLETED")));
+    app.get_as(&bob.token, &format!("/tasks/{task}/deliveries")).await.expect(404);
+    let again = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
+    app.post_as(&bob.token, &again, json!({})).await.expect(404);
+    for unknown in ["nothing", "00000000-0000-4000-8000-00000000abcd", task.as_str()] {
+        app.post_as(&ada.token, &format!("/deliveries/{unknown}/redeliver"), json!({})).await.expect(404);
+    }
+    let silent = json!({"image": picture::base64_png(8, 8)});
+    let task = crate::image::submit(&app, &ada, PRECISION, silent).await;
+    assert_eq!(listed(&app, &ada.token, &task).await, Vec::<Value>::new());
+}
+
+#[actix_web::test]
+async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
+    // Given a receiver that is down, and tasks that ended meanwhile
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = down.local_addr().unwrap();
+    drop(down);
+    let surroundings = manual_clock();
+    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        tasks.push(submit(&app, &format!("http://{address}/hook")).await);
+    }
+    for task in &tasks {
+        completed(&app, task).await;
+        attempted(&app, task, 1).await;
+    }
+    assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+    // When it comes back
+    let receiver = Receiver::start_on(address).await;
+    surroundings.advance(Duration::from_millis(5500));
+    // Then it is told the same as if it had been there
+    for task in &tasks {
+        settled(&app, app.admin_token(), task).await;
+        let told: Vec<_> = receiver.received().into_iter().filter(|callback| callback.task() == *task).collect();
+        assert_eq!(statuses(&told), ["IN_PROGRESS", "COMPLETED"]);
+        let path = format!("/proxy/imagevendor/v1/ai/image-upscaler/{task}");
+        let read = app.get_as(app.admin_token(), &path).await.expect(200).json();
+        assert_eq!(told[1].json(), read["data"]);
+    }
+    assert_eq!(app.app.models().read().deliveries.pending(), 0);
+}
+
+#[actix_web::test]
+async fn so_much_may_wait_for_receivers_of_one_account_and_no_more() {
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let few = |settings: &mut mediary::config::Settings| settings.callbacks.pending_per_account = 1;
+    let app = TestApp::start_with(few, manual_clock()).await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    let body = |webhook: bool| {
+        let mut body = json!({"image": picture::base64_png(8, 8)});
+        if webhook {
+            body["webhook_url"] = format!("http://{down}/hook").into();
+        }
+        body
+    };
+    let task = crate::image::submit(&app, &ada, PRECISION, body(true)).await;
+    until(&app, &ada.token, &task, |found| !found.is_empty()).await;
+    let refused = app.post_as(&ada.token, PRECISION, body(true)).await.expect(429);
+    assert_eq!(
+        (refused.json()["error"].as_str(), refused.header("retry-after")),
+        (Some("too_many_callbacks"), Some("60"))
+    );
+    crate::image::submit(&app, &ada, PRECISION, body(false)).await;
+    crate::image::submit(&app, &bob, PRECISION, body(true)).await;
+}

@@ -1,0 +1,114 @@
+//! The secret of an account: made, rotated, ended; what it signs, and that nobody finds it.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+
+use super::{manual_clock, settled};
+use crate::image::PRECISION;
+use crate::support::receiver::{Received, Receiver};
+use crate::support::{TestApp, TestUser, picture};
+
+const SECRET: &str = "/users/webhook-secret";
+
+async fn rotate(app: &TestApp, user: &TestUser) -> Value {
+    app.post_as(&user.token, SECRET, json!({})).await.expect(200).json()
+}
+
+/// The only callback of a new task.
+async fn told(app: &TestApp, user: &TestUser, receiver: &Receiver) -> Received {
+    let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
+    let task = crate::image::submit(app, user, PRECISION, body).await;
+    settled(app, &user.token, &task).await;
+    receiver.received().pop().unwrap()
+}
+
+/// The symmetric signatures of a callback.
+fn signatures(callback: &Received) -> Vec<String> {
+    let all: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
+    assert!(all[0].starts_with("v1a,"), "{all:?}");
+    all[1..].to_vec()
+}
+
+/// What another implementation of Standard Webhooks signs with the secret.
+fn expected(callback: &Received, secret: &Value) -> String {
+    let at = callback.header("webhook-timestamp").parse().unwrap();
+    let webhook = Webhook::new(secret["secret"].as_str().unwrap()).unwrap();
+    webhook.sign(callback.header("webhook-id"), at, &callback.body).unwrap()
+}
+
+#[actix_web::test]
+async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
+    let surroundings = manual_clock();
+    let (app, receiver) = (TestApp::start_with(|_| {}, surroundings.clone()).await, Receiver::start().await);
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    assert!(signatures(&told(&app, &ada, &receiver).await).is_empty());
+    let first = rotate(&app, &ada).await;
+    assert_eq!(first.get("previous_until"), None);
+    let callback = told(&app, &ada, &receiver).await;
+    assert_eq!(signatures(&callback), [expected(&callback, &first)]);
+    // When it is rotated, and the service starts again
+    surroundings.advance(Duration::from_mins(1));
+    let second = rotate(&app, &ada).await;
+    assert_eq!(second["previous_until"], "2027-01-16T08:01:00.000000Z");
+    let app = TestApp::start_in(app.stop().await, |_| {}, surroundings.clone()).await;
+    // Then both sign, the new one first, and only for this user
+    let callback = told(&app, &ada, &receiver).await;
+    assert_eq!(signatures(&callback), [expected(&callback, &second), expected(&callback, &first)]);
+    assert!(signatures(&told(&app, &bob, &receiver).await).is_empty());
+    // And after a day only the new one
+    surroundings.advance(Duration::from_hours(24));
+    let callback = told(&app, &ada, &receiver).await;
+    assert_eq!(signatures(&callback), [expected(&callback, &second)]);
+    // And none once they are ended
+    for _ in 0..2 {
+        app.delete_as(&ada.token, SECRET).await.expect(204);
+    }
+    assert!(signatures(&told(&app, &ada, &receiver).await).is_empty());
+}
+
+#[actix_web::test]
+async fn at_most_four_older_secrets_sign() {
+    let app = TestApp::start_with(|_| {}, manual_clock()).await;
+    let ada = app.user("ada").await;
+    for _ in 0..5 {
+        rotate(&app, &ada).await;
+    }
+    let refused = app.post_as(&ada.token, SECRET, json!({})).await.expect(409).json();
+    assert!(refused["detail"].as_str().unwrap().contains("2027-01-16T08:00:00"), "{refused}");
+    app.delete_as(&ada.token, SECRET).await.expect(204);
+    rotate(&app, &ada).await;
+}
+
+#[actix_web::test]
+async fn the_same_key_gives_the_same_secret() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let keyed = || app.request(reqwest::Method::POST, SECRET).bearer_auth(&ada.token).header("Idempotency-Key", "k-1");
+    let first = app.send(keyed().json(&json!({}))).await.expect(200).json();
+    let again = app.send(keyed().json(&json!({}))).await.expect(200);
+    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first));
+}
+
+#[actix_web::test]
+async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_ends_it() {
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    // Given a user of whom nothing else is sealed
+    let id = app.post_as(app.admin_token(), "/admin/users", json!({})).await.expect(201).json()["id"].clone();
+    let tokens = format!("/admin/users/{}/tokens", id.as_str().unwrap());
+    let token = app.post_as(app.admin_token(), &tokens, json!({"name": "t"})).await.expect(201).json();
+    let ada = TestUser { id: id.as_str().unwrap().to_owned(), token: token["token"].as_str().unwrap().to_owned() };
+    let secret = rotate(&app, &ada).await;
+    let callback = told(&app, &ada, &receiver).await;
+    assert_eq!(signatures(&callback), [expected(&callback, &secret)]);
+    let key = app.dir.path().join("personal").join(&ada.id[ada.id.len() - 2..]).join(&ada.id);
+    assert!(key.is_file(), "the secret is sealed with the user's key");
+    // When the user is erased
+    app.delete_as(&ada.token, "/users").await.expect(204);
+    // Then nothing opens the secret any more
+    assert!(!key.exists());
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert!(app.app.models().read().users.present().all(|user| user.webhook_secrets.is_empty()));
+}

@@ -1,0 +1,102 @@
+//! Something that listens on every address of this machine and notes who comes; and a server that redirects there.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What the canary's own visitor says.
+const OWN: &str = "own";
+
+/// Listens until the test ends.
+pub struct Canary {
+    port: u16,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Canary {
+    /// On every address, of version 4 and 6.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let noted = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let first = first_line(stream);
+                noted.lock().push(first);
+            }
+        });
+        Self { port, seen }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The first lines of all who came so far. They are taken one after the other: when our own visitor is seen, so are all who
+    /// came before.
+    pub fn seen(&self) -> Vec<String> {
+        TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(format!("{OWN}\n").as_bytes()).unwrap();
+        loop {
+            {
+                let mut seen = self.seen.lock();
+                if seen.last().is_some_and(|last| last == OWN) {
+                    seen.pop();
+                    return seen.clone();
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn forget(&self) {
+        self.seen.lock().clear();
+    }
+}
+
+fn first_line(mut stream: TcpStream) -> String {
+    let mut read = Vec::new();
+    let mut bytes = [0; 1024];
+    while !read.contains(&b'\n') {
+        match stream.read(&mut bytes) {
+            Ok(length @ 1..) => read.extend_from_slice(&bytes[..length]),
+            _ => break,
+        }
+    }
+    let line = String::from_utf8_lossy(&read).lines().next().unwrap_or("nothing was said").to_owned();
+    if line != OWN {
+        let _ = stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        // What is left is read, so that the answer is not cut off by a reset.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    line
+}
+
+/// A server on 127.0.0.9 that sends whoever asks for `/to/<host>` to that host at the port of the canary, and for `/ok` is content.
+pub async fn redirecting(port: u16) -> u16 {
+    let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 9], 0))).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 16 * 1024];
+                let length = stream.read(&mut bytes).await.unwrap_or(0);
+                let head = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or("/");
+                let answer = match path.strip_prefix("/to/") {
+                    Some(host) => format!("302 Found\r\nlocation: http://{host}:{port}/x"),
+                    None => "204 No Content".to_owned(),
+                };
+                let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+                while matches!(stream.read(&mut bytes).await, Ok(1..)) {}
+            });
+        }
+    });
+    own
+}

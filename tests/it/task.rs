@@ -1,0 +1,5 @@
+//! Tasks of every kind: listed, followed, and their files when their time is over.
+
+mod list;
+mod retention;
+mod stream;

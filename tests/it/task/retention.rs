@@ -1,0 +1,75 @@
+//! What becomes of the files of tasks that ended long ago.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use mediary::domain::value::Timestamp;
+use serde_json::{Value, json};
+
+use crate::image::{UPSCALER, ended, submit};
+use crate::support::picture::base64_png;
+use crate::support::{Answer, TestApp, TestUser};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// A task that has ended, as `GET /tasks/{task_id}` shows it.
+async fn done(app: &TestApp, user: &TestUser, width: u32) -> Value {
+    let task = submit(app, user, UPSCALER, json!({"image": base64_png(width, 8)})).await;
+    ended(app, user, UPSCALER, &task).await;
+    app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json()
+}
+
+async fn result(app: &TestApp, task: &Value) -> Answer {
+    let url = task["generated"][0].as_str().expect("a URL");
+    app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await
+}
+
+/// Asks for the result until it is gone.
+async fn gone(app: &TestApp, task: &Value) -> Answer {
+    loop {
+        let answer = result(app, task).await;
+        if answer.status != 200 {
+            return answer;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs_them() {
+    // Given a retention of a day, two tasks that share their files, 12 hours apart, and one with files of its own
+    let surroundings = Surroundings::manual(Timestamp::parse("2026-03-01T00:00:00Z").unwrap(), 7);
+    let a_day = |settings: &mut Settings| settings.media.retention = 24 * HOUR;
+    let app = TestApp::start_with(a_day, surroundings.clone()).await;
+    let alice = app.user("alice").await;
+    let (older, alone) = (done(&app, &alice, 8).await, done(&app, &alice, 9).await);
+    surroundings.advance(12 * HOUR);
+    let younger = done(&app, &alice, 8).await;
+    assert_eq!(older["generated"], younger["generated"]);
+    assert_eq!((&older["expires_at"], &older["expired"]), (&json!("2026-03-02T00:00:00.000000Z"), &json!(false)));
+    // When the day of the older ones is over
+    surroundings.advance(13 * HOUR);
+    let missing = gone(&app, &alone).await.expect(404).json();
+    // Then what nobody needs is gone, and what the younger one needs is there
+    assert_eq!(missing["detail"], "there is no such file: results are kept for 1 day after their task has ended");
+    result(&app, &older).await.expect(200);
+    let shown = |task: &Value| format!("/tasks/{}", task["task_id"].as_str().unwrap());
+    let expired = app.get_as(&alice.token, &shown(&alone)).await.expect(200).json();
+    assert_eq!((&expired["expired"], &expired["generated"]), (&json!(true), &alone["generated"]));
+    assert_eq!(app.get_as(&alice.token, &shown(&younger)).await.expect(200).json()["expired"], false);
+    // And after its own day that is gone too, also over a restart
+    let app = TestApp::start_in(app.stop().await, a_day, surroundings.clone()).await;
+    surroundings.advance(12 * HOUR);
+    let moved = |task: &Value| {
+        let name = task["generated"][0].as_str().and_then(|url| url.rsplit('/').next()).expect("a name");
+        json!({"generated": [app.url(&format!("/media/{name}"))]})
+    };
+    gone(&app, &moved(&younger)).await.expect(404);
+    let left = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("a directory");
+    let files = left.flatten().map(|prefix| std::fs::read_dir(prefix.path()).expect("a directory").count());
+    assert_eq!(files.sum::<usize>(), 0);
+    // And what is made anew is served again
+    let again = done(&app, &alice, 8).await;
+    result(&app, &again).await.expect(200);
+    app.stop().await;
+}

@@ -1,0 +1,163 @@
+//! `GET /tasks/{task_id}/events`.
+
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+
+use crate::image::{UPSCALER, ended, submit};
+use crate::support::files::{FileServer, file};
+use crate::support::picture::{base64_png, png};
+use crate::support::process::{Process, TOKEN};
+use crate::support::{TestApp, client};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A stream that is being read.
+struct Reader {
+    response: Response,
+    text: String,
+}
+
+/// An event of a stream.
+struct Told {
+    id: u64,
+    name: String,
+    task: Value,
+}
+
+impl Told {
+    fn state(&self) -> (&str, &str) {
+        (&self.name, self.task["state"].as_str().expect("a state"))
+    }
+}
+
+async fn ask(client: &Client, url: &str, token: &str, last: Option<u64>) -> Response {
+    let request = client.get(url).bearer_auth(token);
+    let request = last.into_iter().fold(request, |request, id| request.header("last-event-id", id));
+    request.send().await.expect("an answer")
+}
+
+impl Reader {
+    async fn open(client: &Client, url: &str, token: &str, last: Option<u64>) -> Self {
+        let response = ask(client, url, token, last).await;
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["content-type"]),
+            (200, &"text/event-stream".parse().unwrap())
+        );
+        Self { response, text: String::new() }
+    }
+
+    /// The next event; `None` when the stream is over.
+    async fn next(&mut self) -> Option<Told> {
+        loop {
+            while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
+                self.text = rest;
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+                if let Some(data) = field("data: ") {
+                    let id = field("id: ").expect("an id").parse().expect("a position");
+                    let task = serde_json::from_str(&data).expect("a task");
+                    return Some(Told { id, name: field("event: ").expect("a name"), task });
+                }
+            }
+            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            self.text.push_str(&String::from_utf8_lossy(&chunk.ok()??));
+        }
+    }
+
+    /// What is told until the stream is over.
+    async fn rest(mut self) -> Vec<Told> {
+        let mut told = Vec::new();
+        while let Some(event) = self.next().await {
+            told.push(event);
+        }
+        told
+    }
+}
+
+#[actix_web::test]
+async fn a_task_is_followed_from_its_snapshot_to_its_end_and_no_change_is_told_twice() {
+    // Given a task whose picture does not come, and a reader
+    let (app, server) = (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await);
+    let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
+    server.let_out(false);
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let mut reader = Reader::open(&client, &url, &alice.token, None).await;
+    let snapshot = reader.next().await.expect("a snapshot");
+    assert_eq!((snapshot.state(), &snapshot.task["progress"]), (("snapshot", "CREATED"), &json!(0.0)));
+    assert_eq!(snapshot.task["queue_position"], 1);
+    // When it comes
+    server.let_out(true);
+    let told = reader.rest().await;
+    // Then every change is told once, in order, up to the end
+    let states: Vec<_> = told.iter().map(Told::state).collect();
+    let expected = ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state));
+    assert_eq!(states, expected);
+    let progress: Vec<_> = told.iter().map(|event| event.task["progress"].as_f64().unwrap()).collect();
+    assert_eq!(progress, [0.1, 0.5, 1.0]);
+    assert!(told.iter().map(|event| event.id).is_sorted_by(|a, b| a < b));
+    // And whoever comes back gets what is left, and then nothing
+    let resumed = Reader::open(&client, &url, &alice.token, Some(told[0].id)).await.rest().await;
+    assert_eq!(resumed.iter().map(Told::state).collect::<Vec<_>>(), expected[1..]);
+    assert_eq!(resumed[1].task, app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json());
+    assert_eq!(ask(&client, &url, &alice.token, Some(told[2].id)).await.status(), 204);
+    assert_eq!(ask(&client, &url, &alice.token, Some(1_000_000)).await.status(), 400);
+    assert_eq!(ask(&client, &url, &bob.token, None).await.status(), 404);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open() {
+    let (app, server) = (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await);
+    let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
+    let done = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
+    ended(&app, &alice, UPSCALER, &done).await;
+    let told = Reader::open(&client, &app.url(&format!("/tasks/{done}/events")), &alice.token, None).await.rest().await;
+    assert_eq!(told.iter().map(Told::state).collect::<Vec<_>>(), [("snapshot", "COMPLETED")]);
+    // Given as many streams as one reader may have
+    server.let_out(false);
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        open.push(Reader::open(&client, &url, &alice.token, None).await);
+    }
+    // Then there is none more for that reader, and one for others
+    let refused = ask(&client, &url, &alice.token, None).await;
+    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (429, true));
+    let of_bob = submit(&app, &bob, UPSCALER, json!({"image": server.url("/b.png")})).await;
+    Reader::open(&client, &app.url(&format!("/tasks/{of_bob}/events")), &bob.token, None).await;
+    // And when the service stops, all are over
+    let stopping = tokio::task::spawn_local(app.stop());
+    for mut reader in open {
+        assert!(reader.next().await.is_some_and(|event| event.name == "snapshot"));
+        assert!(reader.next().await.is_none_or(|event| event.name == "change"));
+    }
+    stopping.await.expect("the service stops");
+}
+
+#[actix_web::test]
+async fn a_reader_goes_on_over_a_killed_service() {
+    // Given a reader of a task whose picture does not come
+    let (dir, server) = (tempfile::tempdir().unwrap(), FileServer::answering(|_| file(&png(8, 8))).await);
+    server.let_out(false);
+    let (service, client) = (Process::start(dir.path()), client());
+    let body = json!({"image": server.url("/a.png")});
+    let answer = client.post(service.url(UPSCALER)).bearer_auth(TOKEN).json(&body).send().await.expect("an answer");
+    let answer: Value = answer.json().await.expect("JSON");
+    let path = format!("/tasks/{}/events", answer["data"]["task_id"].as_str().expect("a task"));
+    let mut reader = Reader::open(&client, &service.url(&path), TOKEN, None).await;
+    let seen = reader.next().await.expect("a snapshot");
+    // When the service is killed, starts again, and the picture comes
+    service.kill();
+    assert!(reader.next().await.is_none());
+    let service = Process::start(dir.path());
+    let reader = Reader::open(&client, &service.url(&path), TOKEN, Some(seen.id)).await;
+    server.let_out(true);
+    // Then the reader is told all that was left, once
+    let told = reader.rest().await;
+    let states: Vec<_> = told.iter().map(Told::state).collect();
+    assert_eq!(states, ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state)));
+    assert!(told.iter().all(|event| event.id > seen.id));
+}
