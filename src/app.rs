@@ -23,7 +23,6 @@ use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
-use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
@@ -38,6 +37,7 @@ mod opening;
 mod probes;
 mod reactors;
 mod snapshots;
+mod vendors;
 
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
@@ -46,10 +46,11 @@ pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
-use files::{open_archives, open_keyring, snapshot_remover};
+use files::{open_archives, open_keyring, open_upload_key, snapshot_remover};
 use probes::{auditing, checkpointer, prober, readiness, storage};
-use reactors::{Outside, Reactors, callback_sender, fetcher};
+use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
+use vendors::{hints, image_vendor};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -148,9 +149,7 @@ impl App {
         let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
         let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
         let webhook_key = key.public_key();
-        let sender = callback_sender(&settings, key, surroundings.names().as_ref())?;
-        let upload_key = UploadKey::open(&data.path("url-key"), &surroundings);
-        let upload_key = upload_key.map_err(|error| StartError::part("the uploads", &error))?;
+        let upload_key = open_upload_key(&data, &surroundings)?;
 
         let links = Links { public_url: public_url.clone() };
         let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
@@ -164,10 +163,10 @@ impl App {
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        let (store_of, keyring, base) = (store.clone(), personal.clone(), public_url.clone());
-        let fetcher = fetcher(&settings, surroundings.names().as_ref())?;
-        let outside = Outside { store: store_of, sender, fetcher, keyring, public_url: base };
-        let tally = Tally::default();
+        let (hints, tally) = (hints(&upload_key), Tally::default());
+        let vendor = (image_vendor(&settings, store.clone(), &upload_key, &surroundings)?, hints.clone());
+        let callbacks = Callbacks { key, keyring: personal.clone() };
+        let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, vendor, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
@@ -193,6 +192,8 @@ impl App {
             checkpoint: checkpointer(&log),
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
+            hints,
+            vendors: reactors.vendors.clone(),
             options: http_options(&settings, &public_url),
         };
         let server = crate::http::server::serve(listener, services)

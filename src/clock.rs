@@ -72,8 +72,42 @@ pub enum Place {
     Erased,
     /// In a reactor before it acts; worked on is its name.
     Reactor,
+    /// At a step of a task's way through a vendor; worked on is the task.
+    Vendor(VendorStep),
     /// Where a step of a commit is done and the next is not begun.
     After(Step),
+}
+
+/// The steps of a task's way through a vendor: a process that ends at any of them must not have the task paid for twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VendorStep {
+    /// Nothing is recorded of the submission that comes next.
+    BeforeIntent,
+    /// The submission is announced in the log, and not made.
+    IntentRecorded,
+    /// The vendor has answered the submission, and nothing of that is recorded.
+    Answered,
+    /// That the vendor took the job is recorded.
+    AcceptanceRecorded,
+    /// The vendor has told how the job stands, and nothing of that is recorded.
+    Polled,
+    /// A result is fetched, and not stored.
+    ResultFetched,
+    /// A result is stored, and nothing of that is recorded.
+    ResultStored,
+}
+
+impl VendorStep {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::BeforeIntent,
+        Self::IntentRecorded,
+        Self::Answered,
+        Self::AcceptanceRecorded,
+        Self::Polled,
+        Self::ResultFetched,
+        Self::ResultStored,
+    ];
 }
 
 /// Declares the steps with their list.

@@ -10,6 +10,7 @@ pub mod across;
 pub mod aggregate;
 pub mod dispatcher;
 pub mod error;
+pub mod hints;
 pub mod inputs;
 pub mod poller;
 pub mod projector;

@@ -1,7 +1,8 @@
 //! The poller: brings image tasks to a vendor, asks how they are, and takes the results home.
 //!
-//! What is to be done next follows from the recorded stage alone (`next_step`), so a restart resumes every unfinished
-//! task, and a call to a vendor is announced in the log before it is made (DESIGN 4).
+//! What is to be done next follows from the recorded stage alone (`step`), so a restart resumes every unfinished task, and a call
+//! to a vendor is announced in the log before it is made (DESIGN 4). Before a vendor that fails stands a circuit breaker:
+//! tasks wait behind it, and none fails for it before its deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +10,49 @@ use std::time::Duration;
 use super::Circumstances;
 use super::aggregate::Outcome;
 use super::error::CommandError;
+use super::hints::Hints;
 use super::inputs::{InputFailure, Inputs};
 use super::reactor::{Next, Reactor};
 use super::system::Dispatch;
-use crate::clock::Surroundings;
+use crate::clock::{Place, Surroundings, VendorStep};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
     Failure, Stage, Task, TaskCommand, TaskRecord, TaskRejection, VendorKey, VendorReference, Work,
 };
-use crate::domain::value::{Text, Timestamp};
+use crate::domain::value::Text;
 use crate::events::stream::Position;
 use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
-use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
 
-/// The lane of tasks whose inputs are fetched.
+pub mod breaker;
+mod gate;
+mod options;
+pub mod pace;
+mod step;
+
+pub use gate::VendorState;
+pub use options::PollerOptions;
+
+use breaker::Admission;
+use gate::Gate;
+use pace::at_least;
+use step::{Step, attempts, next_step};
+
+/// The lanes: servers of inputs that are slow do not keep the vendor waiting, nor do questions keep submissions.
 const INPUT_LANE: &str = "inputs";
+const SUBMIT_LANE: &str = "submissions";
+const POLL_LANE: &str = "polls";
+/// How many lanes there are.
+pub const LANES: usize = 3;
 /// How long an input is tried to be had whose server is in trouble, from the submission of the task.
 const INPUT_PATIENCE: Duration = Duration::from_mins(2);
 /// The shortest and the longest rest before it is tried again: as long as the task has waited so far.
 const INPUT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long a task rests between two questions to a vendor that gives no hints.
-const POLL_PAUSE: Duration = Duration::from_secs(2);
-/// How long a task rests after something went wrong that may be better soon.
-const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// The longest rest before a call is made again that did not arrive; until then each rest is twice the one before.
-const RETRY_PAUSE_MAX: Duration = Duration::from_mins(5);
+/// How long a task rests when what became of it could not be recorded.
+const RECORD_PAUSE: Duration = Duration::from_secs(5);
+/// How often results are fetched that are not what they should be.
+const ODD_RESULTS_MAX: u32 = 4;
 
 /// The reactor that works off image tasks at one vendor.
 #[derive(Clone)]
@@ -44,51 +62,14 @@ pub struct ImagePoller {
     surroundings: Surroundings,
     vendor: Arc<dyn Vendor>,
     inputs: Inputs,
-    /// How long a task may take from its submission.
-    deadline: Duration,
+    options: PollerOptions,
+    gate: Gate,
+    hints: Option<Hints>,
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
-/// What is to be done next for a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    /// Fetch the inputs that were given as URLs.
-    Fetch,
-    /// Bring it to the vendor.
-    Submit,
-    /// A call to the vendor was announced, its outcome was not recorded, and a repetition would be a second job.
-    GiveUpUnknown,
-    /// Ask the vendor how it is.
-    Poll { reference: VendorReference },
-    /// It took too long.
-    Expire,
-    /// It has ended.
-    Nothing,
-}
-
-fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, vendor_honours_keys: bool) -> Step {
-    match &record.stage {
-        Stage::Completed { .. } | Stage::Failed { .. } => Step::Nothing,
-        // Asked once more even when its time is up: it may have been done while nobody looked.
-        Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
-        _ if now.since(record.created_at) >= deadline => Step::Expire,
-        Stage::Waiting { .. } if record.submission.work.lacks_inputs() => Step::Fetch,
-        Stage::Waiting { .. } => Step::Submit,
-        Stage::Submitting { .. } if vendor_honours_keys => Step::Submit,
-        Stage::Submitting { .. } => Step::GiveUpUnknown,
-    }
-}
-
-/// How long a task rests whose call did not arrive.
-fn retry_pause(before: &Stage) -> Duration {
-    let (Stage::Waiting { attempts: made } | Stage::Submitting { attempt: made, .. }) = before else {
-        return RETRY_PAUSE;
-    };
-    RETRY_PAUSE.saturating_mul(1 << (*made).min(6)).min(RETRY_PAUSE_MAX)
-}
-
 impl ImagePoller {
-    /// A poller of `vendor`; `deadline` ends a task as failed.
+    /// A poller of `vendor`.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
@@ -96,10 +77,23 @@ impl ImagePoller {
         surroundings: Surroundings,
         vendor: Arc<dyn Vendor>,
         inputs: Inputs,
-        deadline: Duration,
+        options: PollerOptions,
     ) -> Self {
         let changes = models.task_changes();
-        Self { dispatch, models, surroundings, vendor, inputs, deadline, changes }
+        let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
+        Self { dispatch, models, surroundings, vendor, inputs, options, gate, hints: None, changes }
+    }
+
+    /// The same, which asks after a task at once when there is a hint.
+    #[must_use]
+    pub fn with_hints(self, hints: Hints) -> Self {
+        Self { hints: Some(hints), ..self }
+    }
+
+    /// What can be seen of it.
+    #[must_use]
+    pub fn state(&self) -> VendorState {
+        self.gate.state()
     }
 
     async fn fetch(&self, task: TaskId, entry: &TaskEntry) -> Next {
@@ -116,73 +110,175 @@ impl ImagePoller {
             }
             Err(InputFailure::Ours(reason)) => {
                 tracing::warn!(%task, reason, "inputs cannot be taken in");
-                Next::After(RETRY_PAUSE)
+                Next::After(RECORD_PAUSE)
             }
         }
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let (key, repeatable) = (VendorKey::recorded(task.to_string()), self.vendor.honours_keys());
-        if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
-            return Next::After(RETRY_PAUSE);
+        if let Err(wait) = self.may_submit().await {
+            return wait;
         }
+        let recovery = self.vendor.recovery();
+        let (key, repeatable) = (VendorKey::recorded(task.to_string()), recovery == Recovery::Key);
+        self.at(VendorStep::BeforeIntent, task);
+        if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
+            return Next::After(RECORD_PAUSE);
+        }
+        self.at(VendorStep::IntentRecorded, task);
         let work: Work = entry.record.submission.work.clone();
-        match self.vendor.submit(Job { task, key, work }).await {
-            Ok(reference) => self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await,
-            Err(error) => self.submission_failed(task, entry, error, repeatable).await,
+        let answer = self.vendor.submit(Job { task, key, work }).await;
+        self.at(VendorStep::Answered, task);
+        match answer {
+            Ok(reference) => {
+                self.gate.succeeded();
+                let next = self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await;
+                self.at(VendorStep::AcceptanceRecorded, task);
+                next
+            }
+            Err(error) => self.submission_failed(task, entry, error).await,
         }
     }
 
-    async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError, repeatable: bool) -> Next {
+    /// Asks the breaker; a vendor that failed is asked for a sign of life before it is given a job.
+    async fn may_submit(&self) -> Result<(), Next> {
+        match self.gate.admission() {
+            Admission::Go => Ok(()),
+            Admission::Wait(wait) => Err(self.gate.wait(wait)),
+            Admission::Probe => match self.vendor.lives().await {
+                Ok(()) => {
+                    self.gate.succeeded();
+                    Ok(())
+                }
+                Err(error) => {
+                    self.gate.failed(&error);
+                    Err(self.gate.wait(self.options.retry.min))
+                }
+            },
+        }
+    }
+
+    async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Next {
+        self.gate.failed(&error);
+        let pause = self.gate.pause_after(&error, attempts(&entry.record.stage).saturating_add(1));
         let message = Text::recorded(error.message);
-        match error.kind {
+        let command = match error.kind {
             ErrorKind::Refused => {
                 let failure = Failure { code: Text::recorded("vendor_refused".to_owned()), message };
-                self.then(task, entry, TaskCommand::RecordRefusal { failure }).await
+                return self.then(task, entry, TaskCommand::RecordRefusal { failure }).await;
             }
-            ErrorKind::Unreached | ErrorKind::Busy => {
-                let pause = error.retry_after.unwrap_or_else(|| retry_pause(&entry.record.stage));
-                match self.record(task, entry, TaskCommand::RecordUndelivered { reason: message }).await {
-                    Ok(_) => Next::After(pause),
-                    Err(error) => {
-                        tracing::warn!(%task, %error, "could not record that a submission did not arrive");
-                        Next::After(RETRY_PAUSE)
-                    }
-                }
+            ErrorKind::Unreached | ErrorKind::Busy | ErrorKind::Unserved => {
+                TaskCommand::RecordUndelivered { reason: message }
             }
             ErrorKind::Unknown => {
-                let unknown = TaskCommand::RecordUnknown { reason: message, repeatable };
-                // Recorded or not: not again at once.
-                if let Err(error) = self.record(task, entry, unknown).await {
-                    tracing::warn!(%task, %error, "could not record that an outcome is unknown");
-                }
-                Next::After(RETRY_PAUSE)
+                let repeatable = self.vendor.recovery() != Recovery::Nothing;
+                TaskCommand::RecordUnknown { reason: message, repeatable }
             }
+        };
+        // Recorded or not: not again at once.
+        if let Err(error) = self.record(task, entry, command).await {
+            tracing::warn!(%task, %error, "could not record what became of a submission");
+        }
+        Next::After(pause)
+    }
+
+    /// Looks whether a submission arrived of which that is not known.
+    async fn search(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Next {
+        if let Admission::Wait(wait) = self.gate.admission() {
+            return self.gate.wait(wait);
+        }
+        match self.vendor.find(Job { task, key, work: entry.record.submission.work.clone() }).await {
+            Ok(Some(reference)) => {
+                self.gate.succeeded();
+                self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await
+            }
+            Ok(None) => {
+                self.gate.succeeded();
+                let left = self.options.search_settles.saturating_sub(self.age_of_stage(&entry.record));
+                if !left.is_zero() {
+                    return Next::After(at_least(left, self.surroundings.ratio()));
+                }
+                let reason = "the vendor was searched, and does not have the job";
+                let undelivered = TaskCommand::RecordUndelivered { reason: Text::recorded(reason.to_owned()) };
+                self.then(task, entry, undelivered).await
+            }
+            Err(error) => self.poll_failed(task, &error),
         }
     }
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
-        match self.vendor.poll(reference).await {
-            Ok(Progress::Running) | Err(_) if self.is_late(&entry.record) => self.expire(task, entry).await,
-            Ok(Progress::Running) => Next::After(POLL_PAUSE),
-            Ok(Progress::Done(results)) => self.then(task, entry, TaskCommand::Complete { results }).await,
-            Ok(Progress::Failed(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
-            Ok(Progress::Forgotten) => self.then(task, entry, TaskCommand::RecordForgotten).await,
-            Err(error) => {
-                tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "poll failed");
-                Next::After(error.retry_after.unwrap_or(RETRY_PAUSE))
+        let late = self.is_late(&entry.record);
+        if let Admission::Wait(wait) = self.gate.admission() {
+            return if late { self.expire(task, entry).await } else { self.gate.wait(wait) };
+        }
+        let progress = self.vendor.poll(reference).await;
+        self.at(VendorStep::Polled, task);
+        if progress.is_ok() {
+            self.gate.succeeded();
+        }
+        match progress {
+            Ok(Progress::Running | Progress::Lost) | Err(_) if late => self.expire(task, entry).await,
+            Ok(Progress::Running) => {
+                self.gate.forget_failures(task);
+                let age = self.surroundings.now().since(entry.record.created_at);
+                Next::After(self.options.poll.at_age(age, self.surroundings.ratio()))
             }
+            Ok(Progress::Done(results)) => self.end(task, entry, TaskCommand::Complete { results }).await,
+            Ok(Progress::Failed(failure)) => self.end(task, entry, TaskCommand::Fail { failure }).await,
+            Ok(Progress::Forgotten) => self.end(task, entry, TaskCommand::RecordForgotten).await,
+            Ok(Progress::Unfetched(unfetched)) => self.unfetched(task, entry, unfetched, late).await,
+            Ok(Progress::Lost) => self.lost(task, entry).await,
+            Err(error) => self.poll_failed(task, &error),
         }
     }
 
+    fn poll_failed(&self, task: TaskId, error: &VendorError) -> Next {
+        self.gate.failed(error);
+        tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "the vendor was asked in vain");
+        Next::After(self.gate.pause_after(error, self.gate.one_failure_more(task)))
+    }
+
+    async fn unfetched(&self, task: TaskId, entry: &TaskEntry, unfetched: Unfetched, late: bool) -> Next {
+        let failures = self.gate.one_failure_more(task);
+        let (failure, given_up) = match unfetched {
+            Unfetched::Passing(failure) => (failure, late),
+            Unfetched::Odd(failure) => (failure, late || failures >= ODD_RESULTS_MAX),
+        };
+        tracing::warn!(%task, reason = failure.message.as_str(), "results could not be brought home");
+        if given_up {
+            return self.end(task, entry, TaskCommand::Fail { failure }).await;
+        }
+        Next::After(self.gate.pause(failures))
+    }
+
+    /// What a vendor took and does not know may only not be known yet; it is never submitted again.
+    async fn lost(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        if self.age_of_stage(&entry.record) < self.options.lost_after {
+            let failures = self.gate.one_failure_more(task);
+            return Next::After(self.gate.pause(failures));
+        }
+        let message = "the vendor took the task and does not know it any more; it was not submitted again";
+        let failure = failure("vendor_lost", message.to_owned());
+        self.end(task, entry, TaskCommand::Fail { failure }).await
+    }
+
     fn is_late(&self, record: &TaskRecord) -> bool {
-        self.surroundings.now().since(record.created_at) >= self.deadline
+        self.surroundings.now().since(record.created_at) >= self.options.deadline
+    }
+
+    fn age_of_stage(&self, record: &TaskRecord) -> Duration {
+        self.surroundings.now().since(record.updated_at)
     }
 
     async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let message = format!("not finished within {} seconds", self.deadline.as_secs());
-        let (code, message) = (Text::recorded("deadline_exceeded".to_owned()), Text::recorded(message));
-        self.then(task, entry, TaskCommand::Fail { failure: Failure { code, message } }).await
+        let message = format!("not finished within {} seconds", self.options.deadline.as_secs());
+        self.end(task, entry, TaskCommand::Fail { failure: failure("deadline_exceeded", message) }).await
+    }
+
+    /// Records after which the vendor is not asked about this job again.
+    async fn end(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
+        self.gate.forget_failures(task);
+        self.then(task, entry, command).await
     }
 
     /// Records and goes on at once; after a failure to record, later.
@@ -192,7 +288,7 @@ impl ImagePoller {
             Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => Next::WhenDue,
             Err(error) => {
                 tracing::warn!(%task, %error, "could not record what became of a task");
-                Next::After(RETRY_PAUSE)
+                Next::After(RECORD_PAUSE)
             }
         }
     }
@@ -201,6 +297,39 @@ impl ImagePoller {
         let (causation, at) = (Some(entry.last_event), self.surroundings.now());
         self.dispatch.task(task, command, Circumstances::of_system(causation, at)).await
     }
+
+    fn at(&self, step: VendorStep, task: TaskId) {
+        self.surroundings.reach(Place::Vendor(step), &task.to_string());
+    }
+
+    async fn act_on(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        let (now, deadline) = (self.surroundings.now(), self.options.deadline);
+        match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
+            Step::Nothing => Next::WhenDue,
+            Step::Fetch => self.fetch(task, entry).await,
+            Step::Submit => self.submit(task, entry).await,
+            Step::Search { key } => self.search(task, entry, key).await,
+            Step::Poll { reference } => self.poll(task, entry, &reference).await,
+            Step::GiveUpUnknown { reason } => {
+                let unknown =
+                    TaskCommand::RecordUnknown { reason: Text::recorded(reason.to_owned()), repeatable: false };
+                self.end(task, entry, unknown).await
+            }
+            Step::Expire => self.expire(task, entry).await,
+        }
+    }
+}
+
+/// No task rests beyond its deadline; one that is late rests as long as it was told.
+fn until_deadline(next: Next, age: Duration, deadline: Duration) -> Next {
+    match (next, deadline.checked_sub(age)) {
+        (Next::After(rest), Some(left)) if !left.is_zero() => Next::After(rest.min(left)),
+        (next, _) => next,
+    }
+}
+
+fn failure(code: &str, message: String) -> Failure {
+    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }
 
 impl Reactor for ImagePoller {
@@ -210,36 +339,38 @@ impl Reactor for ImagePoller {
 
     fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
         let models = self.models.read();
-        // Servers of inputs that are slow do not keep the vendor waiting.
-        let lane = |entry: &TaskEntry| {
-            if entry.record.submission.work.lacks_inputs() { INPUT_LANE } else { self.vendor.name() }
+        let lane = |entry: &TaskEntry| match &entry.record.stage {
+            _ if entry.record.submission.work.lacks_inputs() => INPUT_LANE,
+            Stage::InProgress { .. } => POLL_LANE,
+            _ => SUBMIT_LANE,
         };
         let unfinished = models.tasks.unfinished().filter(|(id, entry)| take(id, lane(entry)));
         unfinished.map(|(id, entry)| (id, (id, entry.clone()))).collect()
     }
 
     async fn act(&self, (task, entry): Self::Work) -> Next {
-        match next_step(&entry.record, self.surroundings.now(), self.deadline, self.vendor.honours_keys()) {
-            Step::Nothing => Next::WhenDue,
-            Step::Fetch => self.fetch(task, &entry).await,
-            Step::Submit => self.submit(task, &entry).await,
-            Step::Poll { reference } => self.poll(task, &entry, &reference).await,
-            Step::GiveUpUnknown => {
-                let reason =
-                    "the service stopped while it submitted the task, and the vendor cannot tell whether it arrived";
-                let unknown =
-                    TaskCommand::RecordUnknown { reason: Text::recorded(reason.to_owned()), repeatable: false };
-                self.then(task, &entry, unknown).await
-            }
-            Step::Expire => self.expire(task, &entry).await,
-        }
+        let next = self.act_on(task, &entry).await;
+        let age = self.surroundings.now().since(entry.record.created_at);
+        until_deadline(next, age, self.options.deadline)
     }
 
     async fn changed(&mut self) -> bool {
         let moved = self.vendor.moved();
+        let hint = async {
+            match &self.hints {
+                Some(hints) => hints.come().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.changes.changed() => false,
+            () = hint => false,
             () = moved.notified() => true,
+            () = self.gate.closed() => true,
         }
+    }
+
+    fn hinted(&self) -> Vec<TaskId> {
+        self.hints.as_ref().map_or_else(Vec::new, Hints::drain)
     }
 }

@@ -3,7 +3,7 @@
 //! A reactor is a reconciler. Woken by a change or by a timer, it reads from a projection what is due, acts, and records
 //! what came of it. It keeps nothing that it could not forget: killed at any instruction, it finds the same work again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -47,6 +47,11 @@ pub trait Reactor: Clone + Send + Unpin + 'static {
 
     /// Ends when there may be something new. `true` means: forget all rests, what was waited for may have happened.
     fn changed(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// Work that was hinted at since the last call: it does not rest any longer.
+    fn hinted(&self) -> Vec<Self::Key> {
+        Vec::new()
+    }
 }
 
 /// Bounds of a reactor.
@@ -67,6 +72,8 @@ pub struct ReactorActor<R: Reactor> {
     under_way: HashMap<R::Key, String>,
     lanes: HashMap<String, usize>,
     resting: HashMap<R::Key, Instant>,
+    /// What was hinted at while it was being done: it does not rest afterwards.
+    hinted: HashSet<R::Key>,
     /// Not before this time is work looked for again.
     next_look: Instant,
     /// A look at that time is arranged.
@@ -107,8 +114,8 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
 impl<R: Reactor> ReactorActor<R> {
     fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
         let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let next_look = Instant::now();
-        Self { reactor, options, surroundings, under_way, lanes, resting, next_look, look_arranged: false }
+        let (hinted, next_look) = (HashSet::new(), Instant::now());
+        Self { reactor, options, surroundings, under_way, lanes, resting, hinted, next_look, look_arranged: false }
     }
 
     /// Looks for work at once, unless all hands are full, or the last look took so long that this one has to wait.
@@ -160,6 +167,25 @@ impl<R: Reactor> ReactorActor<R> {
         }
     }
 
+    fn rest(&mut self, context: &mut Context<Self>, key: R::Key, rest: Duration) {
+        self.resting.insert(key, Instant::now() + rest);
+        if rest < TICK {
+            context.run_later(rest, Self::look);
+        }
+        self.look(context);
+    }
+
+    /// Ends the rests of what was hinted at.
+    fn take_hints(&mut self) {
+        for key in self.reactor.hinted() {
+            if self.under_way.contains_key(&key) {
+                self.hinted.insert(key);
+            } else {
+                self.resting.remove(&key);
+            }
+        }
+    }
+
     fn start_one(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
         let (reactor, surroundings) = (self.reactor.clone(), self.surroundings.clone());
         // A task of its own, so that a panic in it is an answer here and not the end of the actor.
@@ -177,10 +203,11 @@ impl<R: Reactor> ReactorActor<R> {
                     Some(REST_AFTER_PANIC)
                 }
             };
-            if let Some(rest) = rest {
-                actor.resting.insert(key, Instant::now() + rest);
+            let hinted = actor.hinted.remove(&key);
+            match rest {
+                Some(rest) if !hinted => actor.rest(context, key, rest),
+                _ => actor.look(context),
             }
-            actor.look(context);
         });
         context.spawn(finished);
     }
@@ -197,6 +224,7 @@ impl<R: Reactor> Handler<Wake> for ReactorActor<R> {
         if wake.hinted {
             self.resting.clear();
         }
+        self.take_hints();
         self.look(context);
     }
 }

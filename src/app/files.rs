@@ -8,6 +8,7 @@ use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
+use crate::media::archive::ticket::UploadKey;
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
@@ -45,6 +46,12 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
         tracing::warn!("{sentence}");
     }
     sentences
+}
+
+/// The key of the upload links.
+pub(super) fn open_upload_key(data: &DataDir, surroundings: &Surroundings) -> Result<UploadKey, StartError> {
+    let key = UploadKey::open(&data.path("url-key"), surroundings);
+    key.map_err(|error| StartError::part("the uploads", &error))
 }
 
 /// The keys of all users; of those who were erased what a crash left is destroyed now.

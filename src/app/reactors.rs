@@ -6,9 +6,11 @@ use std::time::Duration;
 use actix::Arbiter;
 
 use super::StartError;
+use super::vendors::ImageVendor;
 use crate::actors::dispatcher::CallbackDispatcher;
+use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
-use crate::actors::poller::ImagePoller;
+use crate::actors::poller::{ImagePoller, VendorState};
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::sweeper::Sweeper;
 use crate::actors::system::Dispatch;
@@ -24,16 +26,13 @@ use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
-use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 
-/// How many tasks the poller has under way at the vendor, and how many whose inputs it fetches.
-const POLLER_CONCURRENCY: usize = 256;
 /// How many callbacks may be under way to one receiver.
 const CALLBACKS_PER_RECEIVER: usize = 8;
 /// How long an input may take to arrive.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
-/// Bytes of inputs that are fetched and not stored yet, at most: five of the largest.
-const FETCHED_BYTES_MAX: usize = 256 << 20;
+/// Bytes of pictures that are fetched and not stored yet, at most: five of the largest.
+pub(super) const FETCHED_BYTES_MAX: usize = 256 << 20;
 /// How long the stop waits for work in progress.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -44,19 +43,41 @@ pub(super) struct Outside {
     pub fetcher: Fetcher,
     pub keyring: Keyring,
     pub public_url: String,
+    pub image_vendor: ImageVendor,
+    pub hints: Hints,
 }
 
 /// The reactors that run.
 pub(super) struct Reactors {
     arbiter: Arbiter,
     recorder: Recorder,
+    /// What can be seen of the vendors.
+    pub vendors: Vec<VendorState>,
 }
 
-pub(super) fn callback_sender(
-    settings: &Settings,
-    key: WebhookKey,
-    names: Option<&Names>,
-) -> Result<CallbackSender, StartError> {
+/// What callbacks are signed with.
+pub(super) struct Callbacks {
+    pub key: WebhookKey,
+    pub keyring: Keyring,
+}
+
+impl Outside {
+    pub(super) fn new(
+        settings: &Settings,
+        store: Store,
+        Callbacks { key, keyring }: Callbacks,
+        public_url: &str,
+        (image_vendor, hints): (ImageVendor, Hints),
+        surroundings: &Surroundings,
+    ) -> Result<Self, StartError> {
+        let names = surroundings.names();
+        let names = names.as_ref();
+        let (sender, fetcher) = (callback_sender(settings, key, names)?, fetcher(settings, names)?);
+        Ok(Self { store, sender, fetcher, keyring, public_url: public_url.to_owned(), image_vendor, hints })
+    }
+}
+
+fn callback_sender(settings: &Settings, key: WebhookKey, names: Option<&Names>) -> Result<CallbackSender, StartError> {
     let limits = Limits { total: settings.callbacks.timeout, ..Limits::default() };
     let client = Client::resolving(address_rules(settings), limits, names);
     let client = client.map_err(|error| StartError::part("the callbacks", &error))?;
@@ -64,7 +85,7 @@ pub(super) fn callback_sender(
 }
 
 /// What fetches inputs that clients name by their URLs.
-pub(super) fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetcher, StartError> {
+fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
     let client = Client::resolving(address_rules(settings), limits, names);
     client
@@ -72,7 +93,8 @@ pub(super) fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetc
         .map_err(|error| StartError::part("the fetcher of inputs", &error))
 }
 
-fn address_rules(settings: &Settings) -> AddressRules {
+/// What may be reached by callbacks, inputs and results.
+pub(super) fn address_rules(settings: &Settings) -> AddressRules {
     AddressRules { allow_private: settings.private_addresses_allowed(), allow: settings.egress.allow.clone() }
 }
 
@@ -89,20 +111,18 @@ impl Reactors {
         let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
-        let (deadline, concurrency) = (settings.tasks.deadline, settings.callbacks.concurrency);
-        let retention = settings.media.retention;
-        let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
+        let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let Outside { store, sender, fetcher, keyring, public_url, image_vendor, hints } = outside;
+        let ImageVendor { vendor, treatment, bounds } = image_vendor;
+        let inputs = Inputs::new(fetcher, store.clone());
+        let poller =
+            ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, treatment);
+        let poller = poller.with_hints(hints);
+        let vendors = vec![poller.state()];
         arbiter.spawn(async move {
-            let Outside { store, sender, fetcher, keyring, public_url } = outside;
-            let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
+            let sweeper = Sweeper::new(store, models.clone(), surroundings.clone(), retention);
             keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
-            let inputs = Inputs::new(fetcher, store.clone());
-            let vendor =
-                Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }));
-            let poller =
-                ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, deadline);
-            let polling = ReactorOptions { concurrency: 2 * POLLER_CONCURRENCY, lane: POLLER_CONCURRENCY };
-            keep_running(poller, polling, surroundings.clone());
+            keep_running(poller, bounds, surroundings.clone());
             let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
             let dispatcher = CallbackDispatcher::new(
                 dispatch,
@@ -117,7 +137,7 @@ impl Reactors {
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
-        Self { arbiter, recorder }
+        Self { arbiter, recorder, vendors }
     }
 
     /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made

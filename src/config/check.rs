@@ -117,6 +117,32 @@ pub(super) fn token() -> Kind<Option<Secret>> {
     })
 }
 
+/// A credential that any header can carry, or empty for none.
+pub(super) fn credential() -> Kind<Option<Secret>> {
+    Kind::new("made of visible ASCII characters without spaces, or empty", |value| {
+        let text = value.as_str()?;
+        text.chars().all(|c| c.is_ascii_graphic()).then(|| (!text.is_empty()).then(|| Secret::new(text)))
+    })
+}
+
+/// The name of a header (RFC 9110, 5.1).
+pub(super) fn header_name() -> Kind<String> {
+    Kind::new("the name of a header, such as \"Authorization\" or \"X-Api-Key\"", |value| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        value.as_str().filter(|name| !name.is_empty() && name.chars().all(allowed)).map(str::to_owned)
+    })
+}
+
+/// A path, with a query or without, in which `{key}` stands for a key.
+pub(super) fn path_with_key() -> Kind<String> {
+    Kind::new("a path in which {key} stands, such as \"/tasks?reference={key}\"", |value| {
+        let allowed = |text: &&str| {
+            text.starts_with('/') && text.contains("{key}") && text.chars().all(|c| c.is_ascii_graphic() && c != '#')
+        };
+        value.as_str().filter(allowed).map(str::to_owned)
+    })
+}
+
 /// The base of URLs, without the slash at its end, or empty for none.
 pub(super) fn base_url() -> Kind<Option<String>> {
     Kind::new(
@@ -206,6 +232,13 @@ mod tests {
         assert!(token().read(&Value::from("")).unwrap().is_none());
         assert_eq!(token().read(&Value::from("aZ9-._~+/=")).unwrap().unwrap().expose(), "aZ9-._~+/=");
         assert_eq!(allowed_by(&token(), &["'a b'", "'********'", "\"a\\n\"", "'é'", "5"]), [""; 0]);
+    }
+
+    #[test]
+    fn headers_credentials_and_paths_can_be_sent() {
+        assert_eq!(allowed_by(&header_name(), &["'X-Api-Key'", "'a b'", "''", "'a:'", "\"a\\n\""]), ["'X-Api-Key'"]);
+        assert_eq!(allowed_by(&credential(), &["'k:/1'", "''", "'a b'", "\"a\\n\"", "'é'"]), ["'k:/1'", "''"]);
+        assert_eq!(allowed_by(&path_with_key(), &["'/t?k={key}'", "'t/{key}'", "'/t'", "'/ {key}'"]), ["'/t?k={key}'"]);
     }
 
     #[test]

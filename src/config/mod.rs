@@ -8,6 +8,7 @@ mod file;
 mod problem;
 mod settings;
 mod source;
+mod vendor;
 
 use std::fmt;
 use std::io;
@@ -20,6 +21,7 @@ pub use settings::{
     SnapshotSettings, StorageSettings, TaskSettings,
 };
 pub use source::{Flag, Source};
+pub use vendor::{RecoverySetting, VendorSettings};
 
 use problem::shown;
 use source::{Entry, Layers};

@@ -10,6 +10,7 @@ use super::check::{
 };
 use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
+use super::vendor::VendorSettings;
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::{Filter, Format};
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
     pub media: MediaSettings,
+    /// `vendors.image`
+    pub image_vendor: VendorSettings,
     pub callbacks: CallbackSettings,
     pub limits: LimitSettings,
 }
@@ -215,7 +218,7 @@ impl Default for Settings {
 }
 
 /// Reads values one by one and notes what is wrong, so that everything that is wrong can be told at once.
-struct Reader(Layers);
+pub(super) struct Reader(Layers);
 
 impl Reader {
     fn settings(&mut self) -> Settings {
@@ -250,6 +253,7 @@ impl Reader {
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
             media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
+            image_vendor: VendorSettings::read_image(self),
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
@@ -278,7 +282,7 @@ impl Reader {
     }
 
     /// The value of a setting; when it is not allowed, that is noted and the default goes on in its place.
-    fn read<T>(&mut self, key: &str, kind: &Kind<T>) -> T {
+    pub(super) fn read<T>(&mut self, key: &str, kind: &Kind<T>) -> T {
         let Layers { entries, problems } = &mut self.0;
         let entry = entries.iter().find(|entry| entry.key == key).expect("a test compares the keys with default.toml");
         kind.read(&entry.value).unwrap_or_else(|| {

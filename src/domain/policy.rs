@@ -32,6 +32,7 @@ named_values! {
         CancelTask = "cancel tasks",
         RedeliverCallback = "make callbacks again",
         ManageWebhookSecret = "manage the secret of callbacks",
+        HintTask = "hint that a task has moved",
         Administer = "administer the service",
     }
 }
@@ -120,6 +121,7 @@ impl Action {
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::RedeliverCallback     => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ManageWebhookSecret   => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::HintTask              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }
@@ -171,16 +173,18 @@ mod tests {
             PublishVersion,
             ReviseVersion,
             UploadArchive,
+            HintTask,
         ];
         assert_eq!(allowed_to(Standing::OwnToken), expected);
-        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive];
+        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, HintTask];
         assert_eq!(allowed_to(Standing::OtherToken), elsewhere);
     }
 
     #[test]
-    fn anonymous_callers_read_and_upload_to_the_places_they_were_given() {
-        use Action::{ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
-        assert_eq!(allowed_to(Standing::Anonymous), [ReadServiceState, ReadResult, ReadRegistry, UploadArchive]);
+    fn anonymous_callers_read_and_use_the_places_they_were_given() {
+        use Action::{HintTask, ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
+        let expected = [ReadServiceState, ReadResult, ReadRegistry, UploadArchive, HintTask];
+        assert_eq!(allowed_to(Standing::Anonymous), expected);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod frame;
 mod front;
 mod gate;
 mod health;
+mod hint;
 mod idempotency;
 mod image;
 mod install;

@@ -19,8 +19,8 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, image, install, media, member, moderation,
-    node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
+    admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
+    moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
     version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
@@ -146,6 +146,7 @@ fn images() -> Vec<Route> {
         Route::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
         Route::new(get(), "/tasks/{task_id}/deliveries", NoBody, delivery::list),
         Route::new(post(), "/deliveries/{delivery_id}/redeliver", Json, delivery::redeliver),
+        Route::new(post(), "/hints/{hint}", Json, hint::take),
 
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
         Route::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),

@@ -19,6 +19,8 @@ use super::sse::TaskStreams;
 use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
+use crate::actors::hints::Hints;
+use crate::actors::poller::VendorState;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::audit::Audit;
@@ -73,6 +75,10 @@ pub struct Services {
     pub drop_snapshots: SnapshotRemover,
     /// The public key with which callbacks are signed, as text.
     pub webhook_key: String,
+    /// Takes what vendors hint at.
+    pub hints: Hints,
+    /// What can be seen of the vendors.
+    pub vendors: Vec<VendorState>,
     pub options: HttpOptions,
 }
 

@@ -37,6 +37,8 @@ struct StateView {
     index: ReachView,
     queues: QueuesView,
     storage: StorageView,
+    /// Who makes media.
+    vendors: Vec<VendorView>,
     start: StartView,
 }
 
@@ -74,6 +76,13 @@ struct StorageView {
 }
 
 #[derive(Serialize)]
+struct VendorView {
+    name: &'static str,
+    /// Whether calls are made: closed, yes; open, not for a while; half open, one, to see.
+    circuit: &'static str,
+}
+
+#[derive(Serialize)]
 struct StartView {
     at: String,
     mended: Vec<String>,
@@ -92,6 +101,8 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Ans
     };
     let Probe { head, indexed, waiting, mended, started_at } = (services.prober)();
     let StorageState { state, reason, free_bytes, reserve_bytes } = (services.storage)();
+    let vendors = services.vendors.iter();
+    let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
     Answer::ok(&StateView {
         log: LogView { head },
@@ -99,6 +110,7 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Ans
         index: reach(indexed),
         queues: QueuesView { appends: waiting, tasks, deliveries },
         storage: StorageView { state, reason, free_bytes, reserve_bytes },
+        vendors,
         start: StartView { at: started_at, mended },
     })
 }

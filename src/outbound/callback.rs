@@ -74,8 +74,8 @@ fn unreachable(reason: &str) -> AttemptOutcome {
     AttemptOutcome::Unreachable { reason: Text::recorded(reason) }
 }
 
-/// How long the receiver asks us to wait; at most what would be honoured.
-fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
+/// How long a server asks us to wait; at most what would be honoured.
+pub(super) fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))

@@ -122,9 +122,20 @@ impl Client {
     /// # Errors
     /// [`ClientFailure`] when TLS cannot be set up.
     pub fn resolving(rules: AddressRules, limits: Limits, names: Option<&Names>) -> Result<Self, ClientFailure> {
+        Self::keeping(rules, limits, names, 0)
+    }
+
+    /// A client that keeps up to `idle` connections to a host for its next requests, whose address is then not looked up
+    /// again: only for hosts that the operator has named.
+    pub(super) fn keeping(
+        rules: AddressRules,
+        limits: Limits,
+        names: Option<&Names>,
+        idle: usize,
+    ) -> Result<Self, ClientFailure> {
         install_tls();
         let rules = Arc::new(rules);
-        let builder = || builder(&rules, names, limits);
+        let builder = || builder(&rules, names, limits).pool_max_idle_per_host(idle);
         let http = builder().build().or_else(|error| {
             tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
             builder().tls_certs_only([]).build()

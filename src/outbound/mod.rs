@@ -20,5 +20,6 @@ pub mod feed;
 pub mod fetch;
 mod resolver;
 pub mod signature;
+pub mod vendor;
 
 pub use client::install_tls;

@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Unreached,
     /// The vendor answered that it has too much to do (429, 503): nothing was begun.
     Busy,
+    /// The vendor answered that it does not serve this service (credentials, credit, place): nothing was begun.
+    Unserved,
     /// The call was sent and no answer came: the vendor may or may not have begun.
     Unknown,
 }
@@ -20,7 +22,7 @@ impl ErrorKind {
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
-            Self::Unreached | Self::Busy => true,
+            Self::Unreached | Self::Busy | Self::Unserved => true,
             Self::Refused | Self::Unknown => false,
         }
     }
@@ -50,7 +52,9 @@ mod tests {
 
     #[test]
     fn only_what_surely_began_nothing_is_repeated() {
-        assert!(ErrorKind::Unreached.is_repeatable() && ErrorKind::Busy.is_repeatable());
+        for kind in [ErrorKind::Unreached, ErrorKind::Busy, ErrorKind::Unserved] {
+            assert!(kind.is_repeatable(), "{kind:?}");
+        }
         assert!(!ErrorKind::Refused.is_repeatable() && !ErrorKind::Unknown.is_repeatable());
     }
 }

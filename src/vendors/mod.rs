@@ -10,7 +10,9 @@ use crate::domain::image::Picture;
 use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
 
 pub mod error;
+pub mod hint;
 pub mod local;
+pub mod remote;
 
 pub use error::{ErrorKind, VendorError};
 
@@ -19,8 +21,8 @@ pub trait Vendor: Send + Sync + 'static {
     /// The name in logs and settings.
     fn name(&self) -> &'static str;
 
-    /// Whether a submission whose key was seen before makes no second job.
-    fn honours_keys(&self) -> bool;
+    /// What can be done where nobody knows whether a submission arrived.
+    fn recovery(&self) -> Recovery;
 
     /// Hands over a job. Answers as soon as the vendor has it, never waits for the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
@@ -29,8 +31,31 @@ pub trait Vendor: Send + Sync + 'static {
     /// [`Progress::Forgotten`].
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>>;
 
+    /// Looks for this job, which may have been submitted before. Asked only of vendors that can be searched
+    /// ([`Recovery::Search`]).
+    fn find(&self, job: Job) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+        let message = format!("{} cannot be searched for {}", self.name(), job.key);
+        Box::pin(std::future::ready(Err(VendorError::new(ErrorKind::Unserved, message))))
+    }
+
+    /// Whether the vendor answers at all: asked of one that failed, before anything is risked on it.
+    fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Woken whenever a job may have moved, so that the poller need not wait for its next turn.
     fn moved(&self) -> Arc<Notify>;
+}
+
+/// What can be done where nobody knows whether a submission arrived (contract 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// It is made again: a submission whose key was seen before makes no second job.
+    Key,
+    /// The job is looked for under the key of the submission.
+    Search,
+    /// Nothing: the task fails, and says so.
+    Nothing,
 }
 
 /// What is handed to a vendor.
@@ -53,6 +78,19 @@ pub enum Progress {
     Done(Vec<Picture>),
     /// It ended without a result.
     Failed(Failure),
-    /// The vendor does not know it: it never did, or it has let go of it.
+    /// It ended well, and its results could not be brought home this time.
+    Unfetched(Unfetched),
+    /// The vendor does not know it, and may be given it again without harm.
     Forgotten,
+    /// The vendor does not know it although it took it; a second submission might be paid for twice.
+    Lost,
+}
+
+/// Why results are not in our store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfetched {
+    /// It may be better soon.
+    Passing(Failure),
+    /// What is there is not what it should be: not waited for long.
+    Odd(Failure),
 }

@@ -62,6 +62,7 @@ mod tidy;
 mod token;
 mod translation;
 mod user;
+mod vendor;
 mod verify;
 mod version;
 mod version_list;

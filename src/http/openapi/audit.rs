@@ -6,6 +6,7 @@ use super::Group;
 use super::operation::{Operation, get};
 use super::parameter::{Parameter, in_query, many_in_query, needed_in_query, or_empty};
 use super::schema::{Field, Moment, array, field, field_of, named, one_of, view};
+use crate::actors::poller::breaker::Circuit;
 use crate::audit::diff::{Change, EVENTS_MAX};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, LOOKED_MAX};
 use crate::domain::event;
@@ -144,6 +145,16 @@ fn service_state() -> Value {
         field_of("mended", "What the start found and mended, a sentence each.", array(&json!({"type": "string"})))
             .required(),
     ]);
+    let vendor = view([
+        field::<String>("name", "").required(),
+        field_of(
+            "circuit",
+            "Whether the vendor is called: `closed`, yes; `open`, not for a while, because it kept failing, and tasks wait; \
+             `half_open`, once, to see whether it is back.",
+            one_of(Circuit::NAMES),
+        )
+        .required(),
+    ]);
     view([
         field_of("log", "", view([field_of("head", "The position of the last event.", position()).required()]))
             .required(),
@@ -151,6 +162,7 @@ fn service_state() -> Value {
         field_of("index", "The index of the log, which follows the journal.", reach()).required(),
         field_of("queues", "", queues).required(),
         field_of("storage", "", storage).required(),
+        field_of("vendors", "Who makes media.", array(&vendor)).required(),
         field_of("start", "", start).required(),
     ])
 }
@@ -320,10 +332,11 @@ fn state() -> Operation {
         "index": reach(20_140, 37),
         "queues": {"appends": 0, "tasks": 2, "deliveries": 1},
         "storage": {"state": "ok", "free_bytes": 81_604_378_624_u64, "reserve_bytes": 67_108_864},
+        "vendors": [{"name": "remote-image", "circuit": "closed"}],
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
     get("/admin/state", "getServiceState", "How far everything is")
-        .about("The log, what follows it, what waits, whether changes are taken, and what the last start mended.")
+        .about("The log, what follows it, what waits, whether changes are taken, whether the vendors are called, and what the last start mended.")
         .shows("The state of the service.", "ServiceState", &example)
 }
 

@@ -92,7 +92,7 @@ fn task_view() -> Value {
 }
 
 /// Why tasks fail.
-const FAILURES: [&str; 9] = [
+const FAILURES: [&str; 14] = [
     "input_unavailable",
     "input_invalid",
     "output_too_large",
@@ -100,6 +100,11 @@ const FAILURES: [&str; 9] = [
     "cancelled",
     "vendor_refused",
     "outcome_unknown",
+    "vendor_failed",
+    "vendor_lost",
+    "result_unavailable",
+    "result_invalid",
+    "result_unwritable",
     "engine_failed",
     "engine_stopped",
 ];

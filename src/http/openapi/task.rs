@@ -19,7 +19,7 @@ pub fn group() -> Group {
     Group {
         tag: "Tasks",
         about: "Media tasks of every kind: listed, shown with their history, followed, cancelled.",
-        operations: vec![list(), show(), stream(), cancel()],
+        operations: vec![list(), show(), stream(), cancel(), hint()],
         components: vec![("Task", task()), ("TaskPage", page())],
     }
 }
@@ -54,6 +54,16 @@ fn list() -> Operation {
             "TaskPage",
             &json!({"tasks": [in_progress()], "limit": LIMIT_DEFAULT, "next_cursor": "AAAAAAAABBI"}),
         )
+}
+
+fn hint() -> Operation {
+    post("/hints/{hint}", "hintTask", "Hint that a task has moved")
+        .about(
+            "For vendors: the URL that a submission to one carries as `webhook_url`. The vendor is asked about the task the sooner; \
+             nothing that is sent here is read, let alone believed. The URL is the credential. Needs no body.",
+        )
+        .answers_text("The vendor will be asked.", "OK")
+        .fails(Code::NotFound, "the URL is not one of this service")
 }
 
 fn show() -> Operation {

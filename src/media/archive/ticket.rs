@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::clock::Surroundings;
@@ -24,6 +24,8 @@ pub const VALID_FOR: Duration = Duration::from_mins(15);
 const KEY_PREFIX: &str = "mduk_";
 /// What is authenticated begins with this, so that no other use of the key can be taken for a link.
 const PURPOSE: &[u8] = b"mediary upload link 1\n";
+/// What keys for other purposes are derived with.
+const DERIVED: &[u8] = b"mediary key derived from that of the upload links 1\n";
 /// Who asked, the version and the time, in this order.
 const GRANT_BYTES: usize = 1 + 16 + 16 + 8;
 const CODE_BYTES: usize = 32;
@@ -83,6 +85,12 @@ impl UploadKey {
         let text = format!("{KEY_PREFIX}{}\n", STANDARD.encode(key.0));
         write_private(path, text.as_bytes()).map_err(failure)?;
         Ok(key)
+    }
+
+    /// A key for another purpose: it tells nothing of this one.
+    #[must_use]
+    pub fn derived(&self, purpose: &[u8]) -> [u8; 32] {
+        Sha256::new().chain_update(DERIVED).chain_update(self.0).chain_update(purpose).finalize().into()
     }
 
     fn parse(text: &str) -> Option<Self> {

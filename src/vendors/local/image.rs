@@ -23,7 +23,7 @@ use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
 use crate::domain::value::Text;
 use crate::media::input::{self, Decoded};
 use crate::media::store::{Area, Store};
-use crate::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
 /// What the engine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +90,8 @@ impl Vendor for LocalImage {
         "local-image"
     }
 
-    fn honours_keys(&self) -> bool {
-        true
+    fn recovery(&self) -> Recovery {
+        Recovery::Key
     }
 
     /// Must be called within a tokio runtime, which then carries the work.

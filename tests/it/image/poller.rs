@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mediary::actors::Circumstances;
 use mediary::actors::inputs::Inputs;
-use mediary::actors::poller::ImagePoller;
+use mediary::actors::poller::{ImagePoller, PollerOptions};
 use mediary::actors::reactor::{ReactorOptions, keep_running};
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors};
@@ -28,7 +28,7 @@ use mediary::outbound::client::{Client, Limits};
 use mediary::outbound::fetch::Fetcher;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
-use mediary::vendors::{ErrorKind, Job, Progress, Vendor, VendorError};
+use mediary::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -48,8 +48,8 @@ impl Vendor for Scripted {
         "scripted"
     }
 
-    fn honours_keys(&self) -> bool {
-        self.honours_keys
+    fn recovery(&self) -> Recovery {
+        if self.honours_keys { Recovery::Key } else { Recovery::Nothing }
     }
 
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
@@ -109,8 +109,8 @@ async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progr
         polls: Mutex::new(polls.iter().cloned().collect()),
         moved: Arc::default(),
     });
-    let (dispatch, deadline) = (actors.dispatch.clone(), Duration::from_hours(1));
-    let poller = ImagePoller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, deadline);
+    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::inside(Duration::from_hours(1)));
+    let poller = ImagePoller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, options);
     keep_running(poller, ReactorOptions { concurrency: 4, lane: 4 }, surroundings);
     let mut given = Given { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store: store };
     given.submit().await;

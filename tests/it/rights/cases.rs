@@ -225,6 +225,7 @@ fn media() -> Vec<Case> {
     let picture = || json!({"image": base64_png(4, 4)});
     vec![
         get(ReadResult, "/media/{file}"),
+        post(HintTask, "/hints/{hint}", 200, json!({})),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer", 200, picture()),

@@ -2,9 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use mediary::clock::Surroundings;
+use mediary::domain::ids::TaskId;
+use mediary::media::archive::ticket::UploadKey;
+use mediary::vendors::hint::{HintKey, PURPOSE};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::Caller;
 use super::cases::{Body, Case, Step, archive};
@@ -56,6 +61,8 @@ pub struct Ground {
     delivery: String,
     /// By which the owner may upload the archive of the version.
     ticket: String,
+    /// By which a vendor hints at a task.
+    hint: String,
     /// What the publisher's token is presented as.
     secret: String,
 }
@@ -111,6 +118,12 @@ impl World {
         world
     }
 
+    /// The ticket of a hint at a task of somebody.
+    fn hint(&self) -> String {
+        let key = UploadKey::open(&self.app.dir.path().join("url-key"), &Surroundings::real()).expect("the key");
+        HintKey::new(key.derived(PURPOSE)).ticket(TaskId(Uuid::nil()))
+    }
+
     pub async fn stop(self) {
         self.app.stop().await;
     }
@@ -159,6 +172,7 @@ impl World {
             file: self.file.clone(),
             delivery: self.deliveries[0].clone(),
             ticket: String::new(),
+            hint: self.hint(),
             secret,
         };
         ground.ticket = self.ticket(&ground.fill(UPLOAD), &owner.token).await;
@@ -259,9 +273,10 @@ impl Ground {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
         let tasks = [NOBODY; 4].map(str::to_owned);
-        let (file, ticket, secret) = (format!("{}.png", "0".repeat(64)), "nothing".to_owned(), String::new());
+        let (file, [ticket, hint], secret) =
+            (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
         let delivery = NOBODY.to_owned();
-        Self { node, publisher, version, user, user_token, token, tasks, file, delivery, ticket, secret }
+        Self { node, publisher, version, user, user_token, token, tasks, file, delivery, ticket, hint, secret }
     }
 
     /// The same with another node.
@@ -291,6 +306,7 @@ impl Ground {
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),
             ("{ticket}", &self.ticket),
+            ("{hint}", &self.hint),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }

@@ -5,6 +5,7 @@ pub mod picture;
 pub mod process;
 pub mod receiver;
 pub mod slow_log;
+pub mod vendor_sim;
 pub mod zip;
 
 use mediary::app::{AdminToken, App};

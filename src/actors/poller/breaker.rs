@@ -1,0 +1,234 @@
+//! The circuit breaker before a vendor: calls that keep failing are not made any more for a while, and then one of them is made to
+//! see. A pure state machine; the time is given to it.
+//!
+//! ```text
+//!            failures in a row              pause over: one call may try
+//!   closed ───────────────────▶ open ─────────────────────────────▶ half open
+//!     ▲                          ▲        it failed: twice the pause    │
+//!     │                          └──────────────────────────────────────┤
+//!     └──────────────────────────────── a call succeeded ───────────────┘
+//! ```
+
+use std::time::Duration;
+
+use crate::domain::value::Timestamp;
+
+/// When a breaker opens and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerOptions {
+    /// Failures in a row that open it.
+    pub failures: u32,
+    /// How long it is open the first time.
+    pub pause: Duration,
+    /// The longest pause; until then each is twice the one before.
+    pub pause_max: Duration,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    Go,
+    /// It is the one by which it shows whether the vendor is back.
+    Probe,
+    /// Not before this time has passed.
+    Wait(Duration),
+}
+
+/// What a breaker shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Circuit {
+    Closed,
+    Open,
+    HalfOpen,
+}
+
+impl Circuit {
+    /// Every state, as it is written.
+    pub const NAMES: [&'static str; 3] = ["closed", "open", "half_open"];
+
+    /// The state as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed {
+        failures: u32,
+    },
+    Open {
+        until: Timestamp,
+        openings: u32,
+    },
+    /// A call is under way; one that never ends is given up then.
+    HalfOpen {
+        until: Timestamp,
+        openings: u32,
+    },
+}
+
+/// The breaker of one vendor.
+#[derive(Debug, Clone)]
+pub struct Breaker {
+    options: BreakerOptions,
+    state: State,
+    /// The vendor asked to be left alone until then.
+    held_until: Option<Timestamp>,
+}
+
+impl Breaker {
+    /// A closed one.
+    #[must_use]
+    pub const fn new(options: BreakerOptions) -> Self {
+        Self { options, state: State::Closed { failures: 0 }, held_until: None }
+    }
+
+    /// Asks to make a call now.
+    pub fn admit(&mut self, now: Timestamp) -> Admission {
+        if let Some(wait) = self.held_until.and_then(|until| left(until, now)) {
+            return Admission::Wait(wait);
+        }
+        match self.state {
+            State::Closed { .. } => Admission::Go,
+            State::Open { until, openings } | State::HalfOpen { until, openings } => {
+                if let Some(wait) = left(until, now) {
+                    return Admission::Wait(wait);
+                }
+                self.state = State::HalfOpen { until: now.after(self.options.pause), openings };
+                Admission::Probe
+            }
+        }
+    }
+
+    /// The vendor answered a call. True when the breaker was not closed before.
+    pub fn succeeded(&mut self) -> bool {
+        let closes = !matches!(self.state, State::Closed { .. });
+        self.state = State::Closed { failures: 0 };
+        closes
+    }
+
+    /// A call failed, and the vendor is to blame. Of calls that were under way when it opened nothing more is learned. True when the
+    /// breaker opens.
+    pub fn failed(&mut self, now: Timestamp) -> bool {
+        let openings = match self.state {
+            State::Open { .. } => return false,
+            State::HalfOpen { openings, .. } => openings,
+            State::Closed { failures } => {
+                let failures = failures.saturating_add(1);
+                if failures < self.options.failures {
+                    self.state = State::Closed { failures };
+                    return false;
+                }
+                0
+            }
+        };
+        let BreakerOptions { pause, pause_max, .. } = self.options;
+        let pause = pause.saturating_mul(1 << openings.min(16)).min(pause_max);
+        self.state = State::Open { until: now.after(pause), openings: openings + 1 };
+        true
+    }
+
+    /// The vendor asked to be left alone for so long.
+    pub fn hold(&mut self, now: Timestamp, pause: Duration) {
+        self.held_until = self.held_until.max(Some(now.after(pause)));
+    }
+
+    /// What the breaker shows now.
+    #[must_use]
+    pub const fn circuit(&self) -> Circuit {
+        match self.state {
+            State::Closed { .. } => Circuit::Closed,
+            State::Open { .. } => Circuit::Open,
+            State::HalfOpen { .. } => Circuit::HalfOpen,
+        }
+    }
+}
+
+/// What is left of the time until then; `None` when it is over.
+fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
+    (now < until).then(|| until.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_micros(0).after(Duration::from_secs(seconds))
+    }
+
+    fn breaker() -> Breaker {
+        Breaker::new(BreakerOptions { failures: 3, pause: PAUSE, pause_max: PAUSE * 3 })
+    }
+
+    fn opened() -> Breaker {
+        let mut breaker = breaker();
+        let opens = [(); 3].map(|()| breaker.failed(at(0)));
+        assert_eq!((opens, breaker.circuit()), ([false, false, true], Circuit::Open));
+        breaker
+    }
+
+    #[test]
+    fn only_failures_in_a_row_open_it() {
+        let mut breaker = breaker();
+        for _ in 0..10 {
+            assert!(!breaker.failed(at(0)) && !breaker.failed(at(0)));
+            assert!(!breaker.succeeded());
+        }
+        assert_eq!(breaker.admit(at(0)), Admission::Go);
+    }
+
+    #[test]
+    fn an_open_one_lets_one_call_through_after_its_pause() {
+        let mut breaker = opened();
+        assert_eq!(breaker.admit(at(29)), Admission::Wait(Duration::from_secs(1)));
+        assert_eq!(breaker.admit(at(30)), Admission::Probe);
+        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::HalfOpen, Admission::Wait(PAUSE * 29 / 30)));
+        assert!(breaker.succeeded());
+        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::Closed, Admission::Go));
+    }
+
+    #[test]
+    fn each_failed_probe_doubles_the_pause_up_to_the_longest() {
+        let mut breaker = opened();
+        let mut now = 30;
+        for pause in [60, 90, 90] {
+            assert_eq!(breaker.admit(at(now)), Admission::Probe);
+            assert!(breaker.failed(at(now)));
+            assert_eq!(breaker.admit(at(now)), Admission::Wait(Duration::from_secs(pause)));
+            now += pause;
+        }
+        assert!(breaker.admit(at(now)) == Admission::Probe && breaker.succeeded());
+        assert!(!breaker.failed(at(now)), "it begins anew");
+    }
+
+    #[test]
+    fn late_failures_of_older_calls_change_nothing_and_a_success_closes() {
+        let mut breaker = opened();
+        assert!(!breaker.failed(at(20)));
+        assert_eq!(breaker.admit(at(30)), Admission::Probe);
+        let mut breaker = opened();
+        assert!(breaker.succeeded());
+        assert_eq!(breaker.admit(at(1)), Admission::Go);
+    }
+
+    #[test]
+    fn a_probe_that_never_ends_is_given_up() {
+        let mut breaker = opened();
+        assert_eq!((breaker.admit(at(30)), breaker.admit(at(60))), (Admission::Probe, Admission::Probe));
+    }
+
+    #[test]
+    fn a_vendor_that_asks_for_it_is_left_alone_in_every_state() {
+        for mut breaker in [breaker(), opened()] {
+            breaker.hold(at(0), PAUSE * 4);
+            breaker.hold(at(0), PAUSE);
+            assert_eq!(breaker.admit(at(100)), Admission::Wait(Duration::from_secs(20)));
+            assert!(!matches!(breaker.admit(at(120)), Admission::Wait(_)));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How long a task rests. Every rest is jittered, so that tasks that began together do not come back together. Pure: chance is
+//! given as a number from 0 to 1.
+
+use std::time::Duration;
+
+/// The shortest and the longest rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    pub min: Duration,
+    pub max: Duration,
+}
+
+impl Pauses {
+    /// After so many failures in a row, the first of which is 1: each rest is up to twice the one before.
+    #[must_use]
+    pub fn after_failures(self, failures: u32, chance: f64) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        jittered(self.min.saturating_mul(1 << doublings).clamp(self.min, self.max), chance)
+    }
+
+    /// Between two questions about a task that is this old: half its age, so that short jobs are asked after often and long ones
+    /// seldom, whenever that begins.
+    #[must_use]
+    pub fn at_age(self, age: Duration, chance: f64) -> Duration {
+        jittered((age / 2).clamp(self.min, self.max), chance)
+    }
+}
+
+/// Between half of a rest and the whole.
+fn jittered(rest: Duration, chance: f64) -> Duration {
+    rest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+}
+
+/// A little more than what was asked for, so that not everybody comes at the same moment.
+#[must_use]
+pub fn at_least(rest: Duration, chance: f64) -> Duration {
+    rest.mul_f64(1.0 + chance.clamp(0.0, 1.0) / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSES: Pauses = Pauses { min: Duration::from_secs(2), max: Duration::from_mins(5) };
+
+    #[test]
+    fn each_failure_doubles_the_rest_up_to_the_longest() {
+        let whole = |failures| PAUSES.after_failures(failures, 1.0).as_secs();
+        assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(whole), [2, 4, 8, 16, 300, 300]);
+        assert_eq!(PAUSES.after_failures(3, 0.0).as_secs(), 4);
+        assert_eq!(PAUSES.after_failures(0, 1.0).as_secs(), 2);
+    }
+
+    #[test]
+    fn old_tasks_are_asked_after_seldom() {
+        let whole = |age| PAUSES.at_age(Duration::from_secs(age), 1.0).as_secs();
+        assert_eq!([0, 4, 60, 86_400].map(whole), [2, 2, 30, 300]);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_never_cut() {
+        let asked = Duration::from_secs(10);
+        assert_eq!([0.0, 1.0].map(|chance| at_least(asked, chance).as_secs()), [10, 11]);
+    }
+}

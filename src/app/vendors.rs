@@ -1,0 +1,122 @@
+//! The vendors: which of them does the work, and how it is treated.
+
+use std::sync::Arc;
+
+use super::StartError;
+use super::reactors::{FETCHED_BYTES_MAX, address_rules};
+use crate::actors::hints::Hints;
+use crate::actors::poller::breaker::BreakerOptions;
+use crate::actors::poller::pace::Pauses;
+use crate::actors::poller::{LANES, PollerOptions};
+use crate::actors::reactor::ReactorOptions;
+use crate::clock::Surroundings;
+use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
+use crate::domain::image::INPUT_BYTES_MAX;
+use crate::media::archive::ticket::UploadKey;
+use crate::media::store::Store;
+use crate::outbound::client::{Client, Limits};
+use crate::outbound::fetch::Fetcher;
+use crate::outbound::vendor::{VendorCaller, VendorPlace};
+use crate::vendors::hint::{HintKey, PURPOSE};
+use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+use crate::vendors::remote::{Options as RemoteImageOptions, RemoteImage};
+use crate::vendors::{Recovery, Vendor};
+
+/// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
+const INSIDE_CONCURRENCY: usize = 256;
+
+/// Who makes images.
+pub(super) struct ImageVendor {
+    pub vendor: Arc<dyn Vendor>,
+    pub treatment: PollerOptions,
+    pub bounds: ReactorOptions,
+}
+
+/// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
+pub(super) fn hints(key: &UploadKey) -> Hints {
+    Hints::new(hint_key(key))
+}
+
+fn hint_key(key: &UploadKey) -> HintKey {
+    HintKey::new(key.derived(PURPOSE))
+}
+
+/// The remote vendor where one is configured, else the engine inside.
+pub(super) fn image_vendor(
+    settings: &Settings,
+    store: Store,
+    key: &UploadKey,
+    surroundings: &Surroundings,
+) -> Result<ImageVendor, StartError> {
+    let VendorSettings { url: Some(url), concurrency, .. } = &settings.image_vendor else {
+        let treatment = PollerOptions::inside(settings.tasks.deadline);
+        return Ok(ImageVendor { vendor: inside(settings, store), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
+    };
+    let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
+    let own = &settings.image_vendor;
+    let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
+    let limits = Limits { connect: own.connect_timeout, total: own.result_timeout, body_bytes: INPUT_BYTES_MAX };
+    let client = Client::resolving(address_rules(settings), limits, surroundings.names().as_ref())
+        .map_err(|error| failed(&error))?;
+    let fetcher = Fetcher::new(client, FETCHED_BYTES_MAX);
+    let vendor = RemoteImage::new(caller, remote_options(settings, key), store, fetcher, surroundings.clone());
+    Ok(ImageVendor { vendor: Arc::new(vendor), treatment: treatment(settings), bounds: bounds(*concurrency) })
+}
+
+fn bounds(lane: usize) -> ReactorOptions {
+    ReactorOptions { concurrency: LANES * lane, lane }
+}
+
+fn inside(settings: &Settings, store: Store) -> Arc<dyn Vendor> {
+    let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
+    Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }))
+}
+
+fn place(url: &str, settings: &VendorSettings) -> VendorPlace {
+    VendorPlace {
+        base: url.to_owned(),
+        auth_header: settings.auth_header.clone(),
+        api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
+        connect: settings.connect_timeout,
+        submit: settings.submit_timeout,
+        poll: settings.poll_timeout,
+    }
+}
+
+/// The vendor is told where to hint only when this service is known to be reached there.
+fn remote_options(settings: &Settings, key: &UploadKey) -> RemoteImageOptions {
+    let own = &settings.image_vendor;
+    let hint_url = settings.public_url.clone().map(|base| {
+        let key = hint_key(key);
+        let url: Arc<dyn Fn(_) -> String + Send + Sync> =
+            Arc::new(move |task| format!("{base}/hints/{}", key.ticket(task)));
+        url
+    });
+    RemoteImageOptions {
+        recovery: match own.recovery {
+            RecoverySetting::Key => Recovery::Key,
+            RecoverySetting::Search => Recovery::Search,
+            RecoverySetting::Nothing => Recovery::Nothing,
+        },
+        key_header: own.key_header.clone(),
+        search_path: own.search_path.clone(),
+        hint_url,
+        api_key: own.api_key.as_ref().map(Secret::expose).map(str::to_owned),
+    }
+}
+
+fn treatment(settings: &Settings) -> PollerOptions {
+    let own = &settings.image_vendor;
+    PollerOptions {
+        deadline: settings.tasks.deadline,
+        poll: Pauses { min: own.poll_min, max: own.poll_max.max(own.poll_min) },
+        retry: Pauses { min: own.retry_min, max: own.retry_max.max(own.retry_min) },
+        lost_after: own.lost_after,
+        search_settles: own.search_settles,
+        breaker: Some(BreakerOptions {
+            failures: own.breaker_failures,
+            pause: own.breaker_pause,
+            pause_max: own.breaker_pause_max.max(own.breaker_pause),
+        }),
+    }
+}

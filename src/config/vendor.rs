@@ -1,0 +1,74 @@
+//! The settings of a remote vendor.
+
+use std::time::Duration;
+
+use super::check::{base_url, choice, credential, duration, header_name, path_with_key, whole};
+use super::settings::{Reader, Secret};
+
+/// Where a vendor is, and how it is treated.
+#[derive(Debug, Clone)]
+pub struct VendorSettings {
+    /// Without a slash at its end; the engine inside does the work when there is none.
+    pub url: Option<String>,
+    pub api_key: Option<Secret>,
+    pub auth_header: String,
+    pub recovery: RecoverySetting,
+    pub key_header: String,
+    /// Holds `{key}`.
+    pub search_path: String,
+    pub search_settles: Duration,
+    /// Submissions under way at a time, and questions besides.
+    pub concurrency: usize,
+    pub connect_timeout: Duration,
+    pub submit_timeout: Duration,
+    pub poll_timeout: Duration,
+    pub result_timeout: Duration,
+    pub poll_min: Duration,
+    pub poll_max: Duration,
+    pub retry_min: Duration,
+    pub retry_max: Duration,
+    pub lost_after: Duration,
+    /// Failures in a row.
+    pub breaker_failures: u32,
+    pub breaker_pause: Duration,
+    pub breaker_pause_max: Duration,
+}
+
+/// What a vendor makes possible where nobody knows whether a submission arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoverySetting {
+    Key,
+    Search,
+    Nothing,
+}
+
+impl VendorSettings {
+    pub(super) fn read_image(reader: &mut Reader) -> Self {
+        let recoveries =
+            [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
+        let timeout = || duration("10ms", "1h");
+        let pause = || duration("1ms", "1h");
+        Self {
+            url: reader.read("vendors.image.url", &base_url()),
+            api_key: reader.read("vendors.image.api_key", &credential()),
+            auth_header: reader.read("vendors.image.auth_header", &header_name()),
+            recovery: reader.read("vendors.image.recovery", &choice(recoveries)),
+            key_header: reader.read("vendors.image.key_header", &header_name()),
+            search_path: reader.read("vendors.image.search_path", &path_with_key()),
+            search_settles: reader.read("vendors.image.search_settles", &duration("0s", "1h")),
+            concurrency: reader.read("vendors.image.concurrency", &whole(1, 65_536)),
+            connect_timeout: reader.read("vendors.image.connect_timeout", &timeout()),
+            submit_timeout: reader.read("vendors.image.submit_timeout", &timeout()),
+            poll_timeout: reader.read("vendors.image.poll_timeout", &timeout()),
+            result_timeout: reader.read("vendors.image.result_timeout", &timeout()),
+            poll_min: reader.read("vendors.image.poll_min", &pause()),
+            poll_max: reader.read("vendors.image.poll_max", &pause()),
+            retry_min: reader.read("vendors.image.retry_min", &pause()),
+            retry_max: reader.read("vendors.image.retry_max", &pause()),
+            lost_after: reader.read("vendors.image.lost_after", &duration("0s", "1d")),
+            breaker_failures: reader.read("vendors.image.breaker_failures", &whole(1, 1_000_000)),
+            breaker_pause: reader.read("vendors.image.breaker_pause", &pause()),
+            breaker_pause_max: reader.read("vendors.image.breaker_pause_max", &duration("1ms", "1d")),
+        }
+    }
+}

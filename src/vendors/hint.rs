@@ -1,0 +1,72 @@
+//! The paths by which a vendor may hint that a task has moved: unguessable, and nothing is kept of them.
+//!
+//! A hint is believed in nothing: whoever knows the path can make the service ask the vendor once more, and no more than that.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use uuid::Uuid;
+
+use crate::domain::ids::TaskId;
+
+/// What the key is derived for.
+pub const PURPOSE: &[u8] = b"mediary vendor hint 1\n";
+
+const TASK_BYTES: usize = 16;
+/// The code is cut to 128 bits: it guards nothing but a question more.
+const CODE_BYTES: usize = 16;
+
+/// Makes tickets of hints and knows them again.
+#[derive(Clone)]
+pub struct HintKey([u8; 32]);
+
+impl HintKey {
+    /// The key with these bytes, which must be secret.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The ticket of a task, fit for a path.
+    #[must_use]
+    pub fn ticket(&self, task: TaskId) -> String {
+        let code = self.code(task).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode([&task.0.as_bytes()[..], &code[..CODE_BYTES]].concat())
+    }
+
+    /// The task that a ticket is of; `None` when it is not one of ours.
+    #[must_use]
+    pub fn read(&self, ticket: &str) -> Option<TaskId> {
+        let bytes = URL_SAFE_NO_PAD.decode(ticket).ok().filter(|bytes| bytes.len() == TASK_BYTES + CODE_BYTES)?;
+        let (task, code) = bytes.split_at(TASK_BYTES);
+        let task = TaskId(Uuid::from_slice(task).ok()?);
+        // In constant time.
+        self.code(task).verify_truncated_left(code).ok()?;
+        Some(task)
+    }
+
+    fn code(&self, task: TaskId) -> Hmac<Sha256> {
+        let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
+        hmac.chain_update(task.0.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_tickets_are_read() {
+        let (own, other) = (HintKey::new([1; 32]), HintKey::new([2; 32]));
+        let task = TaskId(Uuid::from_u128(7));
+        let ticket = own.ticket(task);
+        assert_eq!(own.read(&ticket), Some(task));
+        assert_eq!(other.read(&ticket), None);
+        let forged = own.ticket(TaskId(Uuid::from_u128(8)));
+        let mixed = format!("{}{}", &forged[..21], &ticket[21..]);
+        for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &mixed] {
+            assert_eq!(own.read(bad), None, "{bad}");
+        }
+    }
+}

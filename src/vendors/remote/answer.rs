@@ -1,0 +1,238 @@
+//! What the vendor's answers mean for a task: `docs/vendors.md` has the table. Pure: a status, a body, and what follows.
+//!
+//! Of a submission three things can be known: accepted, refused, or unknown (contract 5). Whatever is not surely one of the first
+//! two is the third.
+
+use serde_json::Value;
+
+use crate::domain::task::Failure;
+use crate::domain::value::Text;
+use crate::vendors::{ErrorKind, VendorError};
+
+/// Most characters of an id by which a vendor names a job.
+const ID_MAX: usize = 150;
+/// Most results of one job.
+const RESULTS_MAX: usize = 16;
+/// Most characters that are told of what a vendor says.
+const SAID_MAX: usize = 400;
+
+/// How the vendor says that a job stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Polled {
+    Running,
+    /// Where the results are.
+    Done(Vec<String>),
+    Failed(Failure),
+    /// It does not know the job.
+    Lost,
+}
+
+/// The id under which the vendor took a job.
+pub(super) fn submitted(status: u16, body: &[u8]) -> Result<String, VendorError> {
+    let said = || said(status, body);
+    match status {
+        200..=299 => {
+            let task = task_in(body);
+            let id = task.as_ref().and_then(id_of);
+            id.ok_or_else(|| unknown(format!("the vendor answered the submission without naming a task ({})", said())))
+        }
+        408 | 425 | 429 | 503 => Err(busy(&said())),
+        _ if is_unserved(status) => Err(unserved(&said())),
+        // A vendor that knows the key says that the first call with it is still being worked on.
+        409 | 500..=599 => Err(unknown(format!("the vendor failed while it took the job ({})", said()))),
+        _ => Err(VendorError::new(ErrorKind::Refused, format!("the vendor refused the job ({})", said()))),
+    }
+}
+
+/// How the job with this id stands.
+pub(super) fn polled(status: u16, body: &[u8], id: &str) -> Result<Polled, VendorError> {
+    match status {
+        200..=299 => progress(body, id).ok_or_else(|| {
+            unknown(format!("the vendor's answer about the task cannot be read ({})", said(status, body)))
+        }),
+        404 | 410 => Ok(Polled::Lost),
+        408 | 425 | 429 | 503 => Err(busy(&said(status, body))),
+        _ if is_unserved(status) => Err(unserved(&said(status, body))),
+        _ => Err(unknown(format!("the vendor failed to say how the task stands ({})", said(status, body)))),
+    }
+}
+
+/// The id of the job that the vendor finds under a reference; `None` when it finds none. Several cannot all be ours: a vendor that
+/// finds them has not understood what was asked.
+pub(super) fn found(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
+    let unreadable = || unknown(format!("the vendor's answer to the search cannot be read ({})", said(status, body)));
+    match status {
+        200..=299 => {
+            let whole: Value = serde_json::from_slice(body).map_err(|_| unreadable())?;
+            let found = whole.get("data").unwrap_or(&whole);
+            match found {
+                Value::Null => Ok(None),
+                Value::Array(tasks) if tasks.is_empty() => Ok(None),
+                Value::Array(tasks) if tasks.len() > 1 => {
+                    Err(unknown(format!("the vendor finds {} tasks under one key", tasks.len())))
+                }
+                Value::Array(tasks) => tasks.iter().find_map(id_of).map(Some).ok_or_else(unreadable),
+                task => id_of(task).map(Some).ok_or_else(unreadable),
+            }
+        }
+        404 | 410 => Ok(None),
+        408 | 425 | 429 | 503 => Err(busy(&said(status, body))),
+        _ if is_unserved(status) => Err(unserved(&said(status, body))),
+        _ => Err(unknown(format!("the vendor failed to search ({})", said(status, body)))),
+    }
+}
+
+/// Whether the answer to a question about a job that nobody has is one of a vendor that works: it refuses it, or says something
+/// that a program can read.
+pub(super) fn lives(status: u16, body: &[u8]) -> Result<(), VendorError> {
+    match status {
+        400 | 404 | 410 | 422 => Ok(()),
+        200..=299 if serde_json::from_slice::<Value>(body).is_ok() => Ok(()),
+        408 | 425 | 429 | 503 => Err(busy(&said(status, body))),
+        _ if is_unserved(status) => Err(unserved(&said(status, body))),
+        _ => Err(unknown(format!("the vendor gives no sign of life ({})", said(status, body)))),
+    }
+}
+
+/// Credentials, credit, or the place are wrong: nothing was begun, and no task is to blame.
+fn is_unserved(status: u16) -> bool {
+    matches!(status, 300..=399 | 401 | 402 | 403 | 404 | 405 | 407)
+}
+
+fn unserved(said: &str) -> VendorError {
+    VendorError::new(ErrorKind::Unserved, format!("the vendor does not serve this service ({said})"))
+}
+
+fn busy(said: &str) -> VendorError {
+    VendorError::new(ErrorKind::Busy, format!("the vendor has no room now ({said})"))
+}
+
+fn unknown(message: String) -> VendorError {
+    VendorError::new(ErrorKind::Unknown, message)
+}
+
+/// The task in an answer, which most endpoints wrap (seed).
+fn task_in(body: &[u8]) -> Option<Value> {
+    let mut whole: Value = serde_json::from_slice(body).ok()?;
+    let task = whole.get_mut("data").map(Value::take).unwrap_or(whole);
+    task.is_object().then_some(task)
+}
+
+fn id_of(task: &Value) -> Option<String> {
+    let id = task.get("task_id")?.as_str()?;
+    let usable = !matches!(id, "" | "." | "..") && id.chars().count() <= ID_MAX && !id.chars().any(char::is_control);
+    usable.then(|| id.to_owned())
+}
+
+/// `None` when the answer is not about that job, or does not have the types of the interface. A status that nobody knows means
+/// that the job has not ended.
+fn progress(body: &[u8], id: &str) -> Option<Polled> {
+    let task = task_in(body)?;
+    if task.get("task_id").is_some_and(|told| told.as_str() != Some(id)) {
+        return None;
+    }
+    match task.get("status")?.as_str()? {
+        "COMPLETED" => Some(Polled::Done(results(&task)?)),
+        "FAILED" => Some(Polled::Failed(failure(&task))),
+        _ => Some(Polled::Running),
+    }
+}
+
+fn results(task: &Value) -> Option<Vec<String>> {
+    let generated = task.get("generated")?.as_array()?;
+    let urls: Option<Vec<_>> = generated.iter().map(|url| url.as_str().map(str::to_owned)).collect();
+    urls.filter(|urls| (1..=RESULTS_MAX).contains(&urls.len()))
+}
+
+fn failure(task: &Value) -> Failure {
+    let message = message_in(task).unwrap_or_else(|| "the vendor gave no reason".to_owned());
+    Failure {
+        code: Text::recorded("vendor_failed".to_owned()),
+        message: Text::recorded(format!("the vendor could not do the job: {message}")),
+    }
+}
+
+/// What an answer says for people: the status, and a message where there is one.
+fn said(status: u16, body: &[u8]) -> String {
+    let message = serde_json::from_slice::<Value>(body).ok().as_ref().and_then(message_in);
+    message.map_or_else(|| format!("status {status}"), |message| format!("status {status}: {message}"))
+}
+
+fn message_in(value: &Value) -> Option<String> {
+    let nested = value.get("error").filter(|error| error.is_object());
+    let texts = ["message", "detail", "error", "title"];
+    let text = nested.into_iter().chain([value]).find_map(|value| {
+        texts.iter().find_map(|name| value.get(name)?.as_str()).filter(|text| !text.trim().is_empty())
+    })?;
+    Some(text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SAID_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer as it came, and what it means.
+    #[derive(serde::Deserialize)]
+    struct Recording {
+        name: String,
+        status: u16,
+        body: Value,
+        submitted: String,
+        polled: String,
+        found: String,
+    }
+
+    fn shown<T: std::fmt::Debug>(meaning: Result<T, VendorError>) -> String {
+        meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), |told| format!("{told:?}"))
+    }
+
+    #[test]
+    fn every_recorded_answer_means_what_is_recorded() {
+        let recordings: Vec<Recording> =
+            serde_json::from_str(include_str!("../../../tests/golden/vendor/answers.json")).unwrap();
+        assert!(recordings.len() > 20);
+        let mut differences = Vec::new();
+        for Recording { name, status, body, submitted, polled, found } in recordings {
+            // Text stands for what is not JSON.
+            let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
+            let body = body.as_bytes();
+            let meant = [
+                shown(super::submitted(status, body)),
+                shown(super::polled(status, body, "3f2c")),
+                shown(super::found(status, body)),
+            ];
+            if meant != [submitted, polled, found] {
+                differences.push(format!("{name}: {meant:#?}"));
+            }
+        }
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+
+    #[test]
+    fn a_sign_of_life_is_an_answer_that_a_program_gives() {
+        let alive = |status, body: &str| lives(status, body.as_bytes()).is_ok();
+        assert!(alive(404, "<html>") && alive(400, "") && alive(200, r#"{"data": {"status": "FAILED"}}"#));
+        for (status, body) in
+            [(200, "<html>"), (200, ""), (301, ""), (401, "{}"), (403, "{}"), (429, "{}"), (500, "{}")]
+        {
+            assert!(!alive(status, body), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn no_answer_whatever_makes_a_task_repeat_or_fail_by_accident() {
+        for status in 100..=599 {
+            for body in ["", "{", "null", "[]", "{}", "\"x\"", "{\"data\":null}", "{\"data\":[1]}", "<html>"] {
+                let body = body.as_bytes();
+                if let Err(error) = submitted(status, body)
+                    && (200..=299).contains(&status)
+                {
+                    assert_eq!(error.kind, ErrorKind::Unknown, "{status}");
+                }
+                let polled = polled(status, body, "3f2c");
+                assert!(!matches!(polled, Ok(Polled::Done(_) | Polled::Failed(_))), "{status}");
+                assert!(!matches!(polled, Err(error) if error.kind == ErrorKind::Refused), "{status}");
+            }
+        }
+    }
+}

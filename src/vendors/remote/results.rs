@@ -1,0 +1,91 @@
+//! Results brought home: fetched under the egress rules, looked at like every picture that comes in, and kept. A task is
+//! completed only after that.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::clock::{Mishaps, Place, VendorStep};
+use crate::domain::image::Picture;
+use crate::domain::task::Failure;
+use crate::domain::value::{CallbackUrl, Invalid, Text};
+use crate::media::input::{self, Inspected};
+use crate::media::store::{Area, Store};
+use crate::outbound::fetch::{FetchFailure, Fetched, Fetcher};
+use crate::vendors::Unfetched;
+
+/// Pictures that are looked at at once: each may take 16 bytes a pixel.
+const LOOKED_AT_ONCE: usize = 2;
+
+/// Brings results home. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Results {
+    fetcher: Fetcher,
+    store: Store,
+    mishaps: Mishaps,
+    looking: Arc<Semaphore>,
+}
+
+impl Results {
+    pub(super) fn new(fetcher: Fetcher, store: Store, mishaps: Mishaps) -> Self {
+        Self { fetcher, store, mishaps, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)) }
+    }
+
+    /// Brings home what is behind these URLs, in their order; `job` is named where a test makes something go wrong.
+    pub(super) async fn bring(&self, urls: &[String], job: &str) -> Result<Vec<Picture>, Unfetched> {
+        let mut pictures = Vec::new();
+        for url in urls {
+            pictures.push(self.bring_one(url, job).await?);
+        }
+        Ok(pictures)
+    }
+
+    async fn bring_one(&self, url: &str, job: &str) -> Result<Picture, Unfetched> {
+        CallbackUrl::parse(url).map_err(|reason| Unfetched::Odd(told(&format!("the URL {reason}"))))?;
+        let file = self.fetcher.get(url).await.map_err(unavailable)?;
+        self.mishaps.reach(Place::Vendor(VendorStep::ResultFetched), job);
+        let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
+            return Err(Unfetched::Passing(told("the service stops")));
+        };
+        let store = self.store.clone();
+        let kept = tokio::task::spawn_blocking(move || keep(&store, &file));
+        let kept = kept.await.map_err(|_| Unfetched::Passing(told("looking at it was interrupted")))?;
+        self.mishaps.reach(Place::Vendor(VendorStep::ResultStored), job);
+        kept
+    }
+}
+
+/// Blocks.
+fn keep(store: &Store, file: &Fetched) -> Result<Picture, Unfetched> {
+    let Inspected { format, width, height } = input::inspect(&file.bytes).map_err(|reason| no_picture(&reason))?;
+    store.put(Area::Result, &file.bytes, format, width, height).map_err(|error| unkept(&error))
+}
+
+/// What a place does not give at once may still be on its way there.
+fn unavailable(failure: FetchFailure) -> Unfetched {
+    match failure {
+        FetchFailure::Final(reason) => Unfetched::Odd(told(&reason)),
+        FetchFailure::Passing(reason) => Unfetched::Passing(told(&reason)),
+        FetchFailure::NoRoom(reason) => Unfetched::Passing(told(&reason.to_string())),
+    }
+}
+
+fn no_picture(reason: &Invalid) -> Unfetched {
+    Unfetched::Odd(failure("result_invalid", &format!("a result of the vendor {reason}")))
+}
+
+/// The cause is for the operator's log.
+fn unkept(error: &io::Error) -> Unfetched {
+    tracing::error!(%error, "a result of the vendor could not be stored");
+    Unfetched::Passing(failure("result_unwritable", "the result could not be stored"))
+}
+
+fn told(reason: &str) -> Failure {
+    failure("result_unavailable", &format!("a result of the vendor could not be fetched: {reason}"))
+}
+
+fn failure(code: &str, message: &str) -> Failure {
+    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
+    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+}

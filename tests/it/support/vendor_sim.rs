@@ -1,0 +1,355 @@
+//! A vendor of images that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it, and with
+//! a ledger of its own, in which a job that was paid for stands once for each time.
+//!
+//! It knows nothing of the service, so that a benchmark can use it too.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What the vendor makes possible for who does not know whether a submission arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    HonoursKeys,
+    Searchable,
+    Neither,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Submission,
+    Poll,
+    Search,
+    Result,
+}
+
+/// A request, as far as a conduct is chosen by it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub kind: Kind,
+    /// How many of this kind there were for the same job, this one included.
+    pub nth: u32,
+    /// The prompt of the job: by it a test tells its jobs apart.
+    pub prompt: String,
+    /// The id of the job; of a submission the one that it would have.
+    pub id: String,
+}
+
+/// How the vendor behaves to one request. A submission is taken, and paid for, before the answer goes wrong; unless it says
+/// otherwise.
+#[derive(Debug, Clone)]
+pub enum Conduct {
+    Usual,
+    /// The submission is not taken, and this is the answer: status line and headers, then the body.
+    Refuse(&'static str, String),
+    /// This is the answer instead of the usual one.
+    Answer(&'static str, String),
+    /// These bytes, then the connection is closed.
+    Raw(String),
+    /// One byte of the usual answer in this time.
+    Trickle(Duration),
+    Silence,
+    HangUp,
+}
+
+/// What was paid for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// The key with which the job came.
+    pub key: String,
+    pub id: String,
+    pub prompt: String,
+}
+
+/// A job at the vendor.
+struct Job {
+    key: String,
+    prompt: String,
+    done: Instant,
+    webhook: Option<String>,
+}
+
+/// How the vendor is.
+pub struct SimOptions {
+    pub mode: Mode,
+    /// How long it works on a job.
+    pub work: Duration,
+    /// The file that comes of every job.
+    pub result: Vec<u8>,
+}
+
+type Choosing = Box<dyn Fn(&Asked) -> Conduct + Send + Sync>;
+
+#[derive(Default)]
+struct Books {
+    jobs: HashMap<String, Job>,
+    by_key: HashMap<String, String>,
+    charges: Vec<Charge>,
+    asked: HashMap<(Kind, String), u32>,
+    /// The head and the body of the last submission.
+    last: Option<(String, Value)>,
+}
+
+struct Shop {
+    options: SimOptions,
+    base: String,
+    conduct: Choosing,
+    books: Mutex<Books>,
+}
+
+/// The vendor; it listens until it is dropped.
+pub struct VendorSim {
+    shop: Arc<Shop>,
+    address: SocketAddr,
+    listening: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for VendorSim {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl VendorSim {
+    /// One that does what it should.
+    pub async fn start(options: SimOptions) -> Self {
+        Self::behaving(options, |_| Conduct::Usual).await
+    }
+
+    /// One that behaves as the test wants to each request.
+    pub async fn behaving(options: SimOptions, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> Self {
+        Self::on(SocketAddr::from(([127, 0, 0, 1], 0)), options, conduct).await
+    }
+
+    /// The same, on an address.
+    pub async fn on(
+        address: SocketAddr,
+        options: SimOptions,
+        conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let base = format!("http://{address}");
+        let shop = Arc::new(Shop { options, base, conduct: Box::new(conduct), books: Mutex::default() });
+        let serving = shop.clone();
+        let listening = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shop = serving.clone();
+                tokio::spawn(async move {
+                    let _ = shop.serve(stream).await;
+                });
+            }
+        });
+        Self { shop, address, listening }
+    }
+
+    pub fn base(&self) -> String {
+        self.shop.base.clone()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Everything that was paid for, in order.
+    pub fn charges(&self) -> Vec<Charge> {
+        self.shop.books.lock().charges.clone()
+    }
+
+    /// The head and the body of the last submission.
+    pub fn last_submission(&self) -> Option<(String, Value)> {
+        self.shop.books.lock().last.clone()
+    }
+
+    /// Where the vendor was told to hint at the job with this prompt.
+    pub fn webhook(&self, prompt: &str) -> Option<String> {
+        self.shop.books.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
+    }
+
+    /// How often it was asked this, over all jobs.
+    pub fn asked(&self, kind: Kind) -> u32 {
+        self.shop.books.lock().asked.iter().filter(|((asked, _), _)| *asked == kind).map(|(_, count)| count).sum()
+    }
+
+    /// Every job is done now, however long it should have taken.
+    pub fn finish_all(&self) {
+        for job in self.shop.books.lock().jobs.values_mut() {
+            job.done = Instant::now();
+        }
+    }
+}
+
+/// A request as it arrived.
+struct Request {
+    head: String,
+    method: String,
+    path: String,
+    body: Vec<u8>,
+}
+
+impl Request {
+    fn header(&self, name: &str) -> String {
+        let found = self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        });
+        found.unwrap_or_default()
+    }
+}
+
+async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Option<Request>> {
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let mut words = head.split(' ');
+            let (method, path) = (words.next().unwrap_or("").to_owned(), words.next().unwrap_or("").to_owned());
+            let mut request = Request { head, method, path, body: Vec::new() };
+            let length: usize = request.header("content-length").parse().unwrap_or(0);
+            if bytes.len() >= end + 4 + length {
+                request.body = bytes[end + 4..end + 4 + length].to_vec();
+                bytes.drain(..end + 4 + length);
+                return Ok(Some(request));
+            }
+        }
+        if stream.read_buf(bytes).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn message(head: &str, body: &[u8]) -> Vec<u8> {
+    [format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}
+
+fn ok(body: &Value) -> Vec<u8> {
+    message("200 OK\r\ncontent-type: application/json", body.to_string().as_bytes())
+}
+
+fn not_found() -> Vec<u8> {
+    message("404 Not Found\r\ncontent-type: application/json", br#"{"message": "no such thing"}"#)
+}
+
+impl Shop {
+    /// The requests of one connection, one after the other.
+    async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut bytes = Vec::new();
+        while let Some(request) = read(&mut stream, &mut bytes).await? {
+            let (asked, kind) = self.note(&request);
+            let conduct = (self.conduct)(&asked);
+            let usual = || self.usual(kind, &request, &asked);
+            match conduct {
+                Conduct::Usual => stream.write_all(&usual()).await?,
+                Conduct::Refuse(head, body) => stream.write_all(&message(head, body.as_bytes())).await?,
+                Conduct::Answer(head, body) => {
+                    usual();
+                    stream.write_all(&message(head, body.as_bytes())).await?;
+                }
+                Conduct::Raw(raw) => {
+                    usual();
+                    stream.write_all(raw.as_bytes()).await?;
+                    return stream.shutdown().await;
+                }
+                Conduct::Trickle(pause) => {
+                    for byte in usual() {
+                        stream.write_all(&[byte]).await?;
+                        tokio::time::sleep(pause).await;
+                    }
+                }
+                Conduct::Silence => {
+                    usual();
+                    std::future::pending::<()>().await;
+                }
+                Conduct::HangUp => {
+                    usual();
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, request: &Request) -> (Asked, Kind) {
+        let mut books = self.books.lock();
+        let name = request.path.rsplit(['/', '=']).next().unwrap_or("").trim_end_matches(".png").to_owned();
+        let kind = match (request.method.as_str(), request.path.as_str()) {
+            ("POST", _) => Kind::Submission,
+            (_, path) if path.contains("reference=") => Kind::Search,
+            (_, path) if path.starts_with("/results/") => Kind::Result,
+            _ => Kind::Poll,
+        };
+        let (id, prompt) = if kind == Kind::Submission {
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let prompt = body["prompt"].as_str().unwrap_or("").to_owned();
+            let mut told = body;
+            if let Some(image) = told.get_mut("image") {
+                // Of the picture only the size is kept.
+                *image = json!(image.as_str().map(str::len));
+            }
+            books.last = Some((request.head.clone(), told));
+            (format!("job-{}", books.charges.len() + 1), prompt)
+        } else {
+            let prompt = books.jobs.get(&name).map(|job| job.prompt.clone());
+            (name, prompt.unwrap_or_default())
+        };
+        let count = books.asked.entry((kind, prompt.clone())).or_default();
+        *count += 1;
+        (Asked { kind, nth: *count, prompt, id }, kind)
+    }
+
+    fn usual(&self, kind: Kind, request: &Request, asked: &Asked) -> Vec<u8> {
+        match kind {
+            Kind::Submission => self.take(request, &asked.prompt),
+            Kind::Poll => self.tell(&asked.id),
+            Kind::Search => self.search(&asked.id),
+            Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),
+        }
+    }
+
+    /// Takes a job, and has it paid.
+    fn take(&self, request: &Request, prompt: &str) -> Vec<u8> {
+        let key = request.header("idempotency-key");
+        let mut books = self.books.lock();
+        let known = books.by_key.get(&key).filter(|_| self.options.mode == Mode::HonoursKeys).cloned();
+        let id = known.unwrap_or_else(|| {
+            let id = format!("job-{}", books.charges.len() + 1);
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let webhook = body["webhook_url"].as_str().map(str::to_owned);
+            let done = Instant::now() + self.options.work;
+            books.charges.push(Charge { key: key.clone(), id: id.clone(), prompt: prompt.to_owned() });
+            books.jobs.insert(id.clone(), Job { key: key.clone(), prompt: prompt.to_owned(), done, webhook });
+            books.by_key.insert(key, id.clone());
+            id
+        });
+        ok(&json!({"data": {"task_id": id, "status": "CREATED", "generated": []}}))
+    }
+
+    fn tell(&self, id: &str) -> Vec<u8> {
+        let books = self.books.lock();
+        match books.jobs.get(id) {
+            None => not_found(),
+            Some(job) if job.done > Instant::now() => {
+                ok(&json!({"data": {"task_id": id, "status": "IN_PROGRESS", "generated": []}}))
+            }
+            Some(_) => {
+                let results = [format!("{}/results/{id}.png", self.base)];
+                ok(&json!({"data": {"task_id": id, "status": "COMPLETED", "generated": results}}))
+            }
+        }
+    }
+
+    fn search(&self, key: &str) -> Vec<u8> {
+        if self.options.mode != Mode::Searchable {
+            return not_found();
+        }
+        let books = self.books.lock();
+        let found: Vec<_> = books.jobs.iter().filter(|(_, job)| job.key == key).map(|(id, _)| id).collect();
+        ok(&json!({"data": found.iter().map(|id| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
+    }
+}

@@ -1,0 +1,45 @@
+//! The remote vendor of images, against a simulator with a ledger of its own.
+
+use std::time::Duration;
+
+use mediary::config::{RecoverySetting, Secret, Settings};
+use serde_json::{Value, json};
+
+use crate::support::picture;
+use crate::support::vendor_sim::{Mode, SimOptions};
+
+mod breaker;
+mod charges;
+mod crash;
+mod faults;
+mod hints;
+
+pub const API_KEY: &str = "vendor-secret-41";
+
+/// A vendor that works for so long.
+pub fn sim(mode: Mode, work: Duration) -> SimOptions {
+    SimOptions { mode, work, result: picture::png(16, 16) }
+}
+
+/// The vendor there does the work, and nobody waits for long.
+pub fn remote(settings: &mut Settings, base: &str, mode: Mode) {
+    let vendor = &mut settings.image_vendor;
+    vendor.url = Some(base.to_owned());
+    vendor.api_key = Some(Secret::new(API_KEY));
+    "X-Vendor-Key".clone_into(&mut vendor.auth_header);
+    vendor.recovery = match mode {
+        Mode::HonoursKeys => RecoverySetting::Key,
+        Mode::Searchable => RecoverySetting::Search,
+        Mode::Neither => RecoverySetting::Nothing,
+    };
+    vendor.search_settles = Duration::from_millis(200);
+    (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
+    settings.limits.submissions_per_caller = 100_000;
+}
+
+/// A submission that the simulator knows by its prompt.
+pub fn upscale(prompt: &str) -> Value {
+    json!({"image": picture::base64_png(8, 8), "prompt": prompt})
+}

@@ -1,0 +1,129 @@
+//! A vendor that is down: tasks wait, none fails, and when it is back all of them are done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+
+use super::{remote, sim, upscale};
+use crate::image::{UPSCALER, ended, submit};
+use crate::support::TestApp;
+use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
+
+fn careful(settings: &mut Settings, base: &str) {
+    remote(settings, base, Mode::Neither);
+    settings.image_vendor.breaker_failures = 3;
+    settings.image_vendor.breaker_pause = Duration::from_millis(100);
+    settings.image_vendor.breaker_pause_max = Duration::from_millis(200);
+}
+
+async fn circuit(app: &TestApp) -> String {
+    let state = app.get_as(app.admin_token(), "/admin/state").await.expect(200).json();
+    state["vendors"][0]["circuit"].as_str().unwrap().to_owned()
+}
+
+async fn circuit_becomes(app: &TestApp, wanted: &[&str]) {
+    while !wanted.contains(&circuit(app).await.as_str()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_vendor_that_nobody_answers_for_fails_no_task() {
+    // Given a place where nobody listens
+    let vacant = VendorSim::start(sim(Mode::Neither, Duration::ZERO)).await;
+    let (address, base) = (vacant.address(), vacant.base());
+    drop(vacant);
+    let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
+    let user = app.user("u").await;
+    // When jobs are submitted
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        tasks.push(submit(&app, &user, UPSCALER, upscale("patient")).await);
+    }
+    // Then the circuit opens and they wait
+    circuit_becomes(&app, &["open", "half_open"]).await;
+    for task in &tasks {
+        let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
+        assert_eq!(status["data"]["status"], "CREATED");
+    }
+    // And when somebody listens there, all of them are done and the circuit closes
+    let vendor = VendorSim::on(address, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual).await;
+    for task in &tasks {
+        assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
+    }
+    assert_eq!((vendor.charges().len(), circuit(&app).await.as_str()), (8, "closed"));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question() {
+    // Given a vendor that fails at everything, and takes what it is given
+    let down = Arc::new(AtomicBool::new(true));
+    let fails = down.clone();
+    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), move |_| {
+        if fails.load(Ordering::SeqCst) {
+            Conduct::Answer("500 Internal Server Error", "{}".to_owned())
+        } else {
+            Conduct::Usual
+        }
+    })
+    .await;
+    let base = vendor.base();
+    let one_by_one = |settings: &mut Settings| {
+        careful(settings, &base);
+        settings.image_vendor.concurrency = 1;
+    };
+    let app = TestApp::start_with(one_by_one, Surroundings::real()).await;
+    let user = app.user("u").await;
+    // When more is submitted than opens the circuit
+    let mut tasks = Vec::new();
+    for _ in 0..10 {
+        tasks.push(submit(&app, &user, UPSCALER, upscale("risky")).await);
+    }
+    circuit_becomes(&app, &["open", "half_open"]).await;
+    while vendor.asked(Kind::Poll) < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Then three tasks are lost to the unknown, and no other was risked: the vendor was only asked whether it lives
+    assert_eq!(vendor.charges().len(), 3);
+    down.store(false, Ordering::SeqCst);
+    let mut codes = Vec::new();
+    for task in &tasks {
+        let ended = ended(&app, &user, UPSCALER, task).await;
+        codes.push(ended["error"]["code"].as_str().unwrap_or("").to_owned());
+    }
+    codes.sort();
+    assert_eq!(codes, [&[""; 7][..], &["outcome_unknown"; 3]].concat());
+    assert_eq!(vendor.charges().len(), 10);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
+    // Given a vendor that is busy at its first request
+    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), |asked| {
+        if asked.kind == Kind::Submission && asked.nth == 1 && asked.prompt == "first" {
+            Conduct::Refuse("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned())
+        } else {
+            Conduct::Usual
+        }
+    })
+    .await;
+    let base = vendor.base();
+    let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
+    let user = app.user("u").await;
+    let first = submit(&app, &user, UPSCALER, upscale("first")).await;
+    while vendor.asked(Kind::Submission) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // When another job comes, then it waits too, and both are done in the end, with nothing counted as a failure
+    let second = submit(&app, &user, UPSCALER, upscale("second")).await;
+    for task in [&first, &second] {
+        assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
+    }
+    assert_eq!((vendor.asked(Kind::Submission), circuit(&app).await.as_str()), (3, "closed"));
+    app.stop().await;
+}

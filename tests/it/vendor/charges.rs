@@ -1,0 +1,132 @@
+//! What is asked of the vendor, what comes home, and that nothing is paid for twice.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use serde_json::json;
+
+use super::{API_KEY, remote, sim, upscale};
+use crate::image::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
+use crate::support::vendor_sim::{Kind, Mode, VendorSim};
+use crate::support::{TestApp, TestUser, picture};
+
+async fn app(vendor: &VendorSim, mode: Mode) -> TestApp {
+    let base = vendor.base();
+    TestApp::start_with(|settings| remote(settings, &base, mode), Surroundings::real()).await
+}
+
+async fn is_with_the_vendor(app: &TestApp, user: &TestUser, task: &str) {
+    let status = async || {
+        let task = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
+        task["data"]["status"].as_str().unwrap().to_owned()
+    };
+    while status().await != "IN_PROGRESS" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[actix_web::test]
+async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
+    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_millis(30))).await;
+    let app = app(&vendor, Mode::Neither).await;
+    let user = app.user("u").await;
+    let image = picture::base64_png(8, 8);
+    for path in [UPSCALER, PRECISION, STYLE, &format!("{SKIN}/creative"), &format!("{SKIN}/faithful"), RELIGHT] {
+        // When a job is submitted
+        let task = submit(&app, &user, path, json!({"image": image, "prompt": path})).await;
+        let family = if path.starts_with(SKIN) { SKIN } else { path };
+        let ended = ended(&app, &user, family, &task).await;
+        // Then its result is the vendor's picture, at a URL of ours
+        assert_eq!(ended["status"], "COMPLETED", "{path}: {ended}");
+        let url = ended["generated"][0].as_str().unwrap();
+        let file = app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await.expect(200);
+        assert_eq!(file.body, picture::png(16, 16));
+        // And the vendor was asked once, with the key in its header and the id of the task
+        let (head, body) = vendor.last_submission().unwrap();
+        assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
+        for header in [format!("x-vendor-key: {API_KEY}"), format!("idempotency-key: {task}")] {
+            assert!(head.to_lowercase().contains(&header), "{header} is not in {head}");
+        }
+        assert_eq!(body["image"], image.len(), "the picture is sent as it came");
+        assert!(body.get("webhook_url").is_none(), "nobody has said that this service can be reached");
+    }
+    assert_eq!(vendor.charges().len(), 6);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
+    for mode in [Mode::HonoursKeys, Mode::Searchable, Mode::Neither] {
+        // Given tasks that the vendor works on, for longer than the service runs
+        let vendor = VendorSim::start(sim(mode, Duration::from_hours(1))).await;
+        let first = app(&vendor, mode).await;
+        let user = first.user("u").await;
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            tasks.push(submit(&first, &user, UPSCALER, upscale("long")).await);
+        }
+        for task in &tasks {
+            is_with_the_vendor(&first, &user, task).await;
+        }
+        // When it starts again, and the vendor is done
+        let (dir, base) = (first.stop().await, vendor.base());
+        vendor.finish_all();
+        let again = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Surroundings::real()).await;
+        // Then all of them are completed, and each was paid for once
+        for task in &tasks {
+            assert_eq!(ended(&again, &user, UPSCALER, task).await["status"], "COMPLETED");
+        }
+        let mut paid: Vec<_> = vendor.charges().into_iter().map(|charge| charge.key).collect();
+        paid.sort();
+        tasks.sort();
+        assert_eq!(paid, tasks, "{mode:?}");
+        again.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_cancelled_task_is_not_asked_after_any_more() {
+    // Given a task that the vendor works on
+    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(1))).await;
+    let app = app(&vendor, Mode::Neither).await;
+    let user = app.user("u").await;
+    let task = submit(&app, &user, UPSCALER, upscale("unwanted")).await;
+    while vendor.asked(Kind::Poll) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // When it is cancelled, and the vendor is done all the same
+    let cancelled = app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
+    vendor.finish_all();
+    let other = submit(&app, &user, UPSCALER, upscale("wanted")).await;
+    vendor.finish_all();
+    while vendor.charges().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    vendor.finish_all();
+    ended(&app, &user, UPSCALER, &other).await;
+    // Then it has failed for that reason, and no result of it was fetched
+    assert_eq!(cancelled["error"]["code"], "cancelled");
+    assert_eq!(vendor.asked(Kind::Result), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_key_of_the_vendor_is_shown_nowhere() {
+    // Given a vendor that repeats the key in its refusal
+    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), |_| {
+        let body = json!({"error": {"message": format!("key {API_KEY} has no credit")}});
+        crate::support::vendor_sim::Conduct::Refuse("400 Bad Request", body.to_string())
+    })
+    .await;
+    let app = app(&vendor, Mode::Neither).await;
+    let user = app.user("u").await;
+    // When a job is refused
+    let task = submit(&app, &user, UPSCALER, upscale("refused")).await;
+    let ended = ended(&app, &user, UPSCALER, &task).await;
+    // Then the task says why, without the key, and neither has the log it
+    assert_eq!(ended["error"]["code"], "vendor_refused");
+    assert_eq!(ended["error"]["message"], "the vendor refused the job (status 400: key ******** has no credit)");
+    let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();
+    assert!(events.contains("VendorRefused") && !events.contains(API_KEY));
+    app.stop().await;
+}

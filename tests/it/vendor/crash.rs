@@ -1,0 +1,238 @@
+//! kill -9 at every step of a task's way through the vendor: nothing is paid for twice, and nothing that was accepted is left.
+//!
+//! The service that ends itself is this test program started once more, as in `fail_points.rs`. The vendor lives on, with its
+//! ledger. The suite ends the service at each named place in each of the vendor's three modes; then at random places:
+//! `VENDOR_CRASHES=1000 cargo test --test it vendor::crash` ends it so often in each mode.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mediary::app::{App, StopSignals};
+use mediary::clock::{Place, Step, Surroundings, VendorStep};
+use mediary::config::{Secret, Settings};
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use serde_json::Value;
+
+use super::{remote, sim, upscale};
+use crate::image::UPSCALER;
+use crate::support::client;
+use crate::support::process::{Process, TOKEN};
+use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, VendorSim};
+
+/// The directory, the vendor, its mode, the place and the pass at which the program that is started once more ends itself.
+const ORDERS: [&str; 5] = ["VENDOR_DIRECTORY", "VENDOR_URL", "VENDOR_MODE", "VENDOR_PLACE", "VENDOR_PASS"];
+const MODES: [Mode; 3] = [Mode::HonoursKeys, Mode::Searchable, Mode::Neither];
+/// Tasks that are submitted in a round.
+const TASKS: usize = 3;
+/// A place that is not reached within this time is not reached in this round; the service is killed then.
+const REACHED_WITHIN: Duration = Duration::from_secs(20);
+/// Steps of a commit after which the service may end too.
+const STEPS: [Step; 7] = [
+    Step::Staged,
+    Step::Written,
+    Step::Synced,
+    Step::Published,
+    Step::Projected,
+    Step::PictureWritten,
+    Step::PictureNamed,
+];
+
+/// Where a round ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// In the service.
+    Within(Place),
+    /// While the vendor has a request before it: what it takes is paid for, and no answer comes.
+    Without(Kind),
+    Nowhere,
+}
+
+/// The named places, in the order of a submission.
+fn named() -> Vec<End> {
+    let within = VendorStep::ALL.map(|step| End::Within(Place::Vendor(step)));
+    let without = [Kind::Submission, Kind::Poll, Kind::Result].map(End::Without);
+    within.into_iter().chain(without).collect()
+}
+
+/// The service that ends itself; without orders there is nothing to do.
+#[actix_web::test]
+async fn a_service_that_ends_itself_at_the_vendor() {
+    let [Ok(directory), Ok(url), Ok(mode), Ok(place), Ok(pass)] = ORDERS.map(std::env::var) else { return };
+    let pass: u64 = pass.parse().unwrap();
+    let mode = *MODES.iter().find(|known| format!("{known:?}") == mode).unwrap();
+    let passes = AtomicU64::new(0);
+    let end = move |reached: Place, _: &str| {
+        if format!("{reached:?}") == place && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+    };
+    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
+    settings.listen.set_port(0);
+    settings.journal.segment_bytes = 1 << 20;
+    settings.admin_token = Some(Secret::new(TOKEN));
+    remote(&mut settings, &url, mode);
+    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(end))).await.unwrap();
+    let signals = StopSignals::listen();
+    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
+    app.run_until_stopped(signals).await.unwrap();
+}
+
+/// This program once more, as that service.
+fn service(directory: &Path, vendor: &str, mode: Mode, end: End, pass: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "vendor::crash::a_service_that_ends_itself_at_the_vendor", "--nocapture"]);
+    let place = if let End::Within(place) = end { format!("{place:?}") } else { String::new() };
+    let directory = directory.to_str().unwrap().to_owned();
+    let values = [directory, vendor.to_owned(), format!("{mode:?}"), place, pass.to_string()];
+    command.envs(ORDERS.into_iter().zip(values));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Whom the vendor ends, at which kind of request, and after how many of them.
+type Order = Arc<Mutex<Option<(Kind, Pid, u64)>>>;
+
+fn ending(order: &Order) -> impl Fn(&Asked) -> Conduct + Send + Sync + 'static {
+    let order = order.clone();
+    move |asked| {
+        let mut order = order.lock();
+        match order.as_mut() {
+            Some((kind, pid, left)) if *kind == asked.kind => {
+                *left -= 1;
+                if *left > 0 {
+                    return Conduct::Usual;
+                }
+                let _ = kill_process(*pid, Signal::KILL);
+                *order = None;
+                Conduct::HangUp
+            }
+            _ => Conduct::Usual,
+        }
+    }
+}
+
+/// Submits the tasks of a round, as far as the service lives.
+async fn submit(base: String) {
+    for _ in 0..TASKS {
+        let request = client().post(format!("{base}{UPSCALER}")).bearer_auth(TOKEN).json(&upscale("crash"));
+        if let Ok(answer) = request.send().await {
+            assert!(answer.status().as_u16() < 500, "{}", answer.status());
+        }
+    }
+}
+
+/// One round; whether the service ended where it should.
+async fn round(directory: &Path, vendor: &VendorSim, mode: Mode, (end, pass): (End, u64), order: &Order) -> bool {
+    let mut command = service(directory, &vendor.base(), mode, end, pass);
+    let Ok(process) = Process::try_start(&mut command) else { return true };
+    if let End::Without(kind) = end {
+        *order.lock() = Some((kind, process.pid(), pass));
+    }
+    let (pid, submitting) = (process.pid(), actix_web::rt::spawn(submit(process.url(""))));
+    let ended = tokio::task::spawn_blocking(move || process.ended());
+    let mut ended = std::pin::pin!(ended);
+    let reached = tokio::time::timeout(REACHED_WITHIN, &mut ended).await.is_ok();
+    if !reached {
+        let _ = kill_process(pid, Signal::KILL);
+        ended.await.unwrap();
+    }
+    *order.lock() = None;
+    submitting.await.unwrap();
+    reached
+}
+
+/// All tasks end now, and the books are compared.
+async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
+    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, End::Nowhere, 0)).unwrap();
+    let get = async |path: &str| -> Value {
+        client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
+    };
+    while get("/admin/state").await["queues"]["tasks"] != 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut ends: HashMap<String, String> = HashMap::new();
+    for kind in ["TaskSubmitted", "TaskCompleted", "TaskFailed"] {
+        let mut after = 0;
+        loop {
+            let page = get(&format!("/admin/events?type={kind}&after={after}&limit=1000")).await;
+            let events = page["events"].as_array().unwrap_or_else(|| panic!("{page}")).clone();
+            for event in &events {
+                let task = event["stream"].as_str().unwrap().trim_start_matches("task/").to_owned();
+                let told = if kind == "TaskFailed" { event["data"].to_string() } else { kind.to_owned() };
+                let before = ends.insert(task, told);
+                assert!(kind == "TaskSubmitted" || before.as_deref() == Some("TaskSubmitted"), "{event} ends it twice");
+            }
+            let Some(last) = events.last() else { break };
+            after = last["position"].as_u64().unwrap();
+        }
+    }
+    assert!(process.terminate().0.success());
+    let mut paid: HashMap<String, usize> = HashMap::new();
+    for charge in vendor.charges() {
+        *paid.entry(charge.key).or_default() += 1;
+    }
+    let mut unknown = Vec::new();
+    for (task, end) in &ends {
+        let paid = paid.get(task).copied().unwrap_or(0);
+        match end.as_str() {
+            "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
+            failed => {
+                assert!(mode == Mode::Neither && failed.contains("outcome_unknown"), "{task} ended by {failed}");
+                assert!(paid <= 1, "{task} was paid for {paid} times");
+                unknown.push((task, paid));
+            }
+        }
+    }
+    assert!(!ends.is_empty() && paid.keys().all(|task| ends.contains_key(task)), "only what was submitted is paid for");
+    let unpaid = unknown.iter().filter(|(_, paid)| *paid == 0).count();
+    format!(
+        "{mode:?}: {} tasks, {} charges, {} of unknown outcome (paid for: {})",
+        ends.len(),
+        paid.values().sum::<usize>(),
+        unknown.len(),
+        unknown.len() - unpaid
+    )
+}
+
+async fn crashes(mode: Mode) {
+    let random: u64 = std::env::var("VENDOR_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let (data, order) = (tempfile::tempdir().unwrap(), Order::default());
+    let vendor = VendorSim::behaving(sim(mode, Duration::from_millis(20)), ending(&order)).await;
+    let mut chance = StdRng::seed_from_u64(0x0C4A_26ED);
+    for end in named() {
+        let reached = round(data.path(), &vendor, mode, (end, chance.gen_range(1..=2)), &order).await;
+        assert!(reached, "{end:?} was not reached");
+    }
+    let within = STEPS.map(|step| End::Within(Place::After(step)));
+    let everywhere: Vec<_> = named().into_iter().chain(within).collect();
+    let mut reached = 0;
+    for _ in 0..random {
+        let end = everywhere[chance.gen_range(0..everywhere.len())];
+        let pass = chance.gen_range(1..=if matches!(end, End::Within(Place::After(_))) { 20 } else { TASKS as u64 });
+        reached += u64::from(round(data.path(), &vendor, mode, (end, pass), &order).await);
+    }
+    let told = settle(data.path(), &vendor, mode).await;
+    println!("killed at {} named places, and {reached} times of {random} at random ones; {told}", named().len());
+}
+
+#[actix_web::test]
+async fn nothing_is_paid_for_twice_where_the_vendor_honours_keys() {
+    crashes(Mode::HonoursKeys).await;
+}
+
+#[actix_web::test]
+async fn nothing_is_paid_for_twice_where_the_vendor_can_be_searched() {
+    crashes(Mode::Searchable).await;
+}
+
+#[actix_web::test]
+async fn nothing_is_paid_for_twice_where_nothing_can_be_found_out() {
+    crashes(Mode::Neither).await;
+}

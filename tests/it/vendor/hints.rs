@@ -1,0 +1,51 @@
+//! Hints of the vendor: each hastens a poll, and nothing in it is believed.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use serde_json::json;
+
+use super::{remote, sim, upscale};
+use crate::image::{UPSCALER, ended, submit};
+use crate::support::TestApp;
+use crate::support::vendor_sim::{Kind, Mode, VendorSim};
+
+#[actix_web::test]
+async fn a_hint_only_has_the_vendor_asked() {
+    // Given a service that would ask once an hour, and a job that is not done
+    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(2))).await;
+    let base = vendor.base();
+    let seldom = |settings: &mut mediary::config::Settings| {
+        remote(settings, &base, Mode::Neither);
+        settings.public_url = Some("http://media.example".to_owned());
+        (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
+            (Duration::from_hours(1), Duration::from_hours(1));
+    };
+    let app = TestApp::start_with(seldom, Surroundings::real()).await;
+    let user = app.user("u").await;
+    let task = submit(&app, &user, UPSCALER, upscale("hinted")).await;
+    while vendor.asked(Kind::Poll) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // When the vendor hints, with a lie, at the place that it was told
+    let told = vendor.webhook("hinted").expect("a place for hints");
+    let path = told.strip_prefix("http://media.example").expect("below the public URL").to_owned();
+    let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
+    assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
+    // Then it is asked, and what it says then counts
+    while vendor.asked(Kind::Poll) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
+    assert_eq!(status["data"]["status"], "IN_PROGRESS");
+    // And a hint when the job is done brings the result at once
+    vendor.finish_all();
+    app.post(&path, lie).await.expect(200);
+    assert_eq!(ended(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
+    // And one about a task that has ended, or with another ticket, does nothing
+    app.post(&path, json!({})).await.expect(200);
+    for wrong in ["/hints/x".to_owned(), format!("{path}A"), path.replace("/hints/", "/hints/A")] {
+        app.post(&wrong, json!({})).await.expect(404);
+    }
+    app.stop().await;
+}
