@@ -68,6 +68,7 @@ const EXCUSED: [(&str, &str); 12] = [
     ("/media/", "of media tasks"),
     ("/proxy/", "of media tasks"),
     ("/tasks", "of media tasks"),
+    ("/hints", "of vendors"),
     ("/deliveries", "of callbacks"),
     ("/users/webhook-secret", "of callbacks"),
     ("/admin/", "questions about the log, not the registry: checkpoint, events, history, as-of, diff, state"),
