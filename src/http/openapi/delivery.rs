@@ -7,7 +7,7 @@ use super::operation::{Operation, delete, get, post};
 use super::schema::{Moment, array, field, field_of, named, one_of, view};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
-use crate::domain::value::CallbackUrl;
+use crate::domain::value::Link;
 use crate::http::error::Code;
 
 const ABOUT: &str = "What is told to the `webhook_url` of a task: its status, after every change (of a precision upscaling only after \
@@ -75,6 +75,7 @@ fn deliveries() -> Value {
 fn delivery() -> Value {
     let states = one_of(["pending", "delivered", "dead", "stopped"]);
     let about = "`dead`: the last attempt failed; `stopped`: the receiver answered 410.";
+    let url = json!({"type": "string", "maxLength": Link::MAX, "pattern": "^https?://"});
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     view([
         field_of("attempts", "The oldest first.", array(&attempt())).required(),
@@ -84,7 +85,7 @@ fn delivery() -> Value {
         field_of("state", about, states).required(),
         field::<TaskStatus>("status", "What is told.").required(),
         field::<TaskId>("task_id", "").required(),
-        field::<CallbackUrl>("url", "").required(),
+        field_of("url", "The `webhook_url` of the task, as it was given.", url).required(),
         field::<DeliveryId>("waits_for", "The delivery of the same task that must come to an end first."),
         field_of("webhook_id", "What the receiver is shown in every attempt.", webhook_id).required(),
     ])

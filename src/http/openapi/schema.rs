@@ -20,7 +20,8 @@ const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-
 const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// An absolute http(s) URL without user name and password, as far as a pattern can tell.
-const HTTP_URL: &str = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?([/?#][!-~]*)?$";
+const HTTP_URL: &str = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\
+                        (:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?([/?#][!-~]*)?$";
 /// As semver.org gives it; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
