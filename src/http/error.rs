@@ -302,6 +302,18 @@ mod tests {
     }
 
     #[test]
+    fn every_code_is_explained_with_its_status_and_no_other_is() {
+        let explained = include_str!("../../docs/errors.md").split("\n## `").skip(1);
+        let mut explained: Vec<_> = explained.filter_map(|section| section.split_once("`\n\n")).collect();
+        for code in Code::ALL {
+            let place = explained.iter().position(|(name, _)| *name == code.as_str());
+            let (_, text) = explained.remove(place.unwrap_or_else(|| panic!("docs/errors.md does not tell {code:?}")));
+            assert!(text.starts_with(&code.status().to_string()), "{code:?} has another status");
+        }
+        assert!(explained.is_empty(), "docs/errors.md tells of codes that are not there: {explained:?}");
+    }
+
+    #[test]
     fn a_bare_status_finds_its_code() {
         assert_eq!(Problem::of_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
         assert_eq!(Problem::of_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
