@@ -30,6 +30,7 @@ use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
+use mediary::telemetry::metrics::Metrics;
 use uuid::Uuid;
 
 /// Length of the text that every command changes, so that an event has about 409 bytes in the journal.
@@ -132,7 +133,7 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     let models = ReadModels::new(log.clone(), Models::default());
     let router = RouterOptions { queue: 8192, mailbox: 16, idle: Duration::from_mins(1) };
     let bounds = ActorOptions { writer_queue: 4096, router };
-    let actors = Actors::start(log.clone(), models, surroundings.clone(), bounds).await;
+    let actors = Actors::start(log.clone(), models, surroundings.clone(), bounds, Metrics::default()).await;
 
     let names: Vec<String> = (0..clients).map(|client| format!("p{client}")).collect();
     for name in &names {

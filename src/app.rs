@@ -21,13 +21,14 @@ use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::space::Space;
+use crate::telemetry::metrics::Metrics;
 
 mod address;
 mod bootstrap;
@@ -152,7 +153,9 @@ impl App {
         let upload_key = open_upload_key(&data, &surroundings)?;
 
         let links = Links { public_url: public_url.clone() };
-        let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
+        let metrics = Metrics::default();
+        let snapshots = SnapshotUse::of(&data, &settings);
+        let options = timed(log_options(data.root(), &settings), &metrics);
         let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
         let OpenedLog { log, models, mut reports, snapshot } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
@@ -161,7 +164,8 @@ impl App {
         let archives = open_archives(&data, &models, &surroundings, &mut reports)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
+        let options = actor_options(&settings);
+        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), options, metrics.clone()).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         let (hints, tally) = (hints(&upload_key), Tally::default());
         let vendor = (image_vendor(&settings, store.clone(), &upload_key, &surroundings)?, hints.clone());
@@ -194,6 +198,7 @@ impl App {
             webhook_key,
             hints,
             vendors: reactors.vendors.clone(),
+            metrics,
             options: http_options(&settings, &public_url),
         };
         let server = crate::http::server::serve(listener, services)
@@ -317,6 +322,18 @@ fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
     check_log(data.root())?;
     Ok(data)
+}
+
+/// The same log, whose syncs are timed.
+fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOptions {
+    let (sync, metrics) = (options.journal.sync, metrics.clone());
+    options.journal.sync = Arc::new(move |file| {
+        let begun = Instant::now();
+        let synced = sync(file);
+        metrics.synced(begun.elapsed());
+        synced
+    });
+    options
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

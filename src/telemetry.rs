@@ -1,4 +1,6 @@
-//! What the service says about itself while it runs: log lines on stderr, for people or for machines.
+//! What the service says about itself while it runs: log lines on stderr, for people or for machines, and metrics.
+
+pub mod metrics;
 
 use std::io::{self, IsTerminal};
 

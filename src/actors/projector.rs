@@ -7,20 +7,22 @@ use crate::events::envelope::Commit;
 use crate::events::log::{EventLog, LogFailure};
 use crate::projections::ReadModels;
 use crate::projections::read_models::Models;
+use crate::telemetry::metrics::Metrics;
 
 /// How many events a rebuild reads at a time.
 const REBUILD_CHUNK: usize = 4096;
 
-/// Carries commits into the read models.
+/// Carries commits into the read models, and counts their events.
 pub struct Projector {
     models: ReadModels,
+    metrics: Metrics,
 }
 
 impl Projector {
     /// A projector of these read models.
     #[must_use]
-    pub fn new(models: ReadModels) -> Self {
-        Self { models }
+    pub fn new(models: ReadModels, metrics: Metrics) -> Self {
+        Self { models, metrics }
     }
 
     /// The read models, which show every commit that was projected.
@@ -31,7 +33,8 @@ impl Projector {
 
     /// Folds commits that were just made durable, in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        self.models.apply(commits);
+        let count = |commit: &&Commit| commit.iter().for_each(|event| self.metrics.recorded(event.event.name()));
+        self.models.apply(commits.into_iter().inspect(count));
     }
 }
 

@@ -23,6 +23,7 @@ use crate::domain::user::{User, UserCommand};
 use crate::events::log::EventLog;
 use crate::events::stream::StreamId;
 use crate::projections::ReadModels;
+use crate::telemetry::metrics::Metrics;
 
 pub use super::aggregate::Done;
 
@@ -63,8 +64,9 @@ impl Actors {
         models: ReadModels,
         surroundings: Surroundings,
         options: ActorOptions,
+        metrics: Metrics,
     ) -> Self {
-        let projector = Projector::new(models.clone());
+        let projector = Projector::new(models.clone(), metrics);
         let (writer, worker, alive) =
             Writer::new(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps());
         let waiting = Arc::new(writer.waiting());

@@ -31,13 +31,14 @@ pub(super) fn prober(
     reports: &[String],
     now: Timestamp,
 ) -> Prober {
-    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now.to_string());
+    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now);
     Arc::new(move || Probe {
         indexed: log.followed().0,
         head: log.head().0,
+        index_bytes: log.index_bytes(),
         waiting: waiting(),
         mended: mended.clone(),
-        started_at: started_at.clone(),
+        started_at,
     })
 }
 

@@ -93,6 +93,11 @@ impl Trees {
         }
     }
 
+    /// Bytes that it takes on the disk.
+    fn bytes(&self) -> Result<u64, String> {
+        self.guarded(|| self.db.size_on_disk())
+    }
+
     fn flush(&self) -> Result<(), String> {
         self.guarded(|| self.db.flush()).map(drop)
     }

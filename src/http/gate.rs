@@ -27,6 +27,7 @@ use super::subject;
 use crate::clock::Place;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
+use crate::telemetry::metrics::Meter;
 
 mod admitted;
 mod incoming;
@@ -94,22 +95,26 @@ impl Route {
     /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
     pub fn answer(self: Rc<Self>, asking: Asking, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
         let request = asking.request.clone();
+        let meter = asking.shared.services.metrics.request(static_name(request.method()), self.path);
         // What only reads waits for nothing before its handler: its future is kept small.
         if self.limit == BodyLimit::None {
             let worked = Rc::clone(&self).pass_bare(asking, payload);
-            return self.guarded(request, worked).boxed_local();
+            return self.guarded(request, meter, worked).boxed_local();
         }
         let worked = Rc::clone(&self).pass(asking, payload);
-        self.guarded(request, worked).boxed_local()
+        self.guarded(request, meter, worked).boxed_local()
     }
 
     async fn guarded(
         self: Rc<Self>,
         request: HttpRequest,
+        meter: Meter,
         work: impl Future<Output = Result<HttpResponse, Problem>>,
     ) -> HttpResponse {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
-        answered.unwrap_or_else(|problem| problem.respond(request.path()))
+        let response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
+        meter.answer(response.status().as_u16());
+        response
     }
 
     fn panicked(&self) -> Problem {
@@ -230,6 +235,18 @@ impl Route {
         let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
         permit(self.action, identity, publisher)?;
         Ok(publisher.cloned().map(Box::new))
+    }
+}
+
+/// The name of a method that a route can have.
+fn static_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
     }
 }
 

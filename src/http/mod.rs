@@ -35,6 +35,7 @@ mod install;
 mod joined;
 mod media;
 mod member;
+mod metrics;
 mod moderation;
 mod node;
 mod node_body;

@@ -20,8 +20,8 @@ use super::paths::Paths;
 use super::server::Shared;
 use super::{
     admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
-    moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
-    version_list, webhook_secret,
+    metrics, moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user,
+    version, version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
 
@@ -51,6 +51,7 @@ fn service() -> Vec<Route> {
     vec![
         Route::new(get(), "/health", NoBody, health::health),
         Route::new(get(), "/ready", NoBody, health::ready),
+        Route::new(get(), "/metrics", NoBody, metrics::show),
         Route::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
         Route::new(get(), "/openapi.json", NoBody, openapi::show),
         Route::new(get(), "/openapi", NoBody, openapi::show),
@@ -215,7 +216,10 @@ fn answer(
     request: HttpRequest,
     payload: Payload,
 ) -> LocalBoxFuture<'static, HttpResponse> {
-    let at_once = |problem: Problem| ready(problem.respond(request.path())).boxed_local();
+    let at_once = |problem: Problem| {
+        shared.services.metrics.unmatched(problem.code().status());
+        ready(problem.respond(request.path())).boxed_local()
+    };
     let Some((served, segments)) = paths.find(request.match_info().unprocessed()) else {
         return at_once(Problem::not_found("path"));
     };

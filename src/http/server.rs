@@ -33,6 +33,7 @@ use crate::media::store::Store;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
+use crate::telemetry::metrics::Metrics;
 
 pub use super::idempotency::Keys;
 
@@ -79,6 +80,7 @@ pub struct Services {
     pub hints: Hints,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    pub metrics: Metrics,
     pub options: HttpOptions,
 }
 

@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
+use super::server::Services;
 use crate::domain::policy::Action;
+use crate::domain::value::Timestamp;
 use crate::space::{StorageKind, StorageState};
 
 /// What only the composition root can see of the log and of the start.
@@ -21,8 +23,10 @@ pub struct Probe {
     pub waiting: usize,
     /// What the start found and mended, a sentence each.
     pub mended: Vec<String>,
-    /// When the service started: RFC 3339.
-    pub started_at: String,
+    /// When the service started.
+    pub started_at: Timestamp,
+    /// Bytes of the index on the disk, where that is known.
+    pub index_bytes: Option<u64>,
 }
 
 /// Looks now.
@@ -91,26 +95,43 @@ struct StartView {
 /// States of the storage, as they are shown.
 pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
 
+/// What can be seen of the service at one time.
+pub(super) struct Seen {
+    /// The position that lists and reads show.
+    pub read_models: u64,
+    pub tasks: usize,
+    pub deliveries: usize,
+    pub probe: Probe,
+    pub storage: StorageState,
+}
+
+impl Seen {
+    /// Looks now. Read models first: the log is never behind them.
+    pub(super) fn now(services: &Services) -> Self {
+        let (read_models, tasks, deliveries) = {
+            let models = services.models.read();
+            (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
+        };
+        Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
+    }
+}
+
 /// `GET /admin/state`.
 pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
-    // Read models first: the log is never behind them.
-    let (position, tasks, deliveries) = {
-        let models = services.models.read();
-        (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
-    };
-    let Probe { head, indexed, waiting, mended, started_at } = (services.prober)();
-    let StorageState { state, reason, free_bytes, reserve_bytes } = (services.storage)();
+    let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
+    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _ } = probe;
+    let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
     let vendors = services.vendors.iter();
     let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
     Answer::ok(&StateView {
         log: LogView { head },
-        read_models: reach(position),
+        read_models: reach(read_models),
         index: reach(indexed),
         queues: QueuesView { appends: waiting, tasks, deliveries },
         storage: StorageView { state, reason, free_bytes, reserve_bytes },
         vendors,
-        start: StartView { at: started_at, mended },
+        start: StartView { at: started_at.to_string(), mended },
     })
 }

@@ -21,6 +21,7 @@ use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
+use mediary::telemetry::metrics::Metrics;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -40,7 +41,7 @@ const OPTIONS: ActorOptions = ActorOptions {
 async fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
-    let actors = Actors::start(log.clone(), models.clone(), surroundings, options).await;
+    let actors = Actors::start(log.clone(), models.clone(), surroundings, options, Metrics::default()).await;
     Given { log, models, actors }
 }
 

@@ -36,6 +36,7 @@ mod log_contract;
 mod lost_log;
 mod media;
 mod member;
+mod metrics;
 mod model;
 mod moderation;
 mod node;

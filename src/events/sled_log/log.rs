@@ -192,6 +192,13 @@ impl SledLog {
         Position(self.shared.tail.read().first_position().0 - 1)
     }
 
+    /// Bytes of sled on the disk; `None` while it is not open, or cannot be looked at.
+    #[must_use]
+    pub fn index_bytes(&self) -> Option<u64> {
+        let trees = self.shared.trees.read().clone();
+        trees.and_then(|trees| trees.bytes().ok())
+    }
+
     /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
     ///
     /// # Errors

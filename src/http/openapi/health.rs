@@ -6,6 +6,7 @@ use super::Group;
 use super::operation::get;
 use super::schema::{field, field_of, view};
 use crate::http::error::Code;
+use crate::telemetry::metrics::OPENMETRICS;
 
 pub fn group() -> Group {
     Group {
@@ -17,6 +18,14 @@ pub fn group() -> Group {
                 .about("For load balancers. Why it cannot is for its operator, in the log.")
                 .answers_text("It can.", "OK")
                 .fails(Code::NotReady, "not now: the log cannot be written, or a part of the service is down"),
+            get("/metrics", "getMetrics", "What is counted and where the service stands, for Prometheus")
+                .about("docs/operations.md tells each metric. No label comes from a caller.")
+                .answers_content(
+                    200,
+                    "The metrics as OpenMetrics 1.0.",
+                    OPENMETRICS,
+                    &json!({"schema": {"type": "string"}, "example": "mediary_log_position 1042\n# EOF\n"}),
+                ),
             get("/.well-known/webhook-key", "getWebhookKey", "The public key of callbacks")
                 .about("The Ed25519 key with which every callback is signed (Standard Webhooks, `v1a`).")
                 .answers_text("The key, as `whpk_` and base64.", "whpk_zgfSExGYWBlNCzlGfMVkFLAVWkZcNzu0z3YEzcHcvWk="),

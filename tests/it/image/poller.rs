@@ -28,6 +28,7 @@ use mediary::outbound::client::{Client, Limits};
 use mediary::outbound::fetch::Fetcher;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
+use mediary::telemetry::metrics::Metrics;
 use mediary::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -97,7 +98,7 @@ async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progr
         writer_queue: 64,
         router: RouterOptions { queue: 64, mailbox: 4, idle: Duration::from_mins(1) },
     };
-    let actors = Actors::start(log.clone(), models.clone(), surroundings.clone(), options).await;
+    let actors = Actors::start(log.clone(), models.clone(), surroundings.clone(), options, Metrics::default()).await;
     let store = tempfile::tempdir().unwrap();
     let rules = AddressRules { allow_private: true, allow: Vec::new() };
     let fetcher = Fetcher::new(Client::new(rules, Limits::default()).unwrap(), 1 << 20);

@@ -128,6 +128,7 @@ fn service() -> Vec<Case> {
     vec![
         get(ReadServiceState, "/health"),
         get(ReadServiceState, "/ready"),
+        get(ReadServiceState, "/metrics"),
         get(ReadServiceState, "/.well-known/webhook-key"),
         get(ReadServiceState, "/openapi.json"),
         get(ReadServiceState, "/openapi"),

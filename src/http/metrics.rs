@@ -1,0 +1,49 @@
+//! `GET /metrics`: what the service counts and where it stands, for Prometheus.
+
+use actix_web::HttpResponse;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::Call;
+use super::server::Services;
+use super::state::{STORAGE_STATES, Seen};
+use crate::actors::poller::breaker::Circuit;
+use crate::domain::policy::Action;
+use crate::space::StorageKind;
+use crate::telemetry::metrics::{Looked, OPENMETRICS, State};
+
+/// `GET /metrics`. Open to anyone who can reach it: it tells how much is done, never what or for whom.
+pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+    let services = call.services();
+    let text = services.metrics.told(&look(services));
+    Ok(Answer::ready(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
+}
+
+fn look(services: &Services) -> Looked {
+    let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
+    let circuit = |name: &'static str| State { all: &Circuit::NAMES, is: name };
+    Looked {
+        head: probe.head,
+        read_models,
+        index: probe.indexed,
+        index_bytes: probe.index_bytes,
+        queues: vec![("appends", probe.waiting as u64), ("tasks", tasks as u64), ("deliveries", deliveries as u64)],
+        storage: State { all: &STORAGE_STATES, is: name_of(storage.state) },
+        free_bytes: storage.free_bytes,
+        reserve_bytes: storage.reserve_bytes,
+        circuits: services.vendors.iter().map(|vendor| (vendor.name, circuit(vendor.circuit().name()))).collect(),
+        resident_bytes: resident_bytes(),
+        started_at_seconds: u64::try_from(probe.started_at.micros() / 1_000_000).unwrap_or(0),
+    }
+}
+
+fn name_of(state: StorageKind) -> &'static str {
+    STORAGE_STATES[state as usize]
+}
+
+/// Memory of this process, where the operating system tells it in pages of `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
