@@ -110,7 +110,7 @@ impl Seen {
     pub(super) fn now(services: &Services) -> Self {
         let (read_models, tasks, deliveries) = {
             let models = services.models.read();
-            (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
+            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending())
         };
         Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
     }
