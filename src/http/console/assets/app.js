@@ -66,7 +66,10 @@ function App() {
 }
 
 function Menu({ here, admin }) {
-  return html`<nav class="menu" aria-label="Console">${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
+  const place = useRef(null);
+  // On a narrow screen the menu is a strip, of which the current page is to be seen.
+  useEffect(() => { place.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }, [here]);
+  return html`<nav ref=${place} class="menu" aria-label="Console">${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
     <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
       <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul></div>`)}</nav>`;
 }

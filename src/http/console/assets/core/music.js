@@ -1,8 +1,12 @@
 // Music comes as lines of JSON while it is made: sound is gathered from them, and can be heard before the last has come.
 
-const TYPES = { mp3: 'audio/mpeg', mpeg: 'audio/mpeg', wav: 'audio/wav', ogg: 'audio/ogg', opus: 'audio/ogg', 'ogg/opus': 'audio/ogg', ogg_opus: 'audio/ogg', flac: 'audio/flac', webm: 'audio/webm', aac: 'audio/aac', mp4: 'audio/mp4' };
+const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
 
-export const typeOf = (encoding = '') => TYPES[encoding.toLowerCase()] ?? (encoding.includes('/') ? encoding.toLowerCase() : 'audio/wav');
+// The media type of an encoding, however it is written: `opus`, `ogg/opus`, `audio/ogg; codecs=opus`.
+export function typeOf(encoding = '') {
+  const told = encoding.toLowerCase();
+  return TYPES.find(([name]) => told.includes(name))?.[1] ?? 'audio/wav';
+}
 
 export async function listen(answer, onChange) {
   const heard = { titles: [], tags: [], parts: [], bytes: 0, seconds: undefined, type: undefined, task: undefined, error: undefined };

@@ -13,7 +13,8 @@ export function fields(document, schema) {
   return all.map((field, at) => [field, at]).sort(([a, at], [b, bt]) => rank(a) - rank(b) || at - bt).map(([field]) => field);
 }
 
-const LONG_FROM = 300;
+// From so many characters on a text gets several lines.
+const LONG_FROM = 500;
 
 export function kindOf(document, schema, name) {
   if (schema.enum) return 'choice';

@@ -99,17 +99,17 @@ export function Monogram({ id, name, large }) {
 }
 
 const TONES = {
-  good: ['active', 'completed', 'success', 'delivered', 'closed', 'ok', 'created', 'approved', 'live'],
-  busy: ['in_progress', 'processing', 'queueing', 'pending', 'half_open', 'in progress', 'changed'],
+  good: ['active', 'completed', 'success', 'delivered', 'closed', 'ok', 'approved', 'live'],
+  busy: ['created', 'in_progress', 'processing', 'queueing', 'pending', 'half_open', 'in progress', 'changed'],
   bad: ['failed', 'banned', 'dead', 'open', 'full', 'read_only', 'cancelled', 'deleted'],
-  warn: ['flagged', 'stopped', 'deprecated', 'lost', 'flagged'],
+  warn: ['flagged', 'stopped', 'deprecated', 'lost'],
 };
 
 // A state, by word and colour.
 export function State({ of, children }) {
   const word = words(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
-  const tone = key === 'created' && String(of) === 'CREATED' ? 'busy' : Object.keys(TONES).find((tone) => TONES[tone].includes(key));
+  const tone = Object.keys(TONES).find((tone) => TONES[tone].includes(key));
   return html`<span class="state ${tone ?? 'calm'}">${children ?? word}</span>`;
 }
 

@@ -9,10 +9,14 @@ import { Icon, Loaded, Trouble, useIdentity } from './basic.js';
 import { Picture, textOf } from './picture.js';
 import { inline } from './prose.js';
 
+// What a value becomes: a new one, or one that follows from the one before. A picture takes a moment to read, in which other
+// fields change: so what is changed is always what is there by then.
+const become = (change, before) => (typeof change === 'function' ? change(before) : change);
+
 // All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
 export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
-  const change = (name) => (value) => onChange({ ...values, [name]: value });
+  const change = (name) => (value) => onChange((before) => ({ ...before, [name]: become(value, before?.[name]) }));
   return all.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
 }
@@ -85,18 +89,19 @@ function Group({ document, field, value, onChange, problem, pointer, label, hint
 function Groups({ document, field, value, onChange, problem, pointer, label, hints }) {
   const schema = plain(document, field.schema.items);
   const least = field.schema.minItems ?? 0;
-  const entries = value?.length ? value : Array.from({ length: least }, () => ({}));
-  const put = (at, entry) => onChange(entries.map((other, index) => (index === at ? entry : other)));
+  const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
+  const entries = filled(value);
+  const put = (at, entry) => onChange((before) => filled(before).map((other, index) => (index === at ? become(entry, other) : other)));
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
     ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
       <${Fields} ...${{ document, schema, problem }} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
-      ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange(entries.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
-    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange([...entries, {}])}><${Icon} name="plus" />Add</button>`}</fieldset>`;
+      ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
+    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}><${Icon} name="plus" />Add</button>`}</fieldset>`;
 }
 
 function Pictures({ label, value = [], onChange, most = 7, ...others }) {
-  const put = (at, picture) => onChange(picture ? Object.assign([...value], { [at]: picture }) : value.filter((_, index) => index !== at));
+  const put = (at, picture) => onChange((before = []) => (picture ? Object.assign([...before], { [at]: picture }) : before.filter((_, index) => index !== at)));
   const places = value.length < most ? [...value, undefined] : value;
   return html`<div class="pictures">${places.map((picture, at) => html`
     <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} ...${others} />`)}</div>`;
@@ -131,7 +136,7 @@ export function OperationForm({ id, path, start, skip, submit, onDone, onCancel,
     };
     return html`<form class="form" onSubmit=${send} novalidate>
       <${FormTrouble} problem=${work.problem} />
-      <${Fields} ...${{ document, schema, skip }} values=${shown} onChange=${set} problem=${work.problem} />
+      <${Fields} ...${{ document, schema, skip }} values=${shown} onChange=${(change) => set((before) => become(change, before ?? shown))} problem=${work.problem} />
       <footer><button class="button" disabled=${work.busy}>${work.busy ? 'One moment' : submit}</button>
         ${onCancel && html`<button type="button" class="button quiet" onClick=${onCancel}>Cancel</button>`}</footer>
     </form>`;
