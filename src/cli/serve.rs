@@ -31,6 +31,7 @@ fn greeting(app: &App, data_dir: &Path) -> String {
     let (url, token) = (app.public_url(), app.admin_token());
     let mut lines = vec![
         format!("Mediary {} listens on http://{}", env!("CARGO_PKG_VERSION"), app.address()),
+        format!("  console {url}/"),
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),
     ];

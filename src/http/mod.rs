@@ -19,6 +19,7 @@ mod bulk;
 mod checkpoint;
 mod chunks;
 mod conditional;
+mod console;
 mod delivery;
 mod erase;
 mod error;

@@ -1,4 +1,5 @@
-//! THE route table: every path that is served, what may be done there, and who does it.
+//! THE route table: every path of the interface, what may be done there, and who does it. What is at none of them may be a
+//! page of the [`console`], which is for people and is not part of the interface.
 //!
 //! One row a route. The action of a row is read off the signature of its handler, so that the two cannot differ; a test
 //! walks [`rows`] and fails for a route whose permissions it does not know.
@@ -19,9 +20,9 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
-    metrics, moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user,
-    version, version_list, webhook_secret,
+    admin, audit, audit_stream, bulk, checkpoint, console, delivery, erase, health, hint, image, install, media,
+    member, metrics, moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload,
+    user, version, version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
 
@@ -221,7 +222,8 @@ fn answer(
         ready(problem.respond(request.path())).boxed_local()
     };
     let Some((served, segments)) = paths.find(request.match_info().unprocessed()) else {
-        return at_once(Problem::not_found("path"));
+        let page = console::answer(&request).map(|page| ready(page).boxed_local());
+        return page.unwrap_or_else(|| at_once(Problem::not_found("path")));
     };
     let fits = |route: &&Rc<Route>| methods_of(route).contains(request.method());
     match served.routes.iter().find(fits) {

@@ -31,7 +31,7 @@ fn problem(answer: &Answer, status: u16, code: &str) -> Value {
 #[actix_web::test]
 async fn unknown_paths_and_odd_ones() {
     let app = TestApp::start().await;
-    for path in ["/", "/none", "/nodes/", "/nodes/a/b", "/publishers/acme/none", "/NODES", "/nodes/%2e%2e%2fusers"] {
+    for path in ["//", "/none", "/nodes/", "/nodes/a/b", "/publishers/acme/none", "/NODES", "/nodes/%2e%2e%2fusers"] {
         assert_eq!(problem(&app.get(path).await, 404, "not_found")["instance"], path);
     }
     for path in ["/nodes/%ff", "/nodes/%zz", "/nodes/a%00"] {

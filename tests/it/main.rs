@@ -12,6 +12,7 @@ mod ban;
 mod bulk;
 mod callbacks_doc;
 mod callbacks_rust;
+mod console;
 mod crash;
 mod damage;
 mod delivery;

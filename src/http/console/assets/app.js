@@ -1,0 +1,116 @@
+// The console: what is around every page, and which page it is.
+import { html, render, useEffect, useRef, useState } from './core/dom.js';
+import { root } from './core/api.js';
+import { route, to } from './core/router.js';
+import { session } from './core/session.js';
+import { useStore } from './core/store.js';
+import { Empty, Icon, Notes, Page, Skeleton } from './parts/basic.js';
+import { Account, SignIn, SignInButton, recognise } from './parts/login.js';
+import { AuditPage } from './pages/audit.js';
+import { DocsPage } from './pages/docs.js';
+import { ModerationPage } from './pages/moderation.js';
+import { NodePage } from './pages/node.js';
+import { NodesPage } from './pages/nodes.js';
+import { PublisherPage } from './pages/publisher.js';
+import { PublishersPage } from './pages/publishers.js';
+import { StatePage } from './pages/state.js';
+import { StudioPage } from './pages/studio.js';
+import { TaskPage } from './pages/task.js';
+import { TasksPage } from './pages/tasks.js';
+import { ThingPage } from './pages/thing.js';
+import { UsersPage } from './pages/users.js';
+
+// The first part of an address, its page, and who may see it: everybody, whoever is signed in, administrators.
+const EVERYBODY = 0;
+const SIGNED_IN = 1;
+const ADMINISTRATORS = 2;
+const PAGES = {
+  nodes: [([id, tab]) => (id ? NodePage : NodesPage), EVERYBODY],
+  publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY],
+  studio: [() => StudioPage, EVERYBODY],
+  tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN],
+  state: [() => StatePage, ADMINISTRATORS],
+  audit: [([kind]) => (kind ? ThingPage : AuditPage), ADMINISTRATORS],
+  moderation: [() => ModerationPage, ADMINISTRATORS],
+  users: [() => UsersPage, ADMINISTRATORS],
+  docs: [() => DocsPage, EVERYBODY],
+};
+
+const MENU = [
+  ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
+  ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
+  ['Operation', ADMINISTRATORS, [['state', 'State'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
+  ['Reference', EVERYBODY, [['docs', 'API']]],
+];
+
+function App() {
+  const { parts, query, path } = useStore(route);
+  const { user } = useStore(session);
+  const main = useRef(null);
+  const first = useRef(true);
+  const key = parts.join('/');
+  useEffect(() => {
+    if (first.current) { first.current = false; return; }
+    scrollTo(0, 0);
+    main.current?.focus({ preventScroll: true });
+  }, [parts[0], parts[1], parts[2]]);
+  return html`
+    <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
+    <aside class="side">
+      <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
+      <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} />
+      <div class="side-end"><${Account} /><${Theme} /></div>
+    </aside>
+    <main ref=${main} id="main" tabindex="-1"><${Place} key=${parts.slice(0, 3).join('/')} parts=${parts} query=${query} user=${user} /></main>
+    <${SignIn} /><${Notes} />`;
+}
+
+function Menu({ here, admin }) {
+  const place = useRef(null);
+  // On a narrow screen the menu is a strip, of which the current page is to be seen.
+  useEffect(() => { place.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }, [here]);
+  return html`<nav ref=${place} class="menu" aria-label="Console">${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
+    <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
+      <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul></div>`)}</nav>`;
+}
+
+function Place({ parts, query, user }) {
+  const [name = 'nodes', ...rest] = parts;
+  const [find, who] = PAGES[name] ?? [];
+  if (!find) {
+    return html`<${Page} title="No such page"><${Empty} icon="search" title="Nothing is here" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
+      The address leads to no page of the console.</${Empty}></${Page}>`;
+  }
+  if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
+  if (who !== EVERYBODY && !user) {
+    return html`<${Page} title="Sign in first"><${Empty} icon="key" title="This page is for people with a token" action=${html`<${SignInButton} />`}>
+      What it shows belongs to somebody: sign in to see what is yours.</${Empty}></${Page}>`;
+  }
+  if (who === ADMINISTRATORS && !user.isAdmin) {
+    return html`<${Page} title="For administrators"><${Empty} icon="moderation" title="This page is for administrators">
+      You are signed in as ${user.name || user.id}, who is none.</${Empty}></${Page}>`;
+  }
+  const Found = find(rest);
+  return html`<${Found} parts=${rest} query=${query} user=${user} />`;
+}
+
+const THEMES = [['auto', 'As the system'], ['sun', 'Light'], ['moon', 'Dark']];
+const VALUES = { auto: null, sun: 'light', moon: 'dark' };
+
+function Theme() {
+  const [chosen, set] = useState(localStorage.getItem('mediary.theme'));
+  const choose = (value) => {
+    if (value) localStorage.setItem('mediary.theme', value);
+    else localStorage.removeItem('mediary.theme');
+    if (value) document.documentElement.dataset.theme = value;
+    else delete document.documentElement.dataset.theme;
+    set(value);
+  };
+  return html`<div class="theme" role="group" aria-label="Appearance">${THEMES.map(([icon, name]) => html`
+    <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === VALUES[icon] ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(VALUES[icon])}><${Icon} name=${icon} /></button>`)}</div>`;
+}
+
+// People look for the reference at `docs`; the console has one address.
+if (location.pathname.endsWith('/docs')) location.replace(new URL('#/docs', root));
+recognise();
+render(html`<${App} />`, document.getElementById('app'));

@@ -1,0 +1,64 @@
+// How values read.
+
+const NUMBERS = new Intl.NumberFormat('en');
+const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const UNITS = [['year', 31536000], ['month', 2592000], ['week', 604800], ['day', 86400], ['hour', 3600], ['minute', 60]];
+const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
+
+export const number = (value) => NUMBERS.format(value);
+
+export function count(value, one, many = `${one}s`) {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+export function ago(iso) {
+  const seconds = (Date.parse(iso) - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [];
+  if (!unit) return Math.abs(seconds) < 10 ? 'just now' : AGO.format(Math.round(seconds), 'second');
+  return AGO.format(Math.round(seconds / length), unit);
+}
+
+// To the millisecond, in UTC.
+export function exact(iso) {
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? String(iso) : time.toISOString().replace('T', ' ').replace('Z', ' UTC');
+}
+
+export const day = (iso) => DAY.format(new Date(iso));
+export const clock = (iso) => exact(iso).slice(11, 19);
+
+export function bytes(value) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = value > 0 ? Math.min(Math.floor(Math.log2(value) / 10), units.length - 1) : 0;
+  const shown = value / 1024 ** power;
+  return `${power && shown < 10 ? shown.toFixed(1) : Math.round(shown)} ${units[power]}`;
+}
+
+export function span(from, to) {
+  const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+}
+
+// `style_strength`, `NodeVersionStatusActive` and `webhookUrl` as people write.
+export function words(name) {
+  const spaced = String(name)
+    .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase();
+  return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
+}
+
+// Only what leads to the web may be a link.
+export function webAddress(text) {
+  if (!text || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
+}
+
+// Two letters and one of eight tones, always the same for the same id.
+export function monogram(id, name) {
+  const parts = String(name || id || '?').split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const letters = parts.length > 1 ? [...parts[0]][0] + [...parts[1]][0] : [...(parts[0] ?? '?')].slice(0, 2).join('');
+  const hash = [...String(id)].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) >>> 0, 7);
+  return { letters: letters.toUpperCase(), tone: hash % 8 };
+}

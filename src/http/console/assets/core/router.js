@@ -1,0 +1,40 @@
+// Where one is: behind the `#`, so that a reload and a link lead to the same page and the paths of the interface stay free.
+import { useEffect } from './dom.js';
+import { search } from './api.js';
+import { store } from './store.js';
+
+function read() {
+  const [path, query = ''] = location.hash.replace(/^#/, '').split('?');
+  const parts = path.split('/').filter(Boolean).map((part) => {
+    try { return decodeURIComponent(part); } catch { return part; }
+  });
+  return { parts, query: new URLSearchParams(query), path: path || '/' };
+}
+
+export const route = store(read());
+addEventListener('hashchange', () => route.set(read()));
+
+// The address of a page: to('nodes', id) or to('nodes', { search }).
+export function to(...parts) {
+  const query = typeof parts.at(-1) === 'object' ? parts.pop() : {};
+  return `#/${parts.map(encodeURIComponent).join('/')}${search(query)}`;
+}
+
+export function go(address) {
+  location.hash = address;
+}
+
+// Changes the query of this page, without a step in the history where `quiet`.
+export function refine(changes, { quiet = false } = {}) {
+  const { path, query } = route.get();
+  const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
+  const address = `#${path}${search({ ...kept, ...changes })}`;
+  if (address === location.hash) return;
+  if (!quiet) return go(address);
+  history.replaceState(null, '', address);
+  route.set(read());
+}
+
+export function useTitle(title) {
+  useEffect(() => { document.title = title ? `${title} · Mediary` : 'Mediary'; }, [title]);
+}

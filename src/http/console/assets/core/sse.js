@@ -1,0 +1,63 @@
+// Server-sent events by fetch: the browser's own reader cannot present a token. Lost connections are taken up again where
+// they broke, by `Last-Event-ID`.
+import { open, Problem } from './api.js';
+
+const RETRY_MS = 2000;
+const RETRY_MAX_MS = 30000;
+
+// Reads until the stream has ended for good or the signal is given. `onEvent({ id, event, data })`; `onState('live' | 'lost')`.
+export async function follow(path, { query, onEvent, onState = () => {}, signal, ended = () => false }) {
+  const seen = { id: undefined, wait: RETRY_MS };
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      const headers = seen.id === undefined ? {} : { 'Last-Event-ID': seen.id };
+      const answer = await open('GET', path, { query, headers, signal });
+      if (answer.status === 204) return;
+      onState('live');
+      failures = 0;
+      await read(answer.body, seen, onEvent);
+      if (ended()) return;
+    } catch (failure) {
+      if (signal.aborted) return;
+      if (failure instanceof Problem && failure.status >= 400 && failure.status < 500 && failure.status !== 429) throw failure;
+    }
+    onState('lost');
+    await pause(Math.min(seen.wait * 2 ** failures++, RETRY_MAX_MS), signal);
+  }
+}
+
+async function read(body, seen, onEvent) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value.replaceAll('\r\n', '\n')).split('\n\n');
+    rest = blocks.pop();
+    blocks.forEach((block) => take(block, seen, onEvent));
+  }
+}
+
+function take(block, seen, onEvent) {
+  const fields = { event: 'message', data: [] };
+  for (const line of block.split('\n').filter((line) => line && !line.startsWith(':'))) {
+    const [name, value] = split(line);
+    if (name === 'data') fields.data.push(value);
+    else if (name === 'retry' && /^\d+$/.test(value)) seen.wait = Number(value);
+    else fields[name] = value;
+  }
+  if (fields.id !== undefined) seen.id = fields.id;
+  if (fields.data.length) onEvent({ id: fields.id, event: fields.event, data: JSON.parse(fields.data.join('\n')) });
+}
+
+function split(line) {
+  const colon = line.indexOf(':');
+  return colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
+}
+
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
+  });
+}

@@ -1,0 +1,27 @@
+// A value that components follow.
+import { useEffect, useState } from './dom.js';
+
+export function store(value) {
+  const readers = new Set();
+  return {
+    get: () => value,
+    set(next) {
+      value = next;
+      for (const reader of [...readers]) reader(value);
+    },
+    follow(reader) {
+      readers.add(reader);
+      return () => readers.delete(reader);
+    },
+  };
+}
+
+export function useStore(followed) {
+  const [value, set] = useState(followed.get());
+  useEffect(() => {
+    // It may have changed between the first drawing and now.
+    set(followed.get());
+    return followed.follow(set);
+  }, [followed]);
+  return value;
+}

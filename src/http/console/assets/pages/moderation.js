@@ -1,0 +1,46 @@
+// What waits for a decision: versions that are pending or flagged.
+import { html, useState } from '../core/dom.js';
+import { at, get, put } from '../core/api.js';
+import { count } from '../core/format.js';
+import { useLoad } from '../core/load.js';
+import { to, refine, useTitle } from '../core/router.js';
+import { Empty, Loaded, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
+import { Confirm } from '../parts/confirm.js';
+import { Prose } from '../parts/prose.js';
+
+const PAGE_SIZE = 20;
+const status = (name) => `NodeVersionStatus${name}`;
+const LISTS = [['Waiting', ['Pending', 'Flagged']], ['Pending', ['Pending']], ['Flagged', ['Flagged']], ['Banned', ['Banned']]];
+// From each status, what may be decided.
+const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'], Active: ['Flagged', 'Banned'] };
+const NAMES = { Active: 'Approve', Flagged: 'Flag', Banned: 'Ban' };
+
+export function ModerationPage({ query }) {
+  useTitle('Moderation');
+  const list = query.get('list') ?? 'Waiting';
+  const page = Number(query.get('page')) || 1;
+  const statuses = (LISTS.find(([name]) => name === list) ?? LISTS[0])[1].map(status);
+  const versions = useLoad((signal) => get('/versions', { statuses, include_status_reason: true, page, limit: PAGE_SIZE }, signal), [list, page]);
+  return html`<${Page} title="Moderation" lead="Versions that wait for a decision. Nodes, publishers and users are banned on their own pages.">
+    <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip"><input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span></label>`)}</fieldset>
+    <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
+      ? html`<${Empty} icon="moderation" title="Nothing waits">A version comes here while it waits for its archive, for its approval (<code>registry.moderation</code>), or once it was flagged.</${Empty}>`
+      : html`<p class="summary">${count(found.total, 'version')}</p>
+        <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}</ol>
+        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} />`}</${Loaded}>
+  </${Page}>`;
+}
+
+function Waiting({ version, reload }) {
+  const [decision, set] = useState(null);
+  const now = version.status.replace('NodeVersionStatus', '');
+  const decide = (reason) => put(at`/admin/nodes/${version.node_id}/versions/${version.version}`, { status: status(decision), status_reason: reason });
+  return html`<li class="release"><header><h2 class="plain"><a href=${to('nodes', version.node_id)}>${version.node_id}</a> ${version.version}</h2><${State} of=${version.status} />
+      <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
+      ${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</header>
+    ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
+    ${!version.downloadUrl && html`<p class="muted">Its archive has not come yet.</p>`}
+    <${Prose} text=${version.changelog} />
+    ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log, and shown with the version." onClose=${() => set(null)} work=${decide}
+      onDone=${() => { set(null); tell('Decided'); reload(); }}>Its status becomes ${decision}.</${Confirm}>`}</li>`;
+}

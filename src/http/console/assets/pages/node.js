@@ -1,0 +1,168 @@
+// One node: what it is, its versions with what changed, how to get it, what its people may do with it.
+import { html, useState } from '../core/dom.js';
+import { at, call, get, here, remove, root } from '../core/api.js';
+import { count, number, words } from '../core/format.js';
+import { useLoad, useWork } from '../core/load.js';
+import { to, useTitle } from '../core/router.js';
+import { Back, Code, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time, Trouble } from '../parts/basic.js';
+import { BanButton } from '../parts/ban.js';
+import { Confirm } from '../parts/confirm.js';
+import { OperationForm } from '../parts/form.js';
+import { Prose } from '../parts/prose.js';
+
+const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((status) => `NodeVersionStatus${status}`);
+
+export function NodePage({ parts: [id, tab = 'versions'], user }) {
+  const loaded = useLoad((signal) => get(at`/nodes/${id}`, {}, signal), [id]);
+  const owner = loaded.data?.publisher?.id;
+  const rights = useLoad(async (signal) => (user && owner ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id]);
+  const mayEdit = Boolean(rights.data?.canEdit);
+  const versions = useLoad((signal) => get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal), [id, mayEdit, user?.id]);
+  useTitle(loaded.data?.name || id);
+  const back = html`<${Back} href=${to('nodes')}>Nodes</${Back}>`;
+  return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(node) => html`
+    <${Page} name="node" before=${back}
+      title=${html`<${Monogram} id=${node.id} name=${node.name} large />${node.name}`}
+      lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
+      actions=${html`<${Actions} node=${node} mayEdit=${mayEdit} user=${user} reload=${() => { loaded.reload(); versions.reload(); }} />`}>
+      ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${words(node.status)}</strong><p>${node.status_detail || 'No reason was given.'}</p></div></div>`}
+      ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Tags of the administrators" /></p>`}
+      <div class="columns">
+        <div>
+          <${Prose} text=${node.description} name="lead-text" />
+          <${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${[['versions', 'Versions', versions.data?.length], ['install', 'Install'], ['about', 'Details']]} />
+          ${tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`
+            : html`<${Versions} node=${node} versions=${versions} mayEdit=${mayEdit} />`}
+        </div>
+        <${Summary} node=${node} user=${user} onReviewed=${loaded.reload} />
+      </div>
+    </${Page}>`}</${LoadedPage}>`;
+}
+
+function Actions({ node, mayEdit, user, reload }) {
+  const [open, set] = useState(null);
+  const close = () => set(null);
+  const owner = node.publisher.id;
+  const done = (text) => () => { close(); tell(text); reload(); };
+  return html`
+    ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish a version</button>
+      <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
+    ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
+      <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
+    ${open === 'edit' && html`<${Dialog} title=${`Edit ${node.name}`} onClose=${close}>
+      <${OperationForm} id="updateNode" path=${at`/publishers/${owner}/nodes/${node.id}`} start=${node} skip=${['id', 'latest_version', 'translations', 'publisher', 'created_at', 'downloads', 'github_stars', 'rating', 'search_ranking', 'status', 'status_detail', 'tags_admin']} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
+    ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onDone=${done('Published')} />`}`;
+}
+
+// A version, and then its archive; what the first answered says where the second goes.
+function Publish({ node, onClose, onDone }) {
+  const [publication, set] = useState(null);
+  const [file, choose] = useState(null);
+  const work = useWork();
+  const upload = async (event) => {
+    event.preventDefault();
+    const ticket = new URL(publication.signedUrl).pathname.split('/').at(-1);
+    const { problem } = await work.run(() => sendArchive(ticket, file));
+    if (!problem) onDone();
+  };
+  if (!publication) {
+    return html`<${Dialog} title=${`A new version of ${node.name}`} onClose=${onClose}>
+      <${OperationForm} id="publishVersion" path=${at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`} skip=${['node', 'personal_access_token']} submit="Go on to the archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
+  }
+  return html`<${Dialog} title=${`The archive of ${publication.node_version.version}`} onClose=${onDone}>
+    <form class="form" onSubmit=${upload}><p>The version is registered and waits for its archive: a zip of at most 100 MiB, within 15 minutes.</p>
+      <${Trouble} problem=${work.problem} />
+      <div class="field"><label for="archive">Archive</label><input id="archive" type="file" accept=".zip,application/zip" onChange=${(event) => choose(event.target.files[0])} /></div>
+      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button><button type="button" class="button quiet" onClick=${onDone}>Later</button></footer></form></${Dialog}>`;
+}
+
+async function sendArchive(ticket, file) {
+  return call('PUT', at`/uploads/${ticket}`, { form: file, headers: { 'Content-Type': 'application/zip' } });
+}
+
+function Summary({ node, user, onReviewed }) {
+  return html`<aside class="summary-card" aria-label="At a glance">
+    <${Facts} of=${[
+      ['Latest', node.latest_version && html`<strong>${node.latest_version.version}</strong>, <${Time} at=${node.latest_version.createdAt} />`],
+      ['Downloads', number(node.downloads ?? 0)],
+      ['Stars of the repository', node.github_stars ? number(node.github_stars) : undefined],
+      ['Rating', html`<${Rating} value=${node.rating} />`],
+      ['Systems', node.supported_os?.length > 0 && html`<${Tags} of=${node.supported_os} />`],
+      ['Accelerators', node.supported_accelerators?.length > 0 && html`<${Tags} of=${node.supported_accelerators} />`],
+      ['Host', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
+      ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
+    ]} />
+    ${user && html`<${Review} node=${node} onDone=${onReviewed} />`}
+  </aside>`;
+}
+
+function Review({ node, onDone }) {
+  const work = useWork();
+  const give = async (star) => {
+    const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
+    if (!problem) { tell(`You gave ${count(star, 'star')}`); onDone(); }
+  };
+  return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
+    <span>${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy" disabled=${work.busy} aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" /></button>`)}</span>
+    <${Trouble} problem=${work.problem} /></div>`;
+}
+
+function Versions({ node, versions, mayEdit }) {
+  return html`<${Loaded} from=${versions}>${(list) => list.length === 0
+    ? html`<${Empty} icon="nodes" title="No version is published">${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
+    : html`<ol class="versions">${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}</ol>`}</${Loaded}>`;
+}
+
+function Version({ node, version, mayEdit, reload }) {
+  const [open, set] = useState(null);
+  const close = () => set(null);
+  const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
+  const done = () => { close(); tell('Saved'); reload(); };
+  return html`<li class="release">
+    <header><h3>${version.version}</h3>
+      ${version.status !== 'NodeVersionStatusActive' && html`<${State} of=${version.status} />`}
+      ${version.deprecated && html`<${State} of="deprecated" />`}
+      <span class="muted"><${Time} at=${version.createdAt} /></span>
+      <span class="spread"></span>
+      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download><${Icon} name="download" />Download</a>`}
+      ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
+        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</header>
+    ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
+    ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
+    ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}</summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
+    ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}><${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done} onCancel=${close} /></${Dialog}>`}
+    ${open === 'delete' && html`<${Confirm} title=${`Delete version ${version.version}?`} action="Delete" onClose=${close} work=${() => remove(path)} onDone=${() => { close(); tell('Deleted'); reload(); }}>
+      This is final: its number is never given out again, and nobody can install it any more.</${Confirm}>`}
+  </li>`;
+}
+
+function Install({ node }) {
+  const latest = node.latest_version;
+  if (!latest) return html`<${Empty} icon="download" title="There is nothing to install yet">A version appears here once its archive was sent and checked.</${Empty}>`;
+  const address = new URL(at`/nodes/${node.id}/versions/${latest.version}/download`.slice(1), root).href;
+  const file = `${node.id}-${latest.version}.zip`;
+  return html`<section class="install">
+    ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}><${Icon} name="download" />Download ${latest.version}</a></p>`}
+    <h3>From a shell</h3><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />
+    <h3>As tools install it</h3><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
+    <${Code} label="Ask what to install" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
+    ${latest.dependencies?.length > 0 && html`<h3>It needs</h3><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
+  </section>`;
+}
+
+function About({ node }) {
+  return html`<section>
+    <${Facts} name="wide" of=${[
+      ['Author', node.author], ['Licence', node.license && html`<code>${node.license}</code>`], ['Category', node.category],
+      ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
+      ['Icon', node.icon && html`<${Out} href=${node.icon} />`], ['Banner', node.banner_url && html`<${Out} href=${node.banner_url} />`],
+      ['Host version', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
+      ['Host frontend version', node.supported_host_frontend_version && html`<code>${node.supported_host_frontend_version}</code>`],
+      ['Takes the place of', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
+      ['Created', html`<${Time} at=${node.created_at} />`], ['Status', html`<${State} of=${node.status} />`],
+    ]} />
+    ${Object.keys(node.translations ?? {}).length > 0 && html`<h3>Translations</h3>
+      <${Facts} name="wide" of=${Object.entries(node.translations).map(([language, texts]) => [language,
+        typeof texts === 'object' ? html`<dl>${Object.entries(texts).map(([field, text]) => html`<dt class="muted small">${words(field)}</dt><dd>${String(text)}</dd>`)}</dl>` : String(texts)])} />`}
+  </section>`;
+}

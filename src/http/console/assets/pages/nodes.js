@@ -1,0 +1,91 @@
+// Browsing the registry: search, filters, order, pages. All of it is in the address.
+import { html, useEffect, useState } from '../core/dom.js';
+import { get } from '../core/api.js';
+import { count, number } from '../core/format.js';
+import { useLoad } from '../core/load.js';
+import { refine, to, useTitle } from '../core/router.js';
+import { Empty, Icon, Loaded, Monogram, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
+
+const PAGE_SIZE = 24;
+const SYSTEMS = ['Linux', 'Windows', 'macOS'];
+const ACCELERATORS = ['CUDA', 'ROCm', 'DirectML', 'Metal'];
+const ORDERS = [
+  ['', 'Best match'], ['downloads;desc', 'Most downloads'], ['rating;desc', 'Highest rated'], ['updated_at;desc', 'Lately updated'],
+  ['created_at;desc', 'Newest'], ['name', 'Name'],
+];
+
+export function NodesPage({ query, user }) {
+  useTitle('Nodes');
+  const asked = {
+    search: query.get('search') ?? '', supported_os: query.getAll('os'), supported_accelerator: query.getAll('accelerator'),
+    sort: query.get('sort') ?? '', page: Number(query.get('page')) || 1, include_banned: query.get('banned') || undefined,
+  };
+  const sorted = asked.sort || (asked.search ? undefined : 'downloads;desc');
+  const found = useLoad((signal) => get('/nodes/search', { ...asked, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
+  const filtered = asked.search || asked.supported_os.length || asked.supported_accelerator.length;
+  return html`<${Page} title="Nodes" lead="Everything that publishers offer to the host application.">
+    <${Filters} asked=${asked} admin=${user?.isAdmin} />
+    <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>${(list) => html`
+      <p class="summary" role="status">${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
+      ${list.nodes.length === 0 ? html`<${Nothing} filtered=${filtered} page=${asked.page} />` : html`
+        <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>`}
+      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} />`}</${Loaded}>
+  </${Page}>`;
+}
+
+function address(query, page) {
+  const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
+  return to('nodes', { ...kept, page: page > 1 ? page : undefined });
+}
+
+function Filters({ asked, admin }) {
+  const [text, set] = useState(asked.search);
+  useEffect(() => { set(asked.search); }, [asked.search]);
+  useEffect(() => {
+    if (text === asked.search) return undefined;
+    const timer = setTimeout(() => refine({ search: text, page: undefined }, { quiet: true }), 220);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); refine({ search: text, page: undefined }); }}>
+    <div class="search"><${Icon} name="search" /><input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
+      value=${text} onInput=${(event) => set(event.target.value)} /></div>
+    <${Choices} legend="System" name="os" all=${SYSTEMS} chosen=${asked.supported_os} />
+    <${Choices} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${asked.supported_accelerator} />
+    <label class="order"><span>Order</span><div class="select"><select value=${asked.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
+      ${ORDERS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === asked.sort}>${value === '' && !asked.search ? 'Usual order' : name}</option>`)}</select></div></label>
+    ${admin && html`<label class="chip"><input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Banned too</span></label>`}
+  </form>`;
+}
+
+function Choices({ legend, name, all, chosen }) {
+  const shown = [...all, ...chosen.filter((value) => !all.includes(value))];
+  const toggle = (value) => refine({ [name]: chosen.includes(value) ? chosen.filter((other) => other !== value) : [...chosen, value], page: undefined });
+  return html`<fieldset class="chips"><legend>${legend}</legend>${shown.map((value) => html`
+    <label key=${value} class="chip"><input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /><span>${value}</span></label>`)}</fieldset>`;
+}
+
+export function NodeCard({ node }) {
+  const latest = node.latest_version;
+  return html`<article class="card node-card">
+    <header><${Monogram} id=${node.id} name=${node.name} />
+      <div><h2><a href=${to('nodes', node.id)}>${node.name}</a></h2>
+        <p class="muted small">${node.publisher?.name || node.publisher?.id}</p></div>
+      ${latest ? html`<span class="version">${latest.version}</span>` : html`<span class="version none">no version</span>`}</header>
+    <p class="about">${node.description || html`<span class="muted">No description.</span>`}</p>
+    <${Tags} of=${node.tags?.slice(0, 4)} label="Tags" />
+    <footer>${node.status !== 'NodeStatusActive' && html`<${State} of=${node.status} />`}
+      <span title="Downloads"><${Icon} name="download" />${number(node.downloads ?? 0)}<span class="unseen"> downloads</span></span>
+      ${node.rating > 0 && html`<${Rating} value=${node.rating} />`}
+      ${latest && html`<span class="muted">updated <${Time} at=${latest.createdAt} /></span>`}</footer>
+  </article>`;
+}
+
+function Nothing({ filtered, page }) {
+  if (page > 1) return html`<${Empty} icon="nodes" title="There is no such page" action=${html`<a class="button quiet" href=${to('nodes')}>To the first</a>`}>The list is shorter than that.</${Empty}>`;
+  if (filtered) {
+    return html`<${Empty} icon="search" title="Nothing fits" action=${html`<a class="button quiet" href=${to('nodes')}>Clear search and filters</a>`}>
+      Every word must be found somewhere in a node, and every filter must fit. Try fewer.</${Empty}>`;
+  }
+  return html`<${Empty} icon="nodes" title="The registry is empty" action=${html`<a class="button" href=${to('publishers')}>Create a publisher</a>`}>
+    Publish the first node, or fill the registry with samples: run <code>mediary demo</code>.</${Empty}>`;
+}

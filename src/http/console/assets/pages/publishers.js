@@ -1,0 +1,37 @@
+// All publishers, one's own first; and how one becomes a publisher.
+import { html, useState } from '../core/dom.js';
+import { get } from '../core/api.js';
+import { count } from '../core/format.js';
+import { useLoad } from '../core/load.js';
+import { go, to, useTitle } from '../core/router.js';
+import { Dialog, Empty, Icon, Loaded, Monogram, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
+import { OperationForm } from '../parts/form.js';
+import { SignInButton } from '../parts/login.js';
+
+const PAGE_SIZE = 30;
+
+export function PublishersPage({ query, user }) {
+  useTitle('Publishers');
+  const page = Number(query.get('page')) || 1;
+  const all = useLoad((signal) => get('/publishers', { page, limit: PAGE_SIZE, include_banned: user?.isAdmin || undefined }, signal), [page, user?.id]);
+  const own = useLoad((signal) => (user ? get('/users/publishers', {}, signal) : Promise.resolve([])), [user?.id]);
+  const [open, set] = useState(false);
+  const created = (publisher) => { set(false); tell(`${publisher.name} is there`); go(to('publishers', publisher.id)); };
+  const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create a publisher</button>`;
+  return html`<${Page} title="Publishers" lead="Who owns nodes: people and teams, under one id." actions=${user ? create : null}>
+    ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}
+    <section>${own.data?.length > 0 && html`<h2>All</h2>`}
+    <${Loaded} from=${all} bones=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
+      ? html`<${Empty} icon="publishers" title="Nobody publishes yet" action=${user ? create : html`<${SignInButton} />`}>A publisher is where nodes, members and access tokens belong. Create the first one.</${Empty}>`
+      : html`<p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
+        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} />`}</${Loaded}></section>
+    ${open && html`<${Dialog} title="Create a publisher" onClose=${() => set(false)}><${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
+  </${Page}>`;
+}
+
+const Cards = ({ of }) => html`<ul class="cards">${of.map((publisher) => html`<li key=${publisher.id}><article class="card">
+  <header><${Monogram} id=${publisher.id} name=${publisher.name} /><div><h3><a href=${to('publishers', publisher.id)}>${publisher.name || publisher.id}</a></h3>
+    <p class="muted small"><code>${publisher.id}</code></p></div>${publisher.status !== 'PublisherStatusActive' && html`<${State} of=${publisher.status} />`}</header>
+  <p class="about">${publisher.description || html`<span class="muted">No description.</span>`}</p>
+  <footer><span class="muted">${count(publisher.members?.length ?? 0, 'member')}, since <${Time} at=${publisher.createdAt} /></span></footer>
+</article></li>`)}</ul>`;

@@ -1,0 +1,49 @@
+// How the service is: log, read models, queues, storage, vendors; and a signed line that says what the log is now.
+import { html, useState } from '../core/dom.js';
+import { get } from '../core/api.js';
+import { bytes, number } from '../core/format.js';
+import { useEvery, useLoad } from '../core/load.js';
+import { useTitle } from '../core/router.js';
+import { Code, Facts, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
+
+const FRESH_MS = 3000;
+const CIRCUITS = { closed: 'Called', open: 'Rests after failures', half_open: 'Tried again' };
+
+export function StatePage() {
+  useTitle('State');
+  const state = useLoad((signal) => get('/admin/state', {}, signal), []);
+  const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
+  useEvery(FRESH_MS, () => { state.reload(); ready.reload(); });
+  return html`<${Page} title="State" lead="What the service does now; looked at every few seconds.">
+    <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
+      <div class="gauges">
+        <${Gauge} name="Service" of=${ready.data === false ? 'not ready' : 'ready'} tone=${ready.data === false ? 'bad' : 'good'}>since <${Time} at=${now.start.at} /></${Gauge}>
+        <${Gauge} name="Log" of=${number(now.log.head)}>events recorded</${Gauge}>
+        <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
+        <${Gauge} name="Index of the log" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
+        <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : now.storage.state} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
+          ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
+      </div>
+      <div class="columns even">
+        <section class="panel"><h2>Queues</h2><${Facts} name="wide" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
+        <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>${vendor.name}</strong><span class="spread"></span><${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}></li>`)}</ul></section>
+      </div>
+      ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
+    <${Checkpoint} />
+  </${Page}>`;
+}
+
+const behind = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);
+
+const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ?? ''}"><span class="name">${name}</span><strong>${of}</strong><span class="muted small">${children}</span></div>`;
+
+function Checkpoint() {
+  const [turn, next] = useState(0);
+  const taken = useLoad((signal) => (turn ? get('/admin/checkpoint', {}, signal) : Promise.resolve(null)), [turn]);
+  return html`<section class="panel"><h2>Proof</h2>
+    <p class="muted">A checkpoint is a signed line that says what the log is now. Kept elsewhere, it shows later that the history before it was not rewritten: <code>mediary audit verify --since FILE</code>.
+      The chain and the files themselves are verified by <code>mediary audit verify</code>, also while the service runs.</p>
+    <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Take a checkpoint</button></p>
+    <${Loaded} from=${taken} bones=${null}>${(line) => line && html`<${Facts} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
+      <${Code} label="The checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
+}

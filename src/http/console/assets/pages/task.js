@@ -1,0 +1,83 @@
+// One task: how far it is, live; what it made; what happened to it; whom was told.
+import { html } from '../core/dom.js';
+import { at, get, post } from '../core/api.js';
+import { count, span, words } from '../core/format.js';
+import { useEvery, useLoad, useWork } from '../core/load.js';
+import { to, useTitle } from '../core/router.js';
+import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
+import { isOver, useTask } from '../parts/live.js';
+import { Results } from '../parts/media.js';
+
+const PENDING_MS = 5000;
+
+export function TaskPage({ parts: [id], user }) {
+  const { task, line, problem } = useTask(id);
+  useTitle(task ? `${words(task.kind)} task` : 'Task');
+  const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
+  if (problem && !task) return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} /></${Page}>`;
+  if (!task) return html`<${Page} title="Task" before=${back}><${Skeleton} lines=${6} /></${Page}>`;
+  return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}</${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
+    <${TaskState} task=${task} line=${line} />
+    ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
+    <section><h2>What happened</h2><${Course} task=${task} /></section>
+    <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
+  </${Page}>`;
+}
+
+function Actions({ task, user }) {
+  const work = useWork();
+  const cancel = async () => {
+    const { problem } = await work.run(() => post(at`/tasks/${task.task_id}/cancel`));
+    if (!problem) tell('Cancelled');
+  };
+  return html`${!isOver(task) && html`<button type="button" class="button quiet" disabled=${work.busy} onClick=${cancel}>Cancel the task</button>`}
+    ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}
+    <${Trouble} problem=${work.problem} />`;
+}
+
+// Where a task is, told to those who cannot see the bar too.
+export function TaskState({ task, line }) {
+  const over = isOver(task);
+  return html`<div class="task-state">
+    <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
+      ${!over && task.queue_position && html`<span class="muted">number ${task.queue_position} of those that wait</span>`}
+      ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
+      ${!over && line === 'lost' && html`<span class="state warn">Connection lost, coming back</span>`}</div>
+    ${!over && html`<${Progress} value=${task.progress} label="Progress of the task" />`}
+    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>${task.error.message}</p></div></div>`}
+  </div>`;
+}
+
+function Course({ task }) {
+  return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted"><${Time} at=${step.at} /></span>
+      ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
+    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', count(task.cost, 'credit')], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+}
+
+function Deliveries({ task }) {
+  const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
+  const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
+  useEvery(pending ? PENDING_MS : 0, deliveries.reload);
+  return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
+    ? html`<p class="muted">Nobody is told of this task: it was submitted without an address for callbacks.</p>`
+    : html`<ul class="deliveries">${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
+}
+
+function Delivery({ delivery, reload }) {
+  const work = useWork();
+  const again = async () => {
+    const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
+    if (!problem) { tell('It is sent again'); reload(); }
+  };
+  return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${words(delivery.status)}</strong>
+      <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
+      <button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}><${Icon} name="refresh" />Redeliver</button></header>
+    <${Trouble} problem=${work.problem} />
+    ${delivery.waits_for && html`<p class="muted small">Waits for the one before it.</p>`}
+    <table class="table small"><thead><tr><th>Attempt</th><th>Answer</th><th>When</th></tr></thead><tbody>
+      ${delivery.attempts.map((attempt) => html`<tr key=${attempt.number}><td data-label="Attempt">${attempt.number}</td>
+        <td data-label="Answer">${attempt.status_code ?? attempt.reason ?? 'none'}</td><td data-label="When"><${Time} at=${attempt.at} /></td></tr>`)}
+      ${delivery.attempts.length === 0 && html`<tr><td colspan="3" class="muted">No attempt yet.</td></tr>`}</tbody></table>
+    ${delivery.next_attempt_at && html`<p class="muted small">The next attempt is <${Time} at=${delivery.next_attempt_at} />.</p>`}
+  </li>`;
+}

@@ -1,0 +1,64 @@
+// Media tasks, newest first.
+import { html, useEffect, useState } from '../core/dom.js';
+import { get } from '../core/api.js';
+import { span, words } from '../core/format.js';
+import { useEvery, useLoad } from '../core/load.js';
+import { isOver } from '../parts/live.js';
+import { openapi, plain, pointer } from '../core/openapi.js';
+import { refine, to, useTitle } from '../core/router.js';
+import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
+
+const PAGE_SIZE = 25;
+const FRESH_MS = 4000;
+
+
+export function TasksPage({ query, user }) {
+  useTitle('Tasks');
+  const asked = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
+    created_from: time(query.get('from')), created_to: time(query.get('to')) };
+  const [more, setMore] = useState([]);
+  const first = useLoad((signal) => get('/tasks', { ...asked, limit: PAGE_SIZE }, signal), [query.toString(), user.id]);
+  const choices = useLoad(async () => listed(await openapi()), []);
+  useEffect(() => setMore([]), [query.toString()]);
+  const running = first.data?.tasks.some((task) => !isOver(task));
+  useEvery(running ? FRESH_MS : 0, first.reload);
+  const pages = first.data ? [first.data, ...more] : [];
+  const cursor = pages.at(-1)?.next_cursor;
+  const goOn = async () => setMore([...more, await get('/tasks', { ...asked, limit: PAGE_SIZE, cursor })]);
+  const known = new Set();
+  const tasks = pages.flatMap((page) => page.tasks).filter((task) => !known.has(task.task_id) && known.add(task.task_id));
+  return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'What everybody had made.' : 'What you had made.'}
+      actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />To the studio</a>`}>
+    <form class="filters" onSubmit=${(event) => event.preventDefault()}>
+      <${Chosen} label="Kind" name="kind" all=${choices.data?.kind ?? []} chosen=${asked.kind} />
+      <${Chosen} label="State" name="state" all=${choices.data?.state ?? []} chosen=${asked.state} />
+      <label class="order"><span>From</span><input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
+      <label class="order"><span>Before</span><input type="date" value=${query.get('to') ?? ''} onChange=${(event) => refine({ to: event.target.value })} /></label>
+      ${user.isAdmin && html`<label class="chip"><input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} /><span>Only mine</span></label>`}
+    </form>
+    <${Loaded} from=${first} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
+      ? html`<${Empty} icon="tasks" title=${query.toString() ? 'Nothing fits' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>To the studio</a>`}>
+          ${query.toString() ? 'No task fits these filters.' : 'Have a picture made in the studio, or submit one by the interface: it appears here.'}</${Empty}>`
+      : html`<table class="table tasks"><thead><tr><th>Task</th><th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
+        <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
+          <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${words(task.kind)}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
+          <td data-label="State"><div><${State} of=${task.state} />${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br /><span class="muted small">${task.error.code}</span>`}</div></td>
+          <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
+          <td data-label="Took">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
+          <td data-label="Cost">${task.cost}</td></tr>`)}</tbody></table>
+        ${cursor && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older tasks</button></p>`}`}</${Loaded}>
+  </${Page}>`;
+}
+
+const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
+
+// The kinds and states that the document knows.
+function listed(document) {
+  const { kind, state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
+  return { kind: plain(document, kind).enum ?? [], state: plain(document, state).enum ?? [] };
+}
+
+function Chosen({ label, name, all, chosen }) {
+  return html`<label class="order"><span>${label}</span><div class="select"><select value=${chosen[0] ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
+    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${value === chosen[0]}>${words(value)}</option>`)}</select></div></label>`;
+}

@@ -1,0 +1,24 @@
+// Asking before something that cannot be undone, or that needs a reason.
+import { html, useState } from '../core/dom.js';
+import { useWork } from '../core/load.js';
+import { Dialog } from './basic.js';
+import { FormTrouble } from './form.js';
+
+export function Confirm({ title, action, children, onClose, work, onDone, reason }) {
+  const [text, set] = useState('');
+  const done = useWork();
+  const send = async (event) => {
+    event.preventDefault();
+    const { problem, done: answer } = await done.run(() => work(text.trim()));
+    if (!problem) onDone(answer);
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose}><form class="form" onSubmit=${send}>
+    <p>${children}</p>
+    <${FormTrouble} problem=${done.problem} />
+    ${reason && html`<div class="field"><label for="reason">Reason <span class="required">required</span></label>
+      <textarea id="reason" rows="3" autofocus maxlength="1000" value=${text} onInput=${(event) => set(event.target.value)}></textarea>
+      <p class="hint">${reason}</p></div>`}
+    <footer><button class="button danger" disabled=${done.busy || (reason && !text.trim())}>${done.busy ? 'One moment' : action}</button>
+      <button type="button" class="button quiet" autofocus=${!reason} onClick=${onClose}>Cancel</button></footer>
+  </form></${Dialog}>`;
+}

@@ -1,0 +1,54 @@
+// Recorded events, as a timeline.
+import { html } from '../core/dom.js';
+import { clock, day, exact, number, words } from '../core/format.js';
+import { to } from '../core/router.js';
+import { Code, Facts } from './basic.js';
+
+export const thingLink = (thing) => {
+  const [kind, ...id] = thing.split('/');
+  return to('audit', kind, id.join('/'));
+};
+
+export const sentence = (type) => words(type).toLowerCase().replace(/^./, (first) => first.toUpperCase());
+
+// Who: short, and whole where one looks.
+export function Actor({ of }) {
+  if (of === 'system') return html`<span class="muted">the service</span>`;
+  const [kind, id] = of.split('/');
+  return html`<a href=${thingLink(of)} title=${of}>${kind} <code>${id.slice(0, 8)}</code></a>`;
+}
+
+const shortActor = (actor) => (actor === 'system' ? 'the service' : actor.replace(/^(\w+\/.{8}).*$/, '$1'));
+
+export function Timeline({ events, fresh = new Set() }) {
+  const days = Map.groupBy(events, (event) => event.at.slice(0, 10));
+  return html`<div class="timeline">${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
+    <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} />`)}</ol></section>`)}</div>`;
+}
+
+function Event({ event, fresh }) {
+  const [kind, ...id] = event.stream.split('/');
+  return html`<li class="event ${fresh ? 'fresh' : ''}"><details>
+    <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
+      <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> <code>${id.join('/')}</code></span>
+      <span class="muted small">${shortActor(event.actor)}</span><span class="muted small position">#${number(event.position)}</span></summary>
+    <div class="inside">
+      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
+        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`],
+        ['Because of', event.causation && html`<code>${event.causation}</code>`], ['Event', html`<code>${event.id}</code>`]]} />
+      <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
+    </div></details></li>`;
+}
+
+// What changed, each with what was and what is.
+export function Changes({ of }) {
+  if (of.length === 0) return html`<p class="muted">Nothing that is shown changed.</p>`;
+  return html`<dl class="changes">${of.map((change) => html`<div key=${change.path}><dt><code>${change.path || 'all of it'}</code></dt>
+    <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${shown(change.before)}</del>`}
+      ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
+}
+
+function shown(value) {
+  if (value === '') return '(empty)';
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,26 @@
+// A task as it goes on, live.
+import { useEffect, useState } from '../core/dom.js';
+import { at } from '../core/api.js';
+import { follow } from '../core/sse.js';
+
+export const isOver = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
+
+// The newest of the task that is known; `line` is 'live', 'lost' or 'over'.
+export function useTask(id) {
+  const [state, set] = useState({ task: null, line: 'live', problem: null });
+  useEffect(() => {
+    set({ task: null, line: 'live', problem: null });
+    if (!id) return undefined;
+    const abort = new AbortController();
+    let latest = null;
+    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    follow(at`/tasks/${id}/events`, {
+      signal: abort.signal,
+      ended: () => isOver(latest),
+      onState: (line) => merge({ line }),
+      onEvent: ({ data }) => { latest = data; merge({ task: data, problem: null }); },
+    }).then(() => merge({ line: 'over' }), (problem) => merge({ problem, line: 'over' }));
+    return () => abort.abort();
+  }, [id]);
+  return state;
+}

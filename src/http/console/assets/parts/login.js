@@ -1,0 +1,78 @@
+// Signing in with a token, and who is signed in.
+import { html, useState } from '../core/dom.js';
+import { at, get } from '../core/api.js';
+import { begin, end, session } from '../core/session.js';
+import { store, useStore } from '../core/store.js';
+import { useWork } from '../core/load.js';
+import { Dialog, Icon, Id, Trouble, tell } from './basic.js';
+
+const asked = store(false);
+
+export const askToSignIn = () => asked.set(true);
+
+export function SignInButton({ children = 'Sign in' }) {
+  return html`<button type="button" class="button" onClick=${askToSignIn}><${Icon} name="key" />${children}</button>`;
+}
+
+// Who the token of this tab belongs to; asked once, when the console opens.
+export async function recognise() {
+  const { token } = session.get();
+  if (!token) return;
+  try {
+    begin(token, await get(at`/users`));
+  } catch (problem) {
+    if (problem.status === 401 || problem.status === 403) end();
+    else session.set({ token, user: null });
+  }
+}
+
+async function signIn(token) {
+  session.set({ token, user: null });
+  try {
+    begin(token, await get(at`/users`));
+  } catch (problem) {
+    end();
+    throw problem;
+  }
+}
+
+export function SignIn() {
+  const open = useStore(asked);
+  const [token, set] = useState('');
+  const work = useWork();
+  if (!open) return null;
+  const close = () => { asked.set(false); set(''); work.clear(); };
+  const send = async (event) => {
+    event.preventDefault();
+    const { problem } = await work.run(() => signIn(token.trim()));
+    if (problem) return;
+    close();
+    tell('Signed in');
+  };
+  return html`<${Dialog} title="Sign in" onClose=${close}>
+    <form class="form" onSubmit=${send}>
+      <p>With a user token (<code>mdu_…</code>). The first administrator's is in <code>admin-token</code> of the data directory; an administrator issues others.</p>
+      ${work.problem && html`<${Trouble} problem=${explained(work.problem)} />`}
+      <div class="field"><label for="token">Token</label>
+        <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
+        <p class="hint">Kept until this tab is closed, and sent to this service only.</p></div>
+      <footer><button class="button" disabled=${work.busy || !token.trim()}>${work.busy ? 'One moment' : 'Sign in'}</button>
+        <button type="button" class="button quiet" onClick=${close}>Cancel</button></footer>
+    </form>
+  </${Dialog}>`;
+}
+
+function explained(problem) {
+  if (problem.status === 401) return Object.assign(problem, { title: 'This token is not known', retryAfter: null });
+  if (problem.status !== 403) return problem;
+  return Object.assign(problem, { title: 'This is the token of a publisher, not of a user' });
+}
+
+export function Account() {
+  const { user, token } = useStore(session);
+  if (user === undefined) return html`<div class="account"><span class="bone"></span></div>`;
+  if (!user || !token) return html`<div class="account"><${SignInButton} /></div>`;
+  const what = user.isAdmin ? 'Administrator' : user.isApproved ? 'Approved user' : 'User';
+  return html`<div class="account"><div class="who"><strong>${user.name || user.email || what}</strong><${Id} label="Copy your id">${user.id}</${Id}></div>
+    <button type="button" class="button quiet small" onClick=${() => { end(); tell('Signed out'); }}>Sign out</button></div>`;
+}

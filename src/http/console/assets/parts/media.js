@@ -1,0 +1,45 @@
+// Results: pictures beside what they were made of, films, sound.
+import { html, useState } from '../core/dom.js';
+import { here } from '../core/api.js';
+import { Icon } from './basic.js';
+
+const SOUND = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
+const FILM = /\.(mp4|webm|mov)$/i;
+
+const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ? 'sound' : 'picture');
+
+// What a task made. `before` is the picture that was given, where it is known here.
+export function Results({ task, before }) {
+  if (task.expired) return html`<p class="muted">The results were kept for a time, which is over.</p>`;
+  return html`<div class="results">${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
+}
+
+function Result({ address, given, before }) {
+  // A result that is served elsewhere is not loaded into this page.
+  if (!address) return html`<p><code>${given}</code></p>`;
+  const kind = kindOf(new URL(address).pathname);
+  return html`<figure class="result">
+    ${kind === 'film' ? html`<video controls playsinline preload="metadata" src=${address} aria-label="Result"></video>`
+      : kind === 'sound' ? html`<audio controls preload="metadata" src=${address} aria-label="Result"></audio>`
+        : before ? html`<${Compare} before=${before} after=${address} />` : html`<img class="shown" src=${address} alt="Result" />`}
+    <figcaption><a class="button quiet small" href=${address} download><${Icon} name="download" />Download</a></figcaption>
+  </figure>`;
+}
+
+// Two pictures over each other, and a slider between them; beside each other when their forms differ.
+export function Compare({ before, after }) {
+  const [at, set] = useState(50);
+  const [forms, know] = useState({});
+  const seen = (which) => ({ target }) => know((forms) => ({ ...forms, [which]: target.naturalWidth / target.naturalHeight, [`${which}Size`]: `${target.naturalWidth} × ${target.naturalHeight}` }));
+  const differ = forms.before && forms.after && Math.abs(forms.before / forms.after - 1) > 0.02;
+  const first = html`<img src=${before} alt="Before" onLoad=${seen('before')} />`;
+  const second = html`<img src=${after} alt="After" data-result onLoad=${seen('after')} />`;
+  if (differ) return html`<div class="pair"><div>${first}<span>Before</span></div><div>${second}<span>After</span></div></div>`;
+  return html`<div class="compare" style=${{ '--at': `${at}%` }}>
+    ${second}<div class="over">${first}</div>
+    <span class="line" aria-hidden="true"></span>
+    <input type="range" min="0" max="100" value=${at} aria-label="Between before and after" onInput=${(event) => set(Number(event.target.value))} />
+    <span class="corner left" aria-hidden="true">Before${forms.beforeSize && html` <small>${forms.beforeSize}</small>`}</span>
+    <span class="corner right" aria-hidden="true">After${forms.afterSize && html` <small>${forms.afterSize}</small>`}</span>
+  </div>`;
+}

@@ -1,0 +1,55 @@
+// A player that plays while more comes: through a media source where the browser can, else as soon as all is here.
+import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { bytes } from '../core/format.js';
+import { Icon, Tags } from './basic.js';
+
+const canGrow = (type) => Boolean(type && globalThis.MediaSource?.isTypeSupported(type));
+
+export function Music({ heard, over }) {
+  const player = useRef(null);
+  const [address, set] = useState(null);
+  const grows = canGrow(heard.type);
+  useGrowing(player, heard, over, grows);
+  useEffect(() => {
+    if (!over || !heard.bytes) return undefined;
+    const whole = URL.createObjectURL(new Blob(heard.parts, { type: heard.type }));
+    set(whole);
+    return () => URL.revokeObjectURL(whole);
+  }, [over, heard.type]);
+  return html`<figure class="result music">
+    <div class="title"><${Icon} name="music" /><div><strong>${heard.titles[0] ?? 'Composing'}</strong><${Tags} of=${heard.tags} label="Tags" /></div></div>
+    <audio ref=${player} controls src=${grows ? undefined : address ?? undefined} aria-label=${heard.titles[0] ?? 'Result'}></audio>
+    <figcaption><span class="muted">${bytes(heard.bytes)}${heard.seconds ? ` of ${Math.round(heard.seconds)} s` : ''}</span>
+      ${address && html`<a class="button quiet small" href=${address} download=${`${heard.titles[0] ?? 'music'}.${extension(heard.type)}`}><${Icon} name="download" />Download</a>`}</figcaption>
+  </figure>`;
+}
+
+const extension = (type) => ({ 'audio/mpeg': 'mp3', 'audio/wav': 'wav', 'audio/ogg': 'ogg', 'audio/flac': 'flac', 'audio/webm': 'webm', 'audio/aac': 'aac', 'audio/mp4': 'm4a' })[type] ?? 'audio';
+
+function useGrowing(player, heard, over, grows) {
+  const growing = useRef(null);
+  useEffect(() => {
+    if (!grows) return undefined;
+    const source = new MediaSource();
+    growing.current = { source, buffer: null, given: 0 };
+    const address = URL.createObjectURL(source);
+    player.current.src = address;
+    source.addEventListener('sourceopen', () => {
+      growing.current.buffer = source.addSourceBuffer(heard.type);
+      growing.current.buffer.addEventListener('updateend', () => feed(growing.current));
+      feed(growing.current);
+    }, { once: true });
+    return () => { growing.current = null; URL.revokeObjectURL(address); };
+  }, [grows]);
+  if (growing.current) Object.assign(growing.current, { parts: heard.parts, over });
+  useEffect(() => feed(growing.current), [heard.parts.length, over, grows]);
+}
+
+function feed(growing) {
+  if (!growing?.buffer || growing.buffer.updating || growing.source.readyState !== 'open') return;
+  const { parts, given, over, buffer, source } = growing;
+  if (given < parts.length) {
+    growing.given += 1;
+    buffer.appendBuffer(parts[given]);
+  } else if (over) source.endOfStream();
+}

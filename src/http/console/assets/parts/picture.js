@@ -1,0 +1,81 @@
+// A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
+import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { bytes } from '../core/format.js';
+import { Icon, useIdentity } from './basic.js';
+
+// What was given: { url } or { file, name, size, shown, base64 }.
+export async function given(file, name = file.name || 'picture') {
+  const data = await new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+  return { name, size: file.size, shown: URL.createObjectURL(file), base64: data.slice(data.indexOf(',') + 1) };
+}
+
+export const textOf = (picture) => picture.url ?? picture.base64;
+
+// A small scene, so that the first result is one click away.
+export async function sample() {
+  const canvas = Object.assign(document.createElement('canvas'), { width: 480, height: 320 });
+  const pen = canvas.getContext('2d');
+  const fade = (colours, height) => {
+    const gradient = pen.createLinearGradient(0, 0, 0, height);
+    colours.forEach((colour, at) => gradient.addColorStop(at / (colours.length - 1), colour));
+    return gradient;
+  };
+  pen.fillStyle = fade(['#31507c', '#d98b6a', '#f6d9a8'], 220);
+  pen.fillRect(0, 0, 480, 320);
+  pen.fillStyle = '#fff3d6';
+  pen.beginPath(); pen.arc(332, 128, 34, 0, 7); pen.fill();
+  [['#5b6a86', 190, 42, 0.9], ['#3d4f63', 222, 34, 1.7], ['#223842', 258, 26, 2.9]].forEach(([colour, base, height, phase]) => {
+    pen.fillStyle = colour;
+    pen.beginPath(); pen.moveTo(0, 320);
+    for (let x = 0; x <= 480; x += 4) pen.lineTo(x, base + Math.sin(x / 61 + phase) * height * 0.6 + Math.sin(x / 23 + phase * 3) * height * 0.22);
+    pen.lineTo(480, 320); pen.fill();
+  });
+  return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
+}
+
+export function Picture({ label, value, onChange, describedBy, invalid, required }) {
+  const [over, setOver] = useState(false);
+  const input = useRef(null);
+  const id = useIdentity('picture');
+  const take = async (files) => {
+    const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
+    if (file) onChange(await given(file));
+  };
+  useEffect(() => {
+    const pasted = (event) => {
+      if (event.defaultPrevented || value || !event.clipboardData?.files.length) return;
+      event.preventDefault();
+      take(event.clipboardData.files);
+    };
+    addEventListener('paste', pasted);
+    return () => removeEventListener('paste', pasted);
+  });
+  const drop = (event) => {
+    event.preventDefault();
+    setOver(false);
+    take(event.dataTransfer.files);
+  };
+  if (value?.shown) {
+    return html`<div class="given">
+      <img src=${value.shown} alt=${`${label}: ${value.name}`} />
+      <div><strong>${value.name}</strong><span class="muted small">${bytes(value.size)}</span></div>
+      <button type="button" class="button quiet small" onClick=${() => onChange(undefined)} aria-label=${`Remove ${value.name}`}>Remove</button>
+    </div>`;
+  }
+  return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}"
+      onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    <input ref=${input} id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
+      aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${(event) => take(event.target.files)} />
+    <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>
+    <div class="or">
+      <input type="url" placeholder="or https://… of a picture" aria-label=${`${label}: address`} value=${value?.url ?? ''}
+        onInput=${(event) => onChange(event.target.value ? { url: event.target.value } : undefined)} />
+      ${required && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample())}>Use a sample</button>`}
+    </div>
+  </div>`;
+}

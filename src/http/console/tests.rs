@@ -1,0 +1,125 @@
+//! What is true of the files of the console whatever asks for them. How they are served: `tests/it/console.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use super::files::FILES;
+use super::{INDEX, media_type};
+use crate::domain::value::hex;
+
+const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/console/assets");
+const VENDORED: &str = "vendor/";
+
+/// Files of ours, as text.
+fn own() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
+    own.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
+}
+
+fn names_in(folder: &Path, below: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
+    let names = entries.flat_map(|entry| {
+        let name = format!("{below}{}", entry.file_name().to_str().expect("UTF-8"));
+        if entry.path().is_dir() { names_in(&entry.path(), &format!("{name}/")) } else { vec![name] }
+    });
+    names.collect()
+}
+
+#[test]
+fn every_file_is_in_the_program() {
+    let there: BTreeSet<String> = names_in(Path::new(ASSETS), "").into_iter().collect();
+    let served: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(there, served, "left: src/http/console/assets, right: src/http/console/files.rs");
+}
+
+#[test]
+fn what_is_not_ours_is_what_the_lock_says() {
+    let files: BTreeMap<&str, &[u8]> = FILES.iter().copied().collect();
+    let lock = std::str::from_utf8(files["vendor/vendor.lock"]).expect("UTF-8");
+    let locked: BTreeMap<&str, &str> =
+        lock.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' ')).collect();
+    let scripts = files.iter().filter(|(name, _)| name.starts_with(VENDORED) && name.ends_with(".js"));
+    let found: BTreeMap<&str, String> =
+        scripts.map(|(name, bytes)| (&name[VENDORED.len()..], hex(&Sha256::digest(bytes)))).collect();
+
+    assert_eq!(locked.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
+    for (name, hash) in found {
+        let told: Vec<_> = locked[name].splitn(3, ' ').collect();
+        assert_eq!(told[0], hash, "{name}");
+        assert!(told[1].contains('@'), "{name} has no version");
+    }
+    for licence in ["vendor/LICENSE-htm", "vendor/LICENSE-preact"] {
+        assert!(files.contains_key(licence), "{licence}");
+    }
+}
+
+#[test]
+fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
+    let forbidden = [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "dangerouslySetInnerHTML",
+        "eval(",
+        "new Function",
+        "setTimeout('",
+        "javascript:",
+        "srcdoc",
+        "localStorage.token",
+        "createContextualFragment",
+        "DOMParser",
+        "style=\"",
+        "onclick=\"",
+        "http://",
+        "https://",
+    ];
+    for (name, text) in own() {
+        for (at, line) in text.lines().enumerate() {
+            // What shows how an address looks, and the name of the markup of pictures, lead nowhere.
+            let line = line.replace("http://www.w3.org/2000/svg", "").replace("https://…", "");
+            let found: Vec<_> = forbidden.iter().filter(|word| line.contains(**word)).collect();
+            assert!(found.is_empty(), "{name}:{}: {found:?}", at + 1);
+        }
+    }
+}
+
+#[test]
+fn the_page_names_every_script_and_every_import_is_there() {
+    let names: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
+    let index = own().find(|(name, _)| *name == INDEX).expect("the page").1;
+    for script in names.iter().filter(|name| name.ends_with(".js")) {
+        assert!(index.contains(&format!("\"console/{script}\"")), "{INDEX} does not load {script} ahead");
+    }
+    for (name, text) in own().filter(|(name, _)| name.ends_with(".js")) {
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let imports = text.split(" from '").skip(1).filter_map(|rest| rest.split('\'').next());
+        for import in imports.filter(|import| import.starts_with('.')) {
+            let target = resolve(folder, import);
+            assert!(names.contains(target.as_str()), "{name} imports {import}");
+        }
+    }
+}
+
+/// Where a relative import leads from a folder.
+fn resolve(folder: &str, import: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in import.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn files_are_of_types_that_browsers_know() {
+    for (name, _) in FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED)) {
+        assert!(!media_type(name).starts_with("text/plain"), "{name}");
+    }
+}

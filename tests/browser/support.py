@@ -1,0 +1,187 @@
+"""What the tests share: the service, things to look at, and a browser that watches what pages do."""
+
+import io
+import json
+import os
+import struct
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+import zipfile
+import zlib
+from pathlib import Path
+
+from playwright.sync_api import Error, expect, sync_playwright
+
+BASE = os.environ["BROWSER_BASE"]
+ADMIN = os.environ["BROWSER_TOKEN"]
+REPORTS = Path(os.environ["BROWSER_REPORTS"])
+WIDE = {"width": 1360, "height": 900}
+NARROW = {"width": 390, "height": 844}
+# Nothing takes this long; a busy machine does.
+PATIENCE_S = 30
+expect.set_options(timeout=PATIENCE_S * 1000)
+
+
+def send(method, path, body=None, token=ADMIN, content_type="application/json"):
+    """Sends a request that must succeed; gives the JSON of its answer."""
+    data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    url = path if path.startswith("http") else BASE + path
+    request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": content_type})
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
+
+
+def document():
+    return send("GET", "/openapi.json")
+
+
+def submissions(tag):
+    """The jobs of a kind that the document has; none while the service does not offer them."""
+    paths = document()["paths"].items()
+    posts = [(path, item["post"]) for path, item in paths if path.startswith(f"/proxy/{tag}/") and "post" in item]
+    return [post["operationId"] for path, post in posts if "{" not in path and "requestBody" in post]
+
+
+def user(name, **fields):
+    """A new user with a token."""
+    made = send("POST", "/admin/users", {"name": name, "email": f"{uuid.uuid4().hex[:8]}@example.org", **fields})
+    token = send("POST", f"/admin/users/{made['id']}/tokens", {"name": "browser test"})["token"]
+    return {**made, "token": token}
+
+
+def name(kind):
+    """An id that no other test has."""
+    return f"{kind}-{uuid.uuid4().hex[:8]}"
+
+
+def archive():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        # Of a fixed time, so that the bytes are always the same.
+        file.writestr(zipfile.ZipInfo("node.py", (2026, 1, 1, 0, 0, 0)), "VALUE = 1\n")
+    return packed.getvalue()
+
+
+def publish(publisher, node, version, token=ADMIN, **fields):
+    """Publishes a version with its archive."""
+    body = {"node_version": {"version": version, **fields}}
+    made = send("POST", f"/publishers/{publisher}/nodes/{node}/versions", body, token=token)
+    return send("PUT", made["signedUrl"], archive(), token=None, content_type="application/zip")
+
+
+def registry(nodes=1, **fields):
+    """A publisher with nodes that have a version each; gives their ids."""
+    publisher = name("publisher")
+    send("POST", "/publishers", {"id": publisher, "name": publisher.title()})
+    ids = [name("node") for _ in range(nodes)]
+    for node in ids:
+        send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": node.title(), **fields})
+        publish(publisher, node, "1.0.0", changelog="The first.")
+    return publisher, ids
+
+
+def png(width, height):
+    """A picture with a gradient."""
+    rows = b"".join(b"\0" + bytes(v for x in range(width) for v in (x * 255 // width, y * 255 // height, 120)) for y in range(height))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def wait_until(true, seconds=PATIENCE_S):
+    """Waits for what nothing tells of."""
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            raise AssertionError("it did not become true")
+        time.sleep(0.05)
+
+
+class BrowserTest(unittest.TestCase):
+    """A test with a browser. Every page is watched: no error on the console, no dialog, no request to another host."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.playwright = sync_playwright().start()
+        executable = os.environ["BROWSER_EXECUTABLE"]
+        # Inside a container there is often no user namespace for the browser's sandbox.
+        cls.browser = cls.playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.playwright.stop()
+
+    def setUp(self):
+        self.seen = []
+        self.pages = []
+
+    def tearDown(self):
+        for number, page in enumerate(self.pages):
+            try:
+                page.screenshot(path=REPORTS / f"{self.id()}-{number}.png")
+            except Error:
+                pass
+            page.context.close()
+        self.assertEqual(self.seen, [], "what pages did that they must not do")
+
+    def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), **options):
+        """A page of the console, signed in with a token; failures with an `allowed` status are no fault of it."""
+        context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=BASE, reduced_motion="reduce", **options)
+        context.set_default_timeout(PATIENCE_S * 1000)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=BASE)
+        if token:
+            context.add_init_script(f"sessionStorage.setItem('mediary.token', {json.dumps(token)})")
+        page = context.new_page()
+        self.pages.append(page)
+        self.watch(page, allowed)
+        page.goto(f"/#{path}")
+        page.locator("h1").first.wait_for()
+        return page
+
+    def watch(self, page, allowed):
+        told = lambda kind: lambda what: self.seen.append(f"{kind}: {what}")
+        page.on("pageerror", told("error"))
+
+        def on_console(message):
+            expected = any(f"status of {status}" in message.text for status in allowed)
+            if message.type in ("error", "warning") and not expected:
+                self.seen.append(f"console: {message.text}")
+
+        def on_dialog(dialog):
+            self.seen.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        def on_request(request):
+            if not request.url.startswith((BASE + "/", "blob:", "data:")):
+                self.seen.append(f"request to {request.url}")
+
+        page.on("console", on_console)
+        page.on("dialog", on_dialog)
+        page.on("request", on_request)
+        page.context.on("page", lambda opened: self.seen.append(f"a window was opened: {opened.url}"))
+
+    def show(self, page, path):
+        """Goes to another page of the console."""
+        page.evaluate("address => { location.hash = address }", path)
+        self.settle(page)
+
+    def settle(self, page):
+        """Waits until everything that is asked for is there."""
+        self.until(page, "!document.querySelector('[aria-busy=true], .bone')")
+
+    def until(self, page, true, seconds=PATIENCE_S):
+        """Waits until an expression is true in the page. The browser's own waiting would evaluate text, which pages forbid."""
+        until = time.monotonic() + seconds
+        while not page.evaluate(true):
+            self.assertLess(time.monotonic(), until, f"never true: {true}")
+            page.wait_for_timeout(30)

@@ -1,0 +1,222 @@
+"""Signing in, browsing, searching, publishing, members and tokens."""
+
+import re
+import unittest
+
+from playwright.sync_api import expect
+
+from support import ADMIN, BASE, NARROW, BrowserTest, archive, document, name, publish, registry, send, user
+
+
+class Registry(BrowserTest):
+    def test_signing_in_and_out(self):
+        page = self.page("/tasks", allowed=(401,))
+        expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
+
+        page.get_by_role("main").get_by_role("button", name="Sign in").click()
+        page.get_by_label("Token", exact=True).fill("mdu_wrong")
+        page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("This token is not known")
+        page.get_by_label("Token", exact=True).fill(ADMIN)
+        page.keyboard.press("Enter")
+
+        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+        self.assertEqual(page.evaluate("sessionStorage.getItem('mediary.token')"), ADMIN)
+        self.assertEqual(page.evaluate("JSON.stringify(localStorage)"), "{}")
+        self.assertNotIn(ADMIN, page.url)
+        page.reload()
+        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
+        self.assertIsNone(page.evaluate("sessionStorage.getItem('mediary.token')"))
+
+    def test_browsing_and_searching(self):
+        word = name("zebra").replace("-", "")
+        _, nodes = registry(26, description=f"Finds {word}s.", supported_os=["Linux"], supported_accelerators=["CUDA"])
+        other, (lonely,) = registry(1, description=f"Loses {word}s.", supported_os=["Windows"])
+
+        page = self.page("/nodes")
+        page.get_by_label("Search nodes").fill(word)
+        expect(page.get_by_text("27 nodes")).to_be_visible()
+        page.get_by_role("checkbox", name="Linux").check()
+        expect(page.get_by_text("26 nodes")).to_be_visible()
+        page.get_by_role("link", name="Next page").click()
+        expect(page.get_by_text("page 2 of 2")).to_be_visible()
+        expect(page.locator(".node-card")).to_have_count(2)
+
+        # What is found is in the address.
+        page.reload()
+        expect(page.locator(".node-card")).to_have_count(2)
+        expect(page.get_by_label("Search nodes")).to_have_value(word)
+        page.get_by_role("checkbox", name="Linux").uncheck()
+        page.get_by_role("checkbox", name="Windows").check()
+        expect(page.locator(".node-card")).to_have_count(1)
+        page.get_by_label("Search nodes").fill(f"{word} nowhere")
+        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        page.go_back()
+
+        page.goto(f"/#/nodes/{lonely}/install")
+        expect(page.get_by_role("heading", name=lonely.title())).to_be_visible()
+        expect(page.locator("pre").first).to_contain_text(f"/nodes/{lonely}/versions/1.0.0/download")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download 1.0.0").click()
+        with open(download.value.path(), "rb") as file:
+            self.assertEqual(file.read(), archive())
+        page.get_by_role("link", name=other.title()).click()
+        expect(page.get_by_role("heading", name=other.title())).to_be_visible()
+        expect(page.get_by_role("link", name=lonely.title())).to_be_visible()
+
+    def test_order_changes_the_list(self):
+        word = name("order").replace("-", "")
+        registry(3, description=word)
+        page = self.page(f"/nodes?search={word}&sort=name")
+        titles = lambda: page.locator(".node-card h2").all_inner_texts()
+        expect(page.locator(".node-card")).to_have_count(3)
+        self.assertEqual(titles(), sorted(titles()))
+        page.goto(f"/#/nodes?search={word}&sort=name;desc")
+        page.reload()
+        expect(page.locator(".node-card")).to_have_count(3)
+        self.assertEqual(titles(), sorted(titles(), reverse=True))
+
+    def test_a_version_that_is_published_by_the_interface_appears(self):
+        publisher, (node,) = registry()
+        page = self.page(f"/nodes/{node}")
+        expect(page.get_by_role("heading", name="1.0.0")).to_be_visible()
+
+        publish(publisher, node, "1.1.0", changelog="- Masks are soft\n- `blur` is faster")
+        page.reload()
+
+        expect(page.locator(".release h3")).to_have_text(["1.1.0", "1.0.0"])
+        expect(page.locator(".release").first.locator("li")).to_have_text(["Masks are soft", "blur is faster"])
+
+    def test_publishing_and_changing_a_version_in_the_console(self):
+        publisher, (node,) = registry()
+        page = self.page(f"/nodes/{node}", token=ADMIN, allowed=(400,))
+        page.get_by_role("button", name="Publish a version").click()
+        page.get_by_role("textbox", name=re.compile("^Version")).fill("not a version")
+        page.get_by_role("button", name="Go on to the archive").click()
+        expect(page.get_by_role("alert")).to_contain_text("1 field needs another look")
+        expect(page.locator(".field.faulty")).to_have_count(1)
+        expect(page.locator(".field.faulty .fault")).to_contain_text("semantic version")
+        page.get_by_role("textbox", name=re.compile("^Version")).fill("2.0.0")
+        page.get_by_role("button", name="Go on to the archive").click()
+        file = {"name": "node.zip", "mimeType": "application/zip", "buffer": archive()}
+        page.get_by_label("Archive", exact=True).set_input_files(file)
+        page.get_by_role("button", name="Send the archive").click()
+        expect(page.locator(".release h3")).to_have_text(["2.0.0", "1.0.0"])
+
+        page.locator(".release").first.get_by_role("button", name="Edit").click()
+        page.get_by_label("Changelog").fill("Rewritten.")
+        page.get_by_label("Deprecated").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".release").first).to_contain_text("Rewritten.")
+        versions = send("GET", f"/nodes/{node}/versions")
+        self.assertEqual((versions[0]["changelog"], versions[0]["deprecated"]), ("Rewritten.", True))
+
+    def test_a_token_of_a_publisher_is_shown_once(self):
+        publisher, (node,) = registry()
+        page = self.page(f"/publishers/{publisher}/tokens", token=ADMIN, allowed=(400,))
+        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.locator(".fault")).to_be_visible()
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
+        page.get_by_role("button", name="Create", exact=True).click()
+        page.get_by_role("button", name="Copy the token").click()
+        token = page.evaluate("navigator.clipboard.readText()")
+        self.assertRegex(token, "^mdp_")
+        publish(publisher, node, "1.0.1", token=token)
+        page.get_by_role("button", name="I have it").click()
+        expect(page.get_by_text("build machine")).to_be_visible()
+        self.assertNotIn(token, page.content())
+
+        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(page.get_by_role("heading", name="No tokens")).to_be_visible()
+        with self.assertRaisesRegex(AssertionError, "401"):
+            publish(publisher, node, "1.0.2", token=token)
+
+    def test_members_come_and_go(self):
+        publisher, _ = registry()
+        ada = user("Ada of the members")
+        page = self.page(f"/publishers/{publisher}/members", token=ADMIN)
+        page.get_by_role("button", name="Add a member").click()
+        page.get_by_label("User id").fill(ada["id"])
+        page.get_by_role("button", name="Add", exact=True).click()
+        row = page.get_by_role("row").filter(has_text="Ada of the members")
+        expect(row).to_be_visible()
+        row.get_by_role("combobox").select_option("owner")
+        expect(page.get_by_text("Saved")).to_be_visible()
+        roles = {member["id"]: member["role"] for member in send("GET", f"/publishers/{publisher}")["members"]}
+        self.assertEqual(roles[ada["id"]], "owner")
+        row.get_by_role("button", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        expect(row).to_have_count(0)
+
+    def test_a_publisher_and_a_node_are_created_from_nothing(self):
+        ben, publisher, node = user("Ben"), name("ben"), name("first")
+        page = self.page("/publishers", token=ben["token"], allowed=(409,))
+        page.get_by_role("button", name="Create a publisher").click()
+        page.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("Ben's")
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("heading", name="Ben's")).to_be_visible()
+        expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
+        page.get_by_role("button", name="Create a node").click()
+        page.get_by_role("textbox", name=re.compile("^ID")).fill(node)
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("heading", name=node)).to_be_visible()
+
+        page.goto("/#/publishers")
+        page.get_by_role("button", name="Create a publisher").click()
+        page.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("Again")
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text(re.compile("taken|exists", re.I))
+
+    def test_a_review_counts(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes/{node}", token=ADMIN)
+        page.get_by_role("button", name="4 stars").click()
+        expect(page.locator(".rating")).to_contain_text("4.0")
+
+    def test_it_works_by_keyboard_and_narrow(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes?search={node}", size=NARROW)
+        page.keyboard.press("Tab")
+        expect(page.get_by_text("Skip to the content")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("main")).to_be_focused()
+        link = page.get_by_role("link", name=node.title())
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if link.evaluate("link => link === document.activeElement"):
+                break
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name=node.title())).to_be_visible()
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), NARROW["width"])
+
+    def test_what_is_not_there_says_so(self):
+        page = self.page("/nodes/no-such-node", allowed=(404,))
+        expect(page.get_by_role("alert").first).to_contain_text("Not found")
+        self.show(page, "/nowhere")
+        expect(page.get_by_role("heading", name="No such page")).to_be_visible()
+        self.show(page, "/nodes?page=99")
+        expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+
+
+class Reference(BrowserTest):
+    def test_it_is_at_docs_and_names_every_operation(self):
+        page = self.page()
+        page.goto(f"{BASE}/docs")
+        expect(page.get_by_role("heading", name="API reference")).to_be_visible()
+        operations = sum(len(item) for item in document()["paths"].values())
+        expect(page.locator(".index li a")).to_have_count(operations)
+        page.get_by_label("Search operations").fill("upscale an image")
+        page.get_by_role("link", name="Upscale an image", exact=False).first.click()
+        page.reload()
+        for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Needs a token", "too_many_submissions"):
+            expect(page.locator("article")).to_contain_text(text)
+
+
+if __name__ == "__main__":
+    unittest.main()

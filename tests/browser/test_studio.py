@@ -1,0 +1,270 @@
+"""Having things made: forms from the document, results decoded, tasks live."""
+
+import base64
+import http.server
+import json
+import os
+import re
+import socketserver
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from playwright.sync_api import expect
+
+from support import ADMIN, BASE, BrowserTest, document, png, send, submissions, user, wait_until
+
+IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
+UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
+
+
+def picture(page, label="Image"):
+    return page.get_by_label(label, exact=True).first
+
+
+class Studio(BrowserTest):
+    def test_every_job_is_a_form_with_the_fields_ranges_and_defaults_of_the_document(self):
+        known = document()
+        jobs = [item["post"] for path, item in known["paths"].items() if path.startswith("/proxy/") and "{" not in path and "post" in item]
+        self.assertGreaterEqual(len(jobs), 7)
+        page = self.page("/studio")
+        expect(page.locator(".jobs a")).to_have_count(len(jobs))
+        for job in jobs:
+            content = next(iter(job["requestBody"]["content"].values()))
+            schema = content["schema"]
+            schema = known["components"]["schemas"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+            self.show(page, f"/studio/{job['operationId']}")
+            expect(page.locator("section[aria-label=Job] h2")).to_have_text(job["summary"])
+            fields = page.locator("form > .field, form > details.field, form > fieldset.field")
+            expect(fields).to_have_count(len(schema["properties"]))
+
+        self.show(page, "/studio/upscaleImage")
+        creativity = page.get_by_label("Creativity", exact=True)
+        told = [creativity.get_attribute(name) for name in ("min", "max")] + [creativity.input_value()]
+        self.assertEqual(told, ["-10", "10", "0"])
+        factors = page.get_by_label("Scale factor")
+        self.assertEqual(factors.locator("option").evaluate_all("all => all.map(it => it.value)"), ["2x", "4x", "8x", "16x"])
+        self.assertEqual(factors.input_value(), "2x")
+
+    def test_an_image_is_made_and_shown_beside_what_was_given(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        picture(page).set_input_files(IMAGE)
+        page.get_by_role("button", name="Make it").click()
+        result = page.locator("img[data-result]")
+        result.wait_for()
+        self.until(page, "document.querySelector('img[data-result]').naturalWidth > 0")
+        self.assertEqual(result.evaluate("it => [it.naturalWidth, it.naturalHeight]"), [240, 160])
+        expect(page.locator(".result-panel")).to_contain_text("Completed")
+        expect(page.locator(".compare")).to_contain_text("120 × 80")
+
+        slider = page.get_by_label("Between before and after")
+        at = lambda: page.locator(".compare").evaluate("it => it.style.getPropertyValue('--at')")
+        self.assertEqual(at(), "50%")
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        self.assertEqual(at(), "51%")
+
+        page.get_by_role("link", name="Everything of this task").click()
+        expect(page.get_by_role("heading", name="Image upscaler")).to_be_visible()
+        expect(page.locator(".course .state")).to_have_text(["Created", "In progress", "Completed"])
+        page.reload()
+        self.until(page, "document.querySelector('img.shown')?.naturalWidth === 240")
+        page.go_back()
+        expect(page.locator("img[data-result]")).to_be_visible()
+
+    def test_parameters_are_sent_and_change_the_result(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_label("Scale factor").select_option("4x")
+        page.get_by_label("Creativity", exact=True).fill("7")
+        page.get_by_label("Prompt").fill("hills")
+        with page.expect_request("**" + UPSCALE) as sent:
+            page.get_by_role("button", name="Make it").click()
+        body = sent.value.post_data_json
+        self.assertEqual({**body, "image": ""}, {"image": "", "scale_factor": "4x", "creativity": 7, "prompt": "hills"})
+        self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=60)
+
+    def test_pictures_are_dropped_and_pasted(self):
+        page = self.page("/studio/relightImage", token=ADMIN)
+        give = """([kind, bytes]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], `${kind}.png`, { type: 'image/png' }));
+            const event = kind === 'drop' ? new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
+                : new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
+            document.querySelector('.drop').dispatchEvent(event);
+        }"""
+        page.evaluate(give, ["drop", list(png(8, 8))])
+        expect(page.locator(".given")).to_have_text([re.compile("drop.png")])
+        page.evaluate(give, ["paste", list(png(8, 8))])
+        expect(page.locator(".given")).to_have_count(2)
+        page.get_by_role("button", name="Remove drop.png").click()
+        expect(page.locator(".given")).to_have_count(1)
+
+    def test_faults_are_shown_at_their_fields(self):
+        page = self.page("/studio/relightImage", token=ADMIN, allowed=(400,))
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator(".field.faulty")).to_have_count(1)
+        expect(page.locator(".field.faulty").first).to_contain_text("Image")
+        picture(page).set_input_files({"name": "text.png", "mimeType": "image/png", "buffer": b"no picture"})
+        page.get_by_text("Advanced settings").click()
+        page.get_by_label("Whites, as a number").fill("101")
+        page.get_by_text("Advanced settings").click()
+        page.get_by_role("button", name="Make it").click()
+        expect(page.get_by_label("Whites", exact=True)).to_have_attribute("aria-invalid", "true")
+        expect(page.get_by_role("alert").first).to_contain_text("2 fields need another look")
+        expect(page.get_by_label("Whites", exact=True)).to_be_visible()
+
+    def test_the_curl_line_does_the_same_in_a_shell(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        picture(page).set_input_files(IMAGE)
+        prompt = "it's $HOME `id` \\ \"quoted\"\n$(id)"
+        page.get_by_label("Prompt").fill(prompt)
+        page.get_by_text("The same by curl").click()
+        line = page.locator(".curl code").inner_text()
+        self.assertIn("Bearer $TOKEN", line)
+        self.assertNotIn(ADMIN, page.content())
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, IMAGE["name"]), "wb") as file:
+                file.write(IMAGE["buffer"])
+            environment = {**os.environ, "TOKEN": ADMIN}
+            answer = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=20)
+        task = json.loads(answer.stdout)["data"]["task_id"]
+        submitted = send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"]
+        self.assertIn(prompt, flat(submitted))
+
+
+def flat(value):
+    """All texts in a value, one after the other."""
+    if isinstance(value, dict):
+        return "\0".join(flat(inner) for inner in value.values())
+    return "\0".join(map(flat, value)) if isinstance(value, list) else str(value)
+
+
+class Receiver:
+    """Takes callbacks, and answers each with the next of its statuses, then with 204."""
+
+    def __init__(self, *statuses):
+        taken, left = [], list(statuses)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                taken.append(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(left.pop(0) if left else 204)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.taken = taken
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+class Tasks(BrowserTest):
+    def submit(self, size=(64, 64), token=ADMIN, **fields):
+        body = {"image": base64.b64encode(png(*size)).decode(), **fields}
+        return send("POST", UPSCALE, body, token=token)["data"]["task_id"]
+
+    def test_a_task_is_followed_live(self):
+        # What is fetched from somebody who does not answer keeps a task from going on until it is cancelled.
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
+        page = self.page(f"/tasks/{task}", token=ADMIN)
+        expect(page.locator(".task-state .state")).to_have_text("Created")
+        send("POST", f"/tasks/{task}/cancel", {})
+        expect(page.locator(".task-state .state")).to_have_text("Failed")
+        expect(page.get_by_role("alert")).to_contain_text("Cancelled")
+        silent.server_close()
+
+    def test_a_lost_connection_is_taken_up_where_it_broke(self):
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
+        page = self.page("/nodes", token=ADMIN, allowed=("failed",))
+        asked = []
+
+        def break_once(route):
+            asked.append(route.request.headers.get("last-event-id"))
+            if len(asked) > 1:
+                return route.continue_()
+            shown = json.dumps(send("GET", f"/tasks/{task}"))
+            return route.fulfill(status=200, content_type="text/event-stream", body=f"retry: 10\n\nid: 7\nevent: snapshot\ndata: {shown}\n\n")
+
+        page.route("**/events", break_once)
+        self.show(page, f"/tasks/{task}")
+        self.until(page, "document.querySelector('.task-state')")
+        wait_until(lambda: (page.wait_for_timeout(50), len(asked) > 1)[1])
+        self.assertEqual(asked[:2], [None, "7"])
+        send("POST", f"/tasks/{task}/cancel", {})
+        expect(page.locator(".task-state .state")).to_have_text("Failed")
+        silent.server_close()
+
+    def test_deliveries_are_listed_and_made_again(self):
+        receiver = Receiver(500)
+        task = self.submit(webhook_url=receiver.url)
+        page = self.page(f"/tasks/{task}", token=ADMIN)
+        first = page.locator(".deliveries > li").first
+        expect(first).to_contain_text("500", timeout=20000)
+        before = len(receiver.taken)
+        first.get_by_role("button", name="Redeliver").click()
+        expect(page.get_by_text("It is sent again")).to_be_visible()
+        expect(first.locator(".state")).to_have_text("Delivered", timeout=20000)
+        self.assertGreater(len(receiver.taken), before)
+
+    def test_tasks_are_listed_filtered_and_paged(self):
+        ada = user("Ada of the tasks")
+        for _ in range(27):
+            self.submit(size=(2, 2), token=ada["token"])
+        page = self.page("/tasks", token=ada["token"])
+        rows = page.locator(".tasks tbody tr")
+        expect(rows).to_have_count(25)
+        page.get_by_role("button", name="Older tasks").click()
+        expect(rows).to_have_count(27)
+        page.get_by_label("Kind").select_option("image-relight")
+        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        page.get_by_label("Kind").select_option("image-upscaler")
+        page.get_by_label("State").select_option("COMPLETED")
+        page.reload()
+        expect(rows.first).to_contain_text("Completed", timeout=20000)
+        rows.first.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="What happened")).to_be_visible()
+
+
+@unittest.skipUnless(submissions("videovendor"), "the service offers no video yet")
+class Video(BrowserTest):
+    def test_a_film_is_made_and_plays(self):
+        job = next(job for job in submissions("videovendor") if "start" in job.lower() or "image" in job.lower())
+        page = self.page(f"/studio/{job}", token=ADMIN)
+        page.locator("input[type=file]").first.set_input_files(IMAGE)
+        for label, value in (("Resolution", "360p"), ("Duration, as a number", "1"), ("Duration", "1")):
+            field = page.get_by_label(label, exact=True)
+            if field.count():
+                field.first.select_option(value) if field.first.evaluate("it => it.tagName") == "SELECT" else field.first.fill(value)
+        page.get_by_role("button", name="Make it").click()
+        film = page.locator("video")
+        film.wait_for(timeout=90000)
+        film.evaluate("it => { it.muted = true; return it.play() }")
+        self.until(page, "document.querySelector('video').getVideoPlaybackQuality().totalVideoFrames > 5", seconds=20)
+        self.assertGreater(film.evaluate("it => it.videoWidth"), 0)
+
+
+@unittest.skipUnless(submissions("musicvendor"), "the service offers no music yet")
+class Music(BrowserTest):
+    def test_a_piece_is_made_and_plays(self):
+        page = self.page(f"/studio/{submissions('musicvendor')[0]}", token=ADMIN)
+        page.get_by_label("Prompt").fill("calm piano in the evening")
+        duration = page.get_by_label("Duration", exact=True)
+        duration.fill("4")
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator(".result-panel .state").first).to_have_text("Completed", timeout=60000)
+        sound = page.locator("audio")
+        self.until(page, "document.querySelector('audio').duration > 3", seconds=20)
+        sound.evaluate("it => { it.muted = true; return it.play() }")
+        self.until(page, "document.querySelector('audio').currentTime > 0.2", seconds=20)
+        self.assertIsNone(sound.evaluate("it => it.error"))
+
+
+if __name__ == "__main__":
+    unittest.main()

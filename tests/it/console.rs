@@ -1,0 +1,152 @@
+//! The console as it is served: what its pages may do, how they are cached and compressed, and that nothing else is there.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+
+use crate::support::{Answer, TestApp};
+
+const POLICY: [&str; 10] = [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob: data:",
+    "media-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+];
+
+/// What the page names: scripts, style sheets, its picture.
+fn named_by(page: &str) -> BTreeSet<String> {
+    let after = |name: &'static str| page.split(name).skip(1).filter_map(|rest| rest.split('"').next());
+    after("href=\"")
+        .chain(after("src=\""))
+        .filter(|path| path.starts_with("console/"))
+        .map(|path| format!("/{path}"))
+        .collect()
+}
+
+fn policy_of(answer: &Answer) -> BTreeSet<&str> {
+    answer.header("content-security-policy").unwrap_or_default().split(';').map(str::trim).collect()
+}
+
+#[actix_web::test]
+async fn the_page_is_at_the_root_and_where_the_reference_is_looked_for() {
+    let app = TestApp::start().await;
+
+    let (root, docs) = (app.get("/").await.expect(200), app.get("/docs").await.expect(200));
+
+    assert_eq!(root.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(root.text().contains("<title>Mediary</title>"));
+    assert_eq!(root.body, docs.body);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn every_file_is_bound_to_this_service_and_is_what_it_says() {
+    let app = TestApp::start().await;
+    let page = app.get("/").await.expect(200).text();
+    let files = named_by(&page);
+    assert!(files.len() > 20, "{files:?}");
+
+    for path in files.iter().map(String::as_str).chain(["/", "/docs"]) {
+        let file = app.get(path).await.expect(200);
+        assert_eq!(policy_of(&file), BTreeSet::from(POLICY), "{path}");
+        let expected = match path.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        };
+        assert_eq!(file.header("content-type"), Some(expected), "{path}");
+        assert_eq!(file.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(file.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(file.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
+        assert!(file.header("set-cookie").is_none(), "{path}");
+        let addresses = file.text().replace("http://www.w3.org/2000/svg", "");
+        let ours = !path.contains("/vendor/");
+        assert!(
+            !ours || !(addresses.contains("src=\"http") || addresses.contains("href=\"http")),
+            "{path} leads elsewhere"
+        );
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_did_not_change_is_not_sent_again() {
+    let app = TestApp::start().await;
+    for path in ["/", "/console/app.js", "/console/style.css"] {
+        let first = app.get(path).await.expect(200);
+        let tag = first.header("etag").expect("a tag").to_owned();
+        assert!(tag.starts_with('"'), "{tag} is not a strong tag");
+        assert_eq!(first.header("cache-control"), Some("no-cache"));
+
+        let again = app.send(app.request(Method::GET, path).header("if-none-match", &tag)).await.expect(304);
+        assert!(again.body.is_empty());
+        assert_eq!(again.header("etag"), Some(tag.as_str()));
+        app.send(app.request(Method::GET, path).header("if-none-match", "\"another\"")).await.expect(200);
+    }
+    let tags: BTreeSet<_> = [app.get("/").await, app.get("/console/app.js").await]
+        .iter()
+        .map(|it| it.header("etag").map(str::to_owned))
+        .collect();
+    assert_eq!(tags.len(), 2, "different files have different tags");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn files_are_compressed_for_whoever_asks() {
+    let app = TestApp::start().await;
+    let plain = app.get("/console/style.css").await.expect(200);
+    for coding in ["gzip", "br"] {
+        let request = app.request(Method::GET, "/console/style.css").header("accept-encoding", coding);
+        let compressed = app.send(request).await.expect(200);
+        assert_eq!(compressed.header("content-encoding"), Some(coding));
+        assert!(compressed.body.len() * 2 < plain.body.len(), "{coding}: {} bytes", compressed.body.len());
+        assert_ne!(compressed.header("etag"), plain.header("etag"), "another representation has another tag");
+        assert_eq!(policy_of(&compressed), BTreeSet::from(POLICY));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn nothing_is_served_but_the_files_and_nothing_can_be_done_to_them() {
+    let app = TestApp::start().await;
+    for path in [
+        "/console",
+        "/console/",
+        "/console/none.js",
+        "/console/index.html",
+        "/console/../mod.rs",
+        "/console/%2e%2e/mod.rs",
+        "/console/vendor/",
+        "/console//app.js",
+        "/console/app.js/",
+        "/Console/app.js",
+        "/index.html",
+        "/docs/",
+    ] {
+        let answer = app.get(path).await.expect(404);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{path}");
+    }
+    for method in [Method::POST, Method::PUT, Method::DELETE] {
+        let answer = app.send(app.request(method.clone(), "/console/app.js")).await.expect(405);
+        assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{method}");
+        app.send(app.request(method, "/")).await.expect(405);
+    }
+    let (get, head) = (app.get("/").await, app.send(app.request(Method::HEAD, "/")).await.expect(200));
+    assert!(head.body.is_empty());
+    assert_eq!(head.header("etag"), get.header("etag"));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_pages_are_for_everybody_whatever_token_they_come_with() {
+    let app = TestApp::start().await;
+    app.get_as("mdu_nonsense", "/").await.expect(200);
+    app.stop().await;
+}
