@@ -29,7 +29,7 @@ pub mod weather;
 pub mod words;
 
 pub use plan::{Film, Leg, Material, Plan, Stamp};
-pub use render::render;
+pub use render::{frames, render};
 
 /// Why there is no film.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

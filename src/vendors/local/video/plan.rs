@@ -56,10 +56,8 @@ pub struct Stamp {
 /// A finished film.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Film {
-    /// An MP4 file.
+    /// An MP4 file; with the mark, when there is one.
     pub bytes: Vec<u8>,
-    /// The same with the mark, when there is one.
-    pub marked: Option<Vec<u8>>,
     /// Its first frame, a JPEG file.
     pub cover: Vec<u8>,
     pub size: Size,

@@ -36,6 +36,18 @@ pub fn render(plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
     render_with(&H264, plan, watch)
 }
 
+/// Draws the frames of a film one after the other, without the film that may go before them.
+///
+/// # Errors
+/// As [`render`], and what `take` answers.
+pub fn frames(plan: Plan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
+    let Plan { size, seed, effort, .. } = plan;
+    let wishes = Wishes::of(&plan.prompt);
+    let (_, parts) = parts(plan, &wishes, &H264)?;
+    let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
+    (0..stage.made()).try_for_each(|at| take(&Yuv::of(&stage.frame(at))))
+}
+
 /// A shot, with what is over it.
 struct Part {
     frames: usize,
@@ -47,7 +59,7 @@ struct Part {
 }
 
 /// Everything that is ready to be drawn.
-struct Reelable<'a> {
+struct Stage<'a> {
     codec: &'a dyn Codec,
     size: Size,
     effort: Effort,
@@ -56,11 +68,8 @@ struct Reelable<'a> {
     mark: Option<Mark>,
 }
 
-/// A group of pictures, plain and marked.
-struct Group {
-    plain: Vec<Vec<u8>>,
-    marked: Vec<Vec<u8>>,
-}
+/// A group of pictures, as access units.
+type Group = Vec<Vec<u8>>;
 
 /// As [`render`], by another codec.
 pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
@@ -70,19 +79,14 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
     let wishes = if plan.recommended { wishes.recommended() } else { wishes };
     let sound_plan = plan.sound.clone();
     let (head, parts) = parts(plan, &wishes, codec)?;
-    let ready = Reelable { codec, size, effort, seed, parts, mark };
-    let made: usize = ready.parts.iter().map(|part| part.frames).sum();
+    let ready = Stage { codec, size, effort, seed, parts, mark };
+    let made = ready.made();
     let frames = made + head.as_ref().map_or(0, Head::frames);
     let progress = Progress { watch, frames, drawn: AtomicUsize::new(0) };
 
-    let mut strips = [Strip::default(), Strip::default()];
-    let mut add = |group: Group| {
-        strips[0].groups.push(group.plain);
-        strips[1].groups.push(group.marked);
-    };
-    let mut cover = None;
+    let (mut strip, mut cover) = (Strip::default(), None);
     if let Some(head) = &head {
-        ready.head(head, &progress, &mut cover, &mut add)?;
+        ready.head(head, &progress, &mut cover, &mut strip)?;
     }
     let length = if made <= 2 * GROUP { GROUP / 2 } else { GROUP };
     let begins: Vec<usize> = (0..made).step_by(length).collect();
@@ -91,14 +95,14 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
         .map(|begin| ready.group(begin, (begin + length).min(made), &progress))
         .collect();
     for group in groups {
-        add(group?);
+        strip.groups.push(group?);
     }
     let track = match head {
         Some(head) => head.into_sound(),
         None => sound_plan.map(|plan| sound::track(&plan, &wishes, made, |share| ready.speed(share), seed)).transpose()?,
     };
     let cover = cover.unwrap_or_else(|| ready.frame(0));
-    ready.film(&strips, track.as_ref(), &cover, frames)
+    ready.film(&strip, track.as_ref(), &cover, frames)
 }
 
 /// How far it is.
@@ -121,21 +125,21 @@ impl Progress<'_> {
     }
 }
 
-impl Reelable<'_> {
+impl Stage<'_> {
     /// Encodes a film that goes on, at the size of the new one.
     fn head(
         &self,
         head: &Head,
         progress: &Progress<'_>,
         cover: &mut Option<Raster>,
-        add: &mut impl FnMut(Group),
+        strip: &mut Strip,
     ) -> Result<(), Fault> {
         let mut waiting: Vec<Vec<Yuv>> = vec![Vec::new()];
         let mut encode = |waiting: &mut Vec<Vec<Yuv>>| -> Result<(), Fault> {
             let full = std::mem::replace(waiting, vec![Vec::new()]);
-            let groups: Vec<Result<Group, Fault>> =
-                full.into_par_iter().filter(|frames| !frames.is_empty()).map(|frames| self.encoded(frames)).collect();
-            groups.into_iter().try_for_each(|group| group.map(&mut *add))
+            let full = full.into_par_iter().filter(|frames| !frames.is_empty());
+            let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
+            groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
         };
         head.play(self.codec, self.size, |frame| {
             progress.step()?;
@@ -156,32 +160,35 @@ impl Reelable<'_> {
     }
 
     fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, Fault> {
-        let mut encoders = Encoders::of(self)?;
-        for frame in frames {
-            let marked = self.mark.as_ref().map(|mark| {
+        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let units = frames.into_iter().map(|mut frame| {
+            if let Some(mark) = &self.mark {
                 let mut marked = frame.to_raster();
                 mark.press(&mut marked);
-                Yuv::of(&marked)
-            });
-            encoders.take(&frame, marked.as_ref())?;
-        }
-        Ok(encoders.group)
+                frame = Yuv::of(&marked);
+            }
+            encoder.encode(&frame).map_err(Fault::from)
+        });
+        units.collect()
     }
 
     /// Draws and encodes one group of the shots' frames.
     fn group(&self, begin: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
-        let mut encoders = Encoders::of(self)?;
-        for at in begin..end {
+        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let units = (begin..end).map(|at| {
             progress.step()?;
             let mut frame = self.frame(at);
-            let plain = Yuv::of(&frame);
-            let marked = self.mark.as_ref().map(|mark| {
+            if let Some(mark) = &self.mark {
                 mark.press(&mut frame);
-                Yuv::of(&frame)
-            });
-            encoders.take(&plain, marked.as_ref())?;
-        }
-        Ok(encoders.group)
+            }
+            Ok(encoder.encode(&Yuv::of(&frame))?)
+        });
+        units.collect()
+    }
+
+    /// Number of frames of all shots.
+    fn made(&self) -> usize {
+        self.parts.iter().map(|part| part.frames).sum()
     }
 
     /// The shot of a frame, and which of its frames it is.
@@ -205,7 +212,7 @@ impl Reelable<'_> {
         let mut frame = Raster::new(self.size);
         let pose = part.shot.draw(seconds, share, &mut frame);
         let time = part.begins + seconds;
-        let length = self.parts.iter().map(|part| part.frames).sum::<usize>() as f32 / FPS as f32;
+        let length = self.made() as f32 / FPS as f32;
         for sky in &part.sky {
             sky.draw(time, &pose, part.shot.depth(), &mut frame);
         }
@@ -215,41 +222,15 @@ impl Reelable<'_> {
 
     /// How fast the camera goes after a share of all shots.
     fn speed(&self, share: f32) -> f32 {
-        let made: usize = self.parts.iter().map(|part| part.frames).sum();
-        let (part, at) = self.find((share * made as f32) as usize);
+        let (part, at) = self.find((share * self.made() as f32) as usize);
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
-    fn film(&self, strips: &[Strip; 2], track: Option<&Sound>, cover: &Raster, frames: usize) -> Result<Film, Fault> {
-        let bytes = mp4::write(&strips[0], track)?;
-        let marked = self.mark.as_ref().map(|_| mp4::write(&strips[1], track)).transpose()?;
+    fn film(&self, strip: &Strip, track: Option<&Sound>, cover: &Raster, frames: usize) -> Result<Film, Fault> {
         let cover = Decoded { pixels: Pixels::Opaque(cover.to_image()), profile: None };
         let (cover, _) =
             encode::encode(&cover, ImageFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
-        Ok(Film { bytes, marked, cover, size: self.size, frames })
-    }
-}
-
-/// The encoders of one group.
-struct Encoders {
-    plain: Box<dyn super::codec::Encoder>,
-    marked: Option<Box<dyn super::codec::Encoder>>,
-    group: Group,
-}
-
-impl Encoders {
-    fn of(ready: &Reelable<'_>) -> Result<Self, Fault> {
-        let encoder = || ready.codec.encoder(ready.size, ready.effort);
-        let marked = ready.mark.as_ref().map(|_| encoder()).transpose()?;
-        Ok(Self { plain: encoder()?, marked, group: Group { plain: Vec::new(), marked: Vec::new() } })
-    }
-
-    fn take(&mut self, plain: &Yuv, marked: Option<&Yuv>) -> Result<(), Fault> {
-        self.group.plain.push(self.plain.encode(plain)?);
-        if let (Some(encoder), Some(marked)) = (&mut self.marked, marked) {
-            self.group.marked.push(encoder.encode(marked)?);
-        }
-        Ok(())
+        Ok(Film { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
     }
 }
 

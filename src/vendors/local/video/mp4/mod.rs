@@ -1,6 +1,7 @@
 //! The container: MP4, written so that it plays while it loads, and read from anyone.
 
 mod read;
+mod sps;
 mod write;
 
 pub use read::{BYTES_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};

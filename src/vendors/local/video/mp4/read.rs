@@ -9,7 +9,7 @@ use shiguredo_mp4::demux::{Input, Mp4FileDemuxer};
 
 use super::super::Fault;
 use super::super::raster::Size;
-use super::{Packet, Sound};
+use super::{Packet, Sound, sps};
 
 /// The largest file that is read, in bytes.
 pub const BYTES_MAX: usize = 512 << 20;
@@ -21,6 +21,8 @@ pub const SAMPLES_MAX: usize = 36_000;
 const PIXELS_MAX: usize = 4096 * 2304;
 /// The longest side of a picture, in pixels.
 const SIDE_MAX: usize = 8192;
+/// The most pictures that others may be predicted from (H.264, A.3.1).
+const REFERENCES_MAX: u32 = 16;
 /// The largest picture in a file, in bytes.
 const SAMPLE_BYTES_MAX: usize = 32 << 20;
 
@@ -261,8 +263,17 @@ fn checked(sps: &[u8]) -> Result<Size, Fault> {
         return Err(unsupported("coded with other colours than 4:2:0"));
     }
     let size = Size { width: told.width.into(), height: told.height.into() };
-    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX {
+    let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    if coded.interlaced {
+        return Err(unsupported("interlaced"));
+    }
+    // What is cut off is decoded too; a picture may have a block of each side cut off.
+    let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
+    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
         return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));
+    }
+    if coded.references > REFERENCES_MAX {
+        return Err(unreadable("it keeps more pictures than the standard allows"));
     }
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
         return Err(unsupported("of an odd size or of less than 16 pixels"));

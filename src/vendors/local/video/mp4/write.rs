@@ -53,7 +53,7 @@ fn odd(error: impl ToString) -> CodecError {
 
 /// The description of the stream, with that of its colours, which the codec does not write: BT.709, 16 to 235.
 fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
-    let config = H264SampleEntryConfig { length_size: LengthSize::Four };
+    let config = H264SampleEntryConfig { length_size: LengthSize::FourBytes };
     let mut description = build_avc1_box_from_annexb(unit, &config).map_err(odd)?;
     let mut payload = b"nclx".to_vec();
     payload.extend([0, 1, 0, 1, 0, 1, 0]);
