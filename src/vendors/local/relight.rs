@@ -23,7 +23,7 @@ use crate::media::input::Decoded;
 
 mod field;
 mod plan;
-mod subject;
+pub(super) mod subject;
 mod words;
 mod work;
 

@@ -70,15 +70,24 @@ pub fn reduce(source: &Plane, factor: usize) -> Plane {
     resize(source, whole, FilterType::Box, target)
 }
 
+/// A part of a plane, given as left, top, width and height, at another size, by a sharp kernel.
+///
+/// # Panics
+/// When the part does not lie within the plane.
+#[must_use]
+pub fn fit(source: &Plane, part: [f64; 4], width: usize, height: usize) -> Plane {
+    resize_part(source, part, FilterType::Lanczos3, Plane::new(width, height))
+}
+
 /// Fills `target` with a part of `source`, which lies within its borders.
-fn resize(source: &Plane, part: Region, filter: FilterType, mut target: Plane) -> Plane {
+fn resize(source: &Plane, part: Region, filter: FilterType, target: Plane) -> Plane {
+    resize_part(source, [part.left as f64, part.top as f64, part.width as f64, part.height as f64], filter, target)
+}
+
+fn resize_part(source: &Plane, part: [f64; 4], filter: FilterType, mut target: Plane) -> Plane {
     const FITS: &str = "planes have samples, one for every place, and the part lies within";
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter)).crop(
-        part.left as f64,
-        part.top as f64,
-        part.width as f64,
-        part.height as f64,
-    );
+    let [left, top, across, down] = part;
+    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter)).crop(left, top, across, down);
     let (width, height) = (target.width() as u32, target.height() as u32);
     let samples = bytemuck::cast_slice(source.values());
     let source = TypedImageRef::<F32>::from_buffer(source.width() as u32, source.height() as u32, samples).expect(FITS);

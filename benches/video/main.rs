@@ -1,0 +1,157 @@
+//! The video engine against ffmpeg: `benches/video/run [SECONDS]`.
+//!
+//! A photograph is made into a film at each resolution, with one thread. Its frames are drawn once and kept in a file, from
+//! which both encoders read: ours in groups of 24 as in a film, and x264 (veryfast, one thread) as ffmpeg runs it. Likeness
+//! is the PSNR of the brightness against the frames, as ffmpeg reckons it. Then a film is made whole with all cores.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, exit};
+use std::time::Instant;
+
+use mediary::domain::video::{AspectRatio, MovementAmplitude, Resolution};
+use mediary::media::input::{self, Pixels};
+use mediary::vendors::local::video::codec::{Codec as _, Effort, Encoder as _, FPS, H264, Yuv};
+use mediary::vendors::local::video::mp4::{self, Strip};
+use mediary::vendors::local::video::plan::size_of;
+use mediary::vendors::local::video::raster::Size;
+use mediary::vendors::local::video::{Fault, Material, Plan, frames, render};
+
+type Failure = Box<dyn std::error::Error>;
+
+const RESOLUTIONS: [Resolution; 3] = [Resolution::P360, Resolution::P720, Resolution::P1080];
+const GROUP: usize = 24;
+/// What x264 is asked for: about the likeness that ours has.
+const CRF: &str = "21";
+
+fn main() {
+    let seconds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(4);
+    if let Err(failure) = run(seconds) {
+        eprintln!("{failure}");
+        exit(2);
+    }
+}
+
+fn run(seconds: u32) -> Result<(), Failure> {
+    let place = std::env::temp_dir().join(format!("video-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&place)?;
+    println!("{seconds} s of film; frames a second, KiB, dB");
+    println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole film, all cores |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let outcome = RESOLUTIONS.iter().try_for_each(|resolution| measure(*resolution, seconds, &place));
+    std::fs::remove_dir_all(&place)?;
+    outcome
+}
+
+fn plan(resolution: Resolution, seconds: u32) -> Result<Plan<'static>, Failure> {
+    let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
+    let decoded = input::decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
+    let picture: Pixels = decoded.pixels;
+    Ok(Plan {
+        size: size_of(resolution, Some(AspectRatio::USUAL), None),
+        material: Material::Still { picture, seconds },
+        prompt: "orbit right".to_owned(),
+        amplitude: MovementAmplitude::Medium,
+        seed: 7,
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Fine,
+        stamp: None,
+        sound: None,
+    })
+}
+
+fn measure(resolution: Resolution, seconds: u32, place: &Path) -> Result<(), Failure> {
+    let (raw, ours, theirs) = (place.join("frames.y4m"), place.join("ours.mp4"), place.join("theirs.mp4"));
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let size = plan(resolution, seconds)?.size;
+    let count = f64::from(seconds * FPS);
+    let mut file = BufWriter::new(File::create(&raw)?);
+    writeln!(file, "YUV4MPEG2 W{} H{} F{FPS}:1 Ip C420jpeg", size.width, size.height)?;
+    let started = Instant::now();
+    let mut writing = 0.0;
+    one.install(|| {
+        let plan = plan(resolution, seconds).map_err(|failure| Fault::Defect(failure.to_string()))?;
+        frames(plan, |frame| {
+            let begun = Instant::now();
+            let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
+            let written = parts.iter().try_for_each(|part| file.write_all(part));
+            writing += begun.elapsed().as_secs_f64();
+            written.map_err(|error| Fault::Defect(error.to_string()))
+        })
+    })?;
+    let drawn = started.elapsed().as_secs_f64() - writing;
+    file.flush()?;
+
+    let started = Instant::now();
+    std::fs::write(&ours, encode(&raw, size)?)?;
+    let encoded = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    ffmpeg(&["-i", text(&raw), "-c:v", "libx264", "-preset", "veryfast", "-crf", CRF, "-threads", "1", text(&theirs)])?;
+    let rival = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    render(plan(resolution, seconds)?, &())?;
+    let whole = started.elapsed().as_secs_f64();
+    println!(
+        "| {} | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
+        resolution.as_str(),
+        count / drawn,
+        count / encoded,
+        count / rival,
+        std::fs::metadata(&ours)?.len() / 1024,
+        std::fs::metadata(&theirs)?.len() / 1024,
+        likeness(&ours, &raw)?,
+        likeness(&theirs, &raw)?,
+        count / whole,
+    );
+    Ok(())
+}
+
+/// Encodes the frames of a file with one thread.
+fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
+    let mut file = BufReader::new(File::open(raw)?);
+    let mut byte = [0];
+    while byte != *b"\n" {
+        file.read_exact(&mut byte)?;
+    }
+    let mut strip = Strip::default();
+    let (mut group, mut encoder) = (Vec::new(), None);
+    let mut header = [0; 6];
+    while file.read_exact(&mut header).is_ok() {
+        let mut part = |length: usize| -> Result<Vec<u8>, Failure> {
+            let mut bytes = vec![0; length];
+            file.read_exact(&mut bytes)?;
+            Ok(bytes)
+        };
+        let (luma, blue, red) = (part(size.area())?, part(size.area() / 4)?, part(size.area() / 4)?);
+        if encoder.is_none() || group.len() == GROUP {
+            strip.groups.push(std::mem::take(&mut group));
+            encoder = Some(H264.encoder(size, Effort::Fine)?);
+        }
+        if let Some(encoder) = &mut encoder {
+            group.push(encoder.encode(&Yuv { size, luma, blue, red })?);
+        }
+    }
+    strip.groups.push(group);
+    strip.groups.retain(|group| !group.is_empty());
+    Ok(mp4::write(&strip, None)?)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}
+
+fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
+    let output = Command::new("ffmpeg").args(["-hide_banner", "-nostdin", "-y"]).args(arguments).output()?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(told) } else { Err(told.into()) }
+}
+
+/// How like the frames a film is, in dB.
+fn likeness(film: &Path, raw: &Path) -> Result<f64, Failure> {
+    let told = ffmpeg(&["-i", text(film), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
+    let value = told.rsplit("PSNR y:").next().and_then(|rest| rest.split(' ').next());
+    Ok(value.ok_or("ffmpeg told no likeness")?.parse()?)
+}

@@ -1,0 +1,307 @@
+//! The way of the camera.
+//!
+//! A camera is where it stands, how it is turned, and how long its lens is. It stands at the picture's own place when a film
+//! begins, so the first frame is the picture; it gets going and comes to rest softly. Where a move would look past the
+//! border, the lens closes in by as much as it takes.
+
+use super::super::noise::scramble;
+use super::raster::Place;
+use super::words::{Move, Wishes};
+use crate::domain::video::MovementAmplitude;
+
+/// How near the nearest and the farthest is: one over the distance.
+pub const NEAR: f32 = 1.0;
+/// As [`NEAR`], of the farthest.
+pub const FAR: f32 = 0.25;
+/// How near that is which stays in its place when the camera goes around it.
+const PIVOT: f32 = 0.6;
+
+/// Where the camera is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pose {
+    /// How far the picture is shifted as a whole.
+    pub shift: Place,
+    /// How far the camera has gone to the right, down and forward; 1 forward reaches what is nearest.
+    pub way: [f32; 3],
+    /// How much the lens enlarges.
+    pub zoom: f32,
+    /// How far it is turned, clockwise, in radians.
+    pub turn: f32,
+}
+
+impl Pose {
+    /// The picture's own.
+    pub const OWN: Self = Self { shift: [0.0; 2], way: [0.0; 3], zoom: 1.0, turn: 0.0 };
+
+    /// The place on the picture of something `near` that is seen at a place.
+    #[must_use]
+    pub fn source(&self, [x, y]: Place, near: f32) -> Place {
+        let (sine, cosine) = self.turn.sin_cos();
+        let (x, y) = ((cosine * x + sine * y) / self.zoom, (cosine * y - sine * x) / self.zoom);
+        let depth = 1.0 - self.way[2] * near;
+        [x * depth + self.way[0] * near + self.shift[0], y * depth + self.way[1] * near + self.shift[1]]
+    }
+
+    /// Part of the way from this pose to another.
+    #[must_use]
+    pub fn towards(&self, other: &Self, share: f32) -> Self {
+        let mix = |from: f32, to: f32| from + share * (to - from);
+        Self {
+            shift: std::array::from_fn(|at| mix(self.shift[at], other.shift[at])),
+            way: std::array::from_fn(|at| mix(self.way[at], other.way[at])),
+            // Even steps of a lens are even ratios.
+            zoom: self.zoom * (other.zoom / self.zoom).powf(share),
+            turn: mix(self.turn, other.turn),
+        }
+    }
+
+    /// The pose with the lens closed in until a frame sees nothing past the border of the picture, by 1.8 at most.
+    #[must_use]
+    pub fn within(&self, frame: f32, picture: f32, near: impl Fn(Place) -> f32) -> Self {
+        let rim = (0..32).map(|at| {
+            let along = (at % 8) as f32 / 4.0 - 1.0;
+            match at / 8 {
+                0 => [along * frame, -1.0],
+                1 => [frame, along],
+                2 => [-along * frame, 1.0],
+                _ => [-frame, -along],
+            }
+        });
+        let mut pose = *self;
+        for place in rim {
+            let inside = |zoom: f32| {
+                let [x, y] = Self { zoom, ..*self }.source(place, near(Self { zoom, ..*self }.source(place, FAR)));
+                x.abs() <= picture && y.abs() <= 1.0
+            };
+            if inside(pose.zoom) {
+                continue;
+            }
+            let (mut low, mut high) = (pose.zoom, 1.8 * self.zoom.max(1.0));
+            for _ in 0..12 {
+                let middle = 0.5 * (low + high);
+                if inside(middle) { high = middle } else { low = middle }
+            }
+            pose.zoom = high;
+        }
+        pose
+    }
+}
+
+/// The way of a shot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    from: Pose,
+    to: Pose,
+    /// Unsteadiness of the hand.
+    hand: f32,
+    phase: f32,
+    seconds: f32,
+    /// It is under way already, and only comes to rest.
+    slowing: bool,
+}
+
+impl Track {
+    /// The way that a prompt asks for, or one that the seed chooses.
+    #[must_use]
+    pub fn of(wishes: &Wishes, amplitude: MovementAmplitude, seconds: f32, seed: u32) -> Self {
+        let moves = if wishes.still {
+            Vec::new()
+        } else if wishes.moves.is_empty() {
+            chosen(seed)
+        } else {
+            wishes.moves.clone()
+        };
+        let strength = wishes.pace * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
+        let share = strength / (moves.len().max(1) as f32).sqrt();
+        let (mut from, mut to) = (Pose::OWN, Pose::OWN);
+        for step in &moves {
+            apply(*step, share, &mut from, &mut to);
+        }
+        let hand = if moves.contains(&Move::Handheld) { 0.012 * strength } else { 0.0 };
+        Self { from, to, hand, phase: chance(seed, 9) * 50.0, seconds, slowing: false }
+    }
+
+    /// A way that stays.
+    #[must_use]
+    pub fn standing() -> Self {
+        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, slowing: false }
+    }
+
+    /// A way between two poses.
+    #[must_use]
+    pub fn over(from: Pose, to: Pose, seconds: f32) -> Self {
+        Self { from, to, seconds, ..Self::standing() }
+    }
+
+    /// A way that goes on from the picture's own place and slows down evenly.
+    #[must_use]
+    pub fn slowing(to: Pose, seconds: f32) -> Self {
+        Self { to, seconds, slowing: true, ..Self::standing() }
+    }
+
+    /// The way backwards, which ends at the picture's own place if this begins there.
+    #[must_use]
+    pub fn arriving(&self) -> Self {
+        // What comes in goes on as what went out: a camera that moved left keeps moving left.
+        let before = Pose {
+            shift: self.to.shift.map(|part| -part),
+            way: self.to.way.map(|part| -part),
+            zoom: (1.0 / self.to.zoom).max(1.0),
+            turn: -self.to.turn,
+        };
+        Self { from: before, to: Pose::OWN, ..self.clone() }
+    }
+
+    /// The way, this much of it.
+    #[must_use]
+    pub fn scaled(&self, share: f32) -> Self {
+        Self { from: Pose::OWN.towards(&self.from, share), to: Pose::OWN.towards(&self.to, share), ..self.clone() }
+    }
+
+    /// Where the camera is after a share of the time.
+    #[must_use]
+    pub fn at(&self, share: f32) -> Pose {
+        let gone = if self.slowing { share * (2.0 - share) } else { eased(share) };
+        let mut pose = self.from.towards(&self.to, gone);
+        if self.hand > 0.0 {
+            let time = self.phase + share * self.seconds;
+            // A film begins at the picture's own place.
+            let hand = self.hand * (4.0 * share).min(1.0);
+            let sway = |pace: f32, at: f32| (pace * time + at).sin();
+            pose.shift[0] += hand * (sway(2.1, 0.0) + 0.6 * sway(3.7, 1.0) + 0.3 * sway(8.3, 2.0));
+            pose.shift[1] += hand * (sway(1.7, 4.0) + 0.6 * sway(4.3, 3.0) + 0.3 * sway(9.1, 5.0));
+            pose.turn += 0.4 * hand * sway(1.3, 2.0);
+        }
+        pose
+    }
+
+    /// How fast everything moves after a share of the time, by halves of the height in a second.
+    #[must_use]
+    pub fn speed(&self, share: f32) -> f32 {
+        let step = 0.02;
+        let (one, two) = (self.at((share - step).max(0.0)), self.at((share + step).min(1.0)));
+        let [a, b] = [one, two].map(|pose| pose.source([0.7, 0.5], PIVOT));
+        ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt() / (2.0 * step * self.seconds)
+    }
+}
+
+/// Softly from 0 to 1: half of the way is gone evenly.
+#[must_use]
+pub fn eased(share: f32) -> f32 {
+    let share = share.clamp(0.0, 1.0);
+    0.35 * share + 0.65 * share * share * (3.0 - 2.0 * share)
+}
+
+fn strength(amplitude: MovementAmplitude) -> f32 {
+    match amplitude {
+        MovementAmplitude::Auto => 0.85,
+        MovementAmplitude::Small => 0.45,
+        MovementAmplitude::Medium => 1.0,
+        MovementAmplitude::Large => 1.8,
+    }
+}
+
+/// From 0 to 1, by seed and what it is for.
+#[must_use]
+pub fn chance(seed: u32, what: u32) -> f32 {
+    (scramble(what, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
+}
+
+/// A pair of moves that go well together.
+fn chosen(seed: u32) -> Vec<Move> {
+    const PAIRS: [[Move; 2]; 6] = [
+        [Move::OrbitLeft, Move::DollyIn],
+        [Move::OrbitRight, Move::DollyIn],
+        [Move::TruckRight, Move::DollyIn],
+        [Move::TruckLeft, Move::ZoomIn],
+        [Move::Rise, Move::DollyIn],
+        [Move::OrbitRight, Move::Rise],
+    ];
+    PAIRS[(chance(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
+}
+
+/// Adds a move to the ends of the way. To go around something is to go aside and keep looking at it.
+fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
+    let mut aside = |across: f32, down: f32, looking: f32| {
+        to.way[0] += share * across;
+        to.way[1] += share * down;
+        to.shift[0] -= looking * PIVOT * share * across;
+        to.shift[1] -= looking * PIVOT * share * down;
+    };
+    match step {
+        Move::PanLeft => to.shift[0] -= 0.20 * share,
+        Move::PanRight => to.shift[0] += 0.20 * share,
+        Move::TiltUp => to.shift[1] -= 0.16 * share,
+        Move::TiltDown => to.shift[1] += 0.16 * share,
+        Move::TruckLeft => aside(-0.20, 0.0, 0.3),
+        Move::TruckRight => aside(0.20, 0.0, 0.3),
+        Move::OrbitLeft => aside(-0.22, 0.0, 1.0),
+        Move::OrbitRight => aside(0.22, 0.0, 1.0),
+        Move::Rise => aside(0.0, -0.20, 0.5),
+        Move::Sink => aside(0.0, 0.20, 0.5),
+        Move::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
+        Move::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
+        Move::DollyIn => to.way[2] += 0.20 * share,
+        Move::DollyOut => from.way[2] += 0.20 * share,
+        Move::TurnLeft => to.turn -= 0.09 * share,
+        Move::TurnRight => to.turn += 0.09 * share,
+        Move::Handheld => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn track(prompt: &str, amplitude: MovementAmplitude) -> Track {
+        Track::of(&Wishes::of(prompt), amplitude, 4.0, 7)
+    }
+
+    /// What is seen in the middle of the last frame, against the first.
+    fn way(prompt: &str, amplitude: MovementAmplitude) -> Place {
+        track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
+    }
+
+    #[test]
+    fn a_film_begins_at_the_picture() {
+        for prompt in ["pan left", "zoom in", "orbit", "rise", "rotate", "handheld", ""] {
+            assert_eq!(track(prompt, MovementAmplitude::Large).at(0.0), Pose::OWN, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn moves_go_where_they_are_told() {
+        let medium = MovementAmplitude::Medium;
+        assert!(way("pan left", medium)[0] < -0.1 && way("pan right", medium)[0] > 0.1);
+        assert!(way("tilt up", medium)[1] < -0.1 && way("rise", medium)[1] < -0.05);
+        assert!(track("zoom in", medium).at(1.0).zoom > 1.1 && track("zoom out", medium).at(0.0).zoom > 1.1);
+        assert!(track("rotate clockwise", medium).at(1.0).turn > 0.0);
+        assert_eq!(track("static", medium).at(1.0), Pose::OWN);
+    }
+
+    #[test]
+    fn amplitude_and_pace_are_distances() {
+        let [small, medium, large] =
+            [MovementAmplitude::Small, MovementAmplitude::Medium, MovementAmplitude::Large].map(|a| way("pan right", a)[0]);
+        assert!(small < 0.6 * medium && medium < 0.6 * large);
+        assert!(way("pan right slowly", MovementAmplitude::Medium)[0] < 0.7 * medium);
+        assert!(way("fast pan right", MovementAmplitude::Medium)[0] > 1.4 * medium);
+    }
+
+    #[test]
+    fn going_around_keeps_the_middle_distance_in_its_place() {
+        let pose = track("orbit right", MovementAmplitude::Medium).at(1.0);
+        let [near, middle, far] = [NEAR, PIVOT, FAR].map(|near| pose.source([0.0, 0.0], near)[0]);
+        assert!(near > 0.02 && middle.abs() < 1e-5 && far < -0.02);
+    }
+
+    #[test]
+    fn the_lens_closes_in_at_the_border() {
+        let pose = track("pan right", MovementAmplitude::Large).at(1.0).within(1.5, 1.5, |_| 0.5);
+        for corner in [[1.5, 1.0], [1.5, -1.0], [-1.5, 1.0]] {
+            let [x, y] = pose.source(corner, 0.5);
+            assert!(x.abs() <= 1.501 && y.abs() <= 1.001, "{x} {y}");
+        }
+        assert!(pose.zoom > 1.1);
+    }
+}

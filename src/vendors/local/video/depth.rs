@@ -1,0 +1,154 @@
+//! How near everything is in a picture, as far as it can be told from one.
+//!
+//! What counts: what stands before the background (as for relighting: changes of colour seen from the border), what is low
+//! in the picture, what is sharp, what is warm and dark; and far is what is high, even, bright and blue, as haze and sky
+//! are. The sum is cleaned up along the edges of the picture, so that a thing has one distance.
+
+use super::super::filters::smooth;
+use super::super::guide::{Guided, Overview};
+use super::super::light::{luminance, ramp, to_code};
+use super::super::plane::Plane;
+use super::super::relight::subject::subject;
+use super::camera::{FAR, NEAR};
+use super::raster::{Place, Raster};
+use crate::media::input::Pixels;
+
+/// Longest side of a map in samples.
+const SIDE: usize = 224;
+
+/// A map of nearness: one over the distance, from [`FAR`] to [`NEAR`].
+#[derive(Debug, Clone)]
+pub struct Depth {
+    map: Plane,
+    aspect: f32,
+}
+
+impl Depth {
+    /// Everything at one distance.
+    #[must_use]
+    pub fn flat(aspect: f32) -> Self {
+        Self { map: Plane::from_fn(2, 2, |_, _| 0.5 * (NEAR + FAR)), aspect }
+    }
+
+    /// A map that is known: 0 is far and 1 is near.
+    #[must_use]
+    pub fn known(mut map: Plane, aspect: f32) -> Self {
+        map.values_mut().iter_mut().for_each(|value| *value = FAR + (NEAR - FAR) * value.clamp(0.0, 1.0));
+        Self { map, aspect }
+    }
+
+    /// Estimates a map.
+    #[must_use]
+    pub fn of(picture: &Raster) -> Self {
+        let size = picture.size();
+        let overview = Overview::of(&Pixels::Opaque(picture.to_image()), SIDE);
+        let luma = overview.map(|light| to_code(luminance(light)));
+        let (width, height) = (luma.width(), luma.height());
+        let radius = (width.max(height) / 32).max(1);
+
+        let before = subject(&overview, &Plane::new(width, height));
+        let sky = sky(&overview, &luma);
+        let mut sharp = luma.clone();
+        sharp.combine(&smooth(&luma, 1), |value, around| (value - around).abs());
+        let sharp = smooth(&sharp, radius);
+        let sharpest = sharp.values().iter().copied().fold(1e-3, f32::max);
+        let warm = overview.map(|[red, _, blue]| ((red - blue) / (red + blue + 0.05)).clamp(-1.0, 1.0));
+
+        let mut map = Plane::from_fn(width, height, |x, y| {
+            let at = y * width + x;
+            let down = (y as f32 + 0.5) / height as f32;
+            let ground = ramp(down, 0.35, 1.05);
+            let cues = 0.10 * (sharp.values()[at] / sharpest) + 0.05 * warm.values()[at] - 0.05 * luma.values()[at];
+            let seen = 0.12 + 0.50 * ground + 0.48 * before.values()[at] * (0.6 + 0.4 * down) + cues;
+            seen * (1.0 - 0.9 * sky.values()[at])
+        });
+        map = Guided::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
+        stretch(&mut map);
+        // Steps become slopes that a picture can be drawn over without tearing.
+        Self::known(smooth(&map, (width.max(height) / 110).max(1)), size.aspect())
+    }
+
+    /// Nearness at a place.
+    #[must_use]
+    pub fn at(&self, place: Place) -> f32 {
+        look_up(&self.map, self.aspect, place)
+    }
+}
+
+/// The value of a map, whose size need not be that of the picture, at a place of the picture.
+#[must_use]
+pub fn look_up(map: &Plane, aspect: f32, [x, y]: Place) -> f32 {
+    let (width, height) = (map.width(), map.height());
+    let across = ((x / aspect + 1.0) * 0.5 * width as f32 - 0.5).clamp(0.0, (width - 1) as f32);
+    let down = ((y + 1.0) * 0.5 * height as f32 - 0.5).clamp(0.0, (height - 1) as f32);
+    let (left, top) = (across as usize, down as usize);
+    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
+    let (across, down) = (across - left as f32, down - top as f32);
+    let (upper, lower) = (map.row(top), map.row(bottom));
+    let above = upper[left] + across * (upper[right] - upper[left]);
+    let below = lower[left] + across * (lower[right] - lower[left]);
+    above + down * (below - above)
+}
+
+/// How much every place is sky: bright or blue, even, and joined to the upper border.
+#[must_use]
+pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
+    let (width, height) = (luma.width(), luma.height());
+    let mut rough = luma.clone();
+    rough.combine(&smooth(luma, 2), |value, around| (value - around).abs());
+    let rough = smooth(&rough, 2);
+    let blue = overview.map(|[red, green, blue]| ramp(blue - 0.5 * (red + green), -0.02, 0.12));
+    let likely = Plane::from_fn(width, height, |x, y| {
+        let at = y * width + x;
+        let bright = ramp(luma.values()[at], 0.45, 0.8).max(blue.values()[at]);
+        bright * (1.0 - ramp(rough.values()[at], 0.012, 0.05))
+    });
+    // From the top down each column stays as much sky as it has been, with a look to both sides.
+    let mut sky = Plane::new(width, height);
+    for y in 0..height {
+        for x in 0..width {
+            let above = |x: usize| if y == 0 { 1.0 } else { sky.row(y - 1)[x] };
+            let reached = above(x).max(0.98 * above(x.saturating_sub(1))).max(0.98 * above((x + 1).min(width - 1)));
+            let value = likely.row(y)[x].min(reached);
+            sky.row_mut(y)[x] = value;
+        }
+    }
+    smooth(&sky, 2)
+}
+
+/// Spreads nearly all values over 0 to 1.
+fn stretch(map: &mut Plane) {
+    let mut sorted = map.values().to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let (low, high) = (sorted[sorted.len() / 50], sorted[(sorted.len() - 1) * 49 / 50]);
+    let span = (high - low).max(0.15);
+    map.values_mut().iter_mut().for_each(|value| *value = ((*value - low) / span).clamp(0.0, 1.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::raster::Size;
+    use super::*;
+
+    #[test]
+    fn what_stands_before_the_sky_is_nearer() {
+        let size = Size { width: 96, height: 64 };
+        let picture = Raster::from_fn(size, |x, y| match (x, y) {
+            (36..60, 24..64) => [0.5, 0.25, 0.15, 1.0],
+            (_, 44..) => [0.3, 0.4, 0.2, 1.0],
+            _ => [0.5, 0.65, 0.9, 1.0],
+        });
+        let depth = Depth::of(&picture);
+        let [thing, ground, sky] = [[0.0, 0.2], [-1.2, 0.6], [1.0, -0.8]].map(|place| depth.at(place));
+        assert!(thing > sky + 0.3 && ground > sky + 0.1, "{thing} {ground} {sky}");
+        assert!((FAR..=NEAR).contains(&thing) && (FAR..=NEAR).contains(&sky));
+    }
+
+    #[test]
+    fn no_picture_is_too_small() {
+        for (width, height) in [(2, 2), (4, 64), (64, 2)] {
+            let depth = Depth::of(&Raster::new(Size { width, height }));
+            assert!(depth.at([9.0, -9.0]).is_finite());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The container: MP4, written so that it plays while it loads, and read from anyone.
+
+mod read;
+mod sps;
+mod write;
+
+pub use read::{BYTES_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};
+pub use write::{Strip, write};
+
+use std::num::NonZeroU32;
+
+use shiguredo_mp4::boxes::SampleEntry;
+
+/// A sound track that is ready to be written or was read: packets as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sound {
+    pub entry: SampleEntry,
+    /// Ticks in a second.
+    pub timescale: NonZeroU32,
+    pub packets: Vec<Packet>,
+}
+
+/// A packet of sound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    pub bytes: Vec<u8>,
+    /// Length in ticks.
+    pub ticks: u32,
+}

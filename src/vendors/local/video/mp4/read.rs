@@ -1,0 +1,282 @@
+//! Reading films from anyone: bounded before anything is decoded, refused by name where they cannot be read.
+
+use std::num::NonZeroU32;
+
+use shiguredo_mp4::TrackKind;
+use shiguredo_mp4::bitstream::h264::{parse_annexb_nal_units, parse_sps};
+use shiguredo_mp4::boxes::{Avc1Box, SampleEntry};
+use shiguredo_mp4::demux::{Input, Mp4FileDemuxer};
+
+use super::super::Fault;
+use super::super::raster::Size;
+use super::{Packet, Sound, sps};
+
+/// The largest file that is read, in bytes.
+pub const BYTES_MAX: usize = 512 << 20;
+/// The longest film that is read, in seconds.
+pub const SECONDS_MAX: u64 = 300;
+/// The most pictures of a film, and the most packets of its sound.
+pub const SAMPLES_MAX: usize = 36_000;
+/// The most pixels of a picture: 4096 by 2304.
+const PIXELS_MAX: usize = 4096 * 2304;
+/// The longest side of a picture, in pixels.
+const SIDE_MAX: usize = 8192;
+/// The most pictures that others may be predicted from (H.264, A.3.1).
+const REFERENCES_MAX: u32 = 16;
+/// The largest picture in a file, in bytes.
+const SAMPLE_BYTES_MAX: usize = 32 << 20;
+
+/// A film that was read: where its pictures are in the file, and its sound.
+#[derive(Debug)]
+pub struct Reel {
+    pub size: Size,
+    pub units: Vec<Unit>,
+    pub sound: Option<Sound>,
+    /// Ticks in a second of the pictures.
+    pub timescale: NonZeroU32,
+    /// Parameter sets, with start codes.
+    pub head: Vec<u8>,
+    length_bytes: usize,
+}
+
+/// A picture in the file, in the order of decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    pub key: bool,
+    /// When it is shown, in ticks.
+    pub shown: u64,
+    /// For how long, in ticks.
+    pub ticks: u32,
+    offset: usize,
+    bytes: usize,
+}
+
+fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
+    Fault::Input { code, reason: reason.into() }
+}
+
+fn unreadable(error: impl ToString) -> Fault {
+    refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
+}
+
+fn unsupported(what: &str) -> Fault {
+    refused("video_unsupported", format!("the video is {what}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"))
+}
+
+impl Reel {
+    /// Looks through a file.
+    ///
+    /// # Errors
+    /// [`Fault::Input`] when it is no film that can be read, or more than is allowed.
+    pub fn of(file: &[u8]) -> Result<Self, Fault> {
+        if file.len() > BYTES_MAX {
+            return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
+        }
+        let mut demuxer = opened(file)?;
+        let mut pictures = Pictures::default();
+        let mut sound: Option<Sound> = None;
+        let mut samples = 0;
+        while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
+            samples += 1;
+            if samples > 2 * SAMPLES_MAX {
+                return Err(too_long());
+            }
+            let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
+            let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
+            let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
+            match sample.track.kind {
+                TrackKind::Video => {
+                    let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
+                    let unit =
+                        Unit { key: sample.keyframe, shown, ticks: sample.duration, offset: start, bytes: bytes.len() };
+                    pictures.take(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
+                }
+                TrackKind::Audio => keep(&mut sound, bytes, &sample),
+                TrackKind::Subtitle => {}
+            }
+        }
+        let mut reel = pictures.reel()?;
+        reel.sound = sound.filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        Ok(reel)
+    }
+
+    /// A picture as an access unit with start codes.
+    ///
+    /// # Errors
+    /// When its parts do not fit into it, or it brings parameters of other pictures than were promised.
+    pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
+        let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
+        let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
+        whole.reserve(unit.bytes + 16);
+        while !rest.is_empty() {
+            let (length, after) =
+                rest.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
+            let length = length.iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
+            let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
+            if nal.first().is_some_and(|first| first & 0x1f == 7) {
+                checked(nal)?;
+            }
+            if !nal.is_empty() {
+                whole.extend([0, 0, 0, 1]);
+                whole.extend(nal);
+            }
+            rest = after;
+        }
+        Ok(whole)
+    }
+
+    /// How long it is, in ticks.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        let begin = self.begin();
+        self.units.iter().map(|unit| unit.shown + u64::from(unit.ticks) - begin).max().unwrap_or(0)
+    }
+
+    /// When its first picture is shown, in ticks.
+    #[must_use]
+    pub fn begin(&self) -> u64 {
+        self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
+    }
+}
+
+fn too_long() -> Fault {
+    refused(
+        "video_too_long",
+        format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
+    )
+}
+
+/// A demuxer that has read the index.
+fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
+    let mut demuxer = Mp4FileDemuxer::new();
+    // Each step asks for the next box; an index is reached within a few, or never.
+    for _ in 0..1024 {
+        let Some(wanted) = demuxer.required_input() else { break };
+        let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
+        let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
+        demuxer.handle_input(Input { position: start as u64, data: &file[start..end] });
+    }
+    demuxer.tracks().map_err(unreadable)?;
+    Ok(demuxer)
+}
+
+/// Takes a packet of the first sound track whose packets can be handed on as they are.
+fn keep(sound: &mut Option<Sound>, bytes: &[u8], sample: &shiguredo_mp4::demux::Sample<'_>) {
+    let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
+    match (sound, sample.sample_entry) {
+        (Some(sound), None) => {
+            if sound.packets.len() <= SAMPLES_MAX {
+                sound.packets.push(packet);
+            }
+        }
+        (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
+            *none = Some(Sound { entry: entry.clone(), timescale: sample.track.timescale, packets: vec![packet] });
+        }
+        // A second description, or a codec that is not handed on.
+        _ => {}
+    }
+}
+
+/// What is known of the pictures so far.
+#[derive(Default)]
+struct Pictures {
+    track: Option<(u32, NonZeroU32)>,
+    description: Option<(Size, Vec<u8>, usize)>,
+    units: Vec<Unit>,
+}
+
+impl Pictures {
+    /// Takes a picture of the first track.
+    fn take(
+        &mut self,
+        unit: Unit,
+        track: u32,
+        timescale: NonZeroU32,
+        entry: Option<&SampleEntry>,
+    ) -> Result<(), Fault> {
+        let (first, _) = *self.track.get_or_insert((track, timescale));
+        if first != track {
+            return Ok(());
+        }
+        if let Some(entry) = entry {
+            let described = described(entry)?;
+            if self.description.as_ref().is_some_and(|known| *known != described) {
+                return Err(unsupported("made of parts with different descriptions"));
+            }
+            self.description = Some(described);
+        }
+        let end = unit.shown.saturating_add(u64::from(unit.ticks));
+        if self.units.len() >= SAMPLES_MAX || end > SECONDS_MAX.saturating_mul(u64::from(timescale.get())) {
+            return Err(too_long());
+        }
+        if unit.bytes > SAMPLE_BYTES_MAX {
+            return Err(refused("video_too_large", "a picture of the video is too large"));
+        }
+        self.units.push(unit);
+        Ok(())
+    }
+
+    fn reel(self) -> Result<Reel, Fault> {
+        let nothing = || refused("video_unreadable", "the video has no pictures");
+        let (_, timescale) = self.track.ok_or_else(nothing)?;
+        let (size, head, length_bytes) = self.description.ok_or_else(nothing)?;
+        let reel = Reel { size, units: self.units, sound: None, timescale, head, length_bytes };
+        if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
+            return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
+        }
+        Ok(reel)
+    }
+}
+
+/// Size of the pictures, parameter sets, and the bytes that tell a length.
+fn described(entry: &SampleEntry) -> Result<(Size, Vec<u8>, usize), Fault> {
+    let avc1 = match entry {
+        SampleEntry::Avc1(avc1) => avc1,
+        SampleEntry::Hev1(_) | SampleEntry::Hvc1(_) => return Err(unsupported("HEVC")),
+        SampleEntry::Vp08(_) => return Err(unsupported("VP8")),
+        SampleEntry::Vp09(_) => return Err(unsupported("VP9")),
+        SampleEntry::Av01(_) => return Err(unsupported("AV1")),
+        _ => return Err(unsupported("in a codec that is not known")),
+    };
+    let Avc1Box { avcc_box, .. } = avc1;
+    let mut size = None;
+    for sps in &avcc_box.sps_list {
+        size = Some(checked(sps)?);
+    }
+    let mut head = Vec::new();
+    for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
+        head.extend([0, 0, 0, 1]);
+        head.extend(set);
+    }
+    parse_annexb_nal_units(&head).map_err(unreadable)?;
+    let size = size.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    Ok((size, head, usize::from(avcc_box.length_size_minus_one.get()) + 1))
+}
+
+/// The size that a parameter set tells, if pictures of it may be decoded.
+fn checked(sps: &[u8]) -> Result<Size, Fault> {
+    let told = parse_sps(sps).map_err(unreadable)?;
+    if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
+        return Err(unsupported("coded with more than 8 bits"));
+    }
+    if told.chroma_format_idc != 1 {
+        return Err(unsupported("coded with other colours than 4:2:0"));
+    }
+    let size = Size { width: told.width.into(), height: told.height.into() };
+    let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    if coded.interlaced {
+        return Err(unsupported("interlaced"));
+    }
+    // What is cut off is decoded too; a picture may have a block of each side cut off.
+    let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
+    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
+        return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));
+    }
+    if coded.references > REFERENCES_MAX {
+        return Err(unreadable("it keeps more pictures than the standard allows"));
+    }
+    if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
+        return Err(unsupported("of an odd size or of less than 16 pixels"));
+    }
+    Ok(size)
+}

@@ -1,0 +1,166 @@
+//! What is heard: the place, the moves of the camera, a voice without words, and music from elsewhere.
+//!
+//! There is no speech synthesis here: a voice is a murmur of vowels, at a pitch that `voice_id` chooses.
+
+mod ambience;
+mod opus;
+mod voice;
+
+use super::codec::FPS;
+use super::mp4::Sound;
+use super::words::Wishes;
+use super::Fault;
+use crate::domain::video::AudioType;
+
+/// Samples in a second.
+pub const RATE: usize = 48_000;
+
+/// Left and right, from -1 to 1.
+pub type Stereo = [f32; 2];
+
+/// Makes music: is asked for so many samples and gives as many.
+pub type Bed<'a> = &'a (dyn Fn(usize) -> Vec<Stereo> + Sync);
+
+/// What is to be heard.
+#[derive(Clone)]
+pub struct SoundPlan<'a> {
+    /// None when there is only music.
+    pub audio: Option<AudioType>,
+    pub voice_id: Option<String>,
+    pub bed: Option<Bed<'a>>,
+}
+
+/// How loud music is under other sound.
+const UNDER: f32 = 0.45;
+/// How long sound takes to come and to go, in samples.
+const FADE: usize = RATE / 12;
+/// Nothing is louder.
+const CEILING: f32 = 0.89;
+
+/// The sound of a film of so many frames; `speed` tells how fast the camera goes after a share of it.
+///
+/// # Errors
+/// When the codec fails.
+pub fn track(
+    plan: &SoundPlan<'_>,
+    wishes: &Wishes,
+    frames: usize,
+    speed: impl Fn(f32) -> f32,
+    seed: u32,
+) -> Result<Sound, Fault> {
+    let samples = mixed(plan, wishes, frames * RATE / FPS as usize, speed, seed);
+    opus::encode(&samples)
+}
+
+fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f32) -> f32, seed: u32) -> Vec<Stereo> {
+    let mut mix = vec![[0.0; 2]; length];
+    if matches!(plan.audio, Some(AudioType::All | AudioType::SoundEffectOnly)) {
+        ambience::add(&mut mix, wishes, speed, seed);
+    }
+    if matches!(plan.audio, Some(AudioType::All | AudioType::SpeechOnly)) {
+        let gain = if plan.audio == Some(AudioType::All) { 0.5 } else { 1.0 };
+        voice::add(&mut mix, plan.voice_id.as_deref(), gain, seed);
+    }
+    if let Some(bed) = plan.bed {
+        let gain = if plan.audio.is_some() { UNDER } else { 0.8 };
+        for (sum, own) in mix.iter_mut().zip(bed(length)) {
+            (0..2).for_each(|side| sum[side] += gain * own[side]);
+        }
+    }
+    let fade = FADE.min(length / 4).max(1);
+    for (at, sample) in mix.iter_mut().enumerate() {
+        let edge = (at.min(length - 1 - at) as f32 / fade as f32).min(1.0);
+        *sample = sample.map(|value| CEILING * (edge * value / CEILING).tanh());
+    }
+    mix
+}
+
+/// Noise, a sample after the other.
+#[derive(Debug, Clone)]
+struct Noise(u32);
+
+impl Noise {
+    fn new(seed: u32) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B1) | 1)
+    }
+
+    /// From -1 to 1.
+    fn next(&mut self) -> f32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        (self.0 >> 8) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// A filter that lets a band pass; its frequency may change at every sample.
+#[derive(Debug, Clone, Default)]
+struct Band {
+    low: f32,
+    band: f32,
+}
+
+impl Band {
+    /// The band about a frequency in Hz; `damp` is its width, 2 is wide.
+    fn next(&mut self, value: f32, frequency: f32, damp: f32) -> f32 {
+        let tune = 2.0 * (std::f32::consts::PI * (frequency / RATE as f32).min(0.16)).sin();
+        self.low += tune * self.band;
+        let high = value - self.low - damp * self.band;
+        self.band += tune * high;
+        self.band
+    }
+
+    /// What is below the band of the last sample.
+    fn low(&self) -> f32 {
+        self.low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(audio: Option<AudioType>) -> SoundPlan<'static> {
+        SoundPlan { audio, voice_id: None, bed: None }
+    }
+
+    fn heard(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
+        mixed(plan, &Wishes::of(prompt), RATE, |_| 0.1, 7)
+    }
+
+    fn loudness(samples: &[Stereo]) -> f32 {
+        (samples.iter().flatten().map(|value| value * value).sum::<f32>() / (2 * samples.len()) as f32).sqrt()
+    }
+
+    #[test]
+    fn places_sound_different_and_nothing_clips() {
+        let mut seen: Vec<Vec<Stereo>> = Vec::new();
+        for prompt in ["", "rain", "the sea", "a city at night", "a forest", "campfire", "storm", "galaxy"] {
+            let samples = heard(&plan(Some(AudioType::SoundEffectOnly)), prompt);
+            let loud = loudness(&samples);
+            assert!((0.003..0.4).contains(&loud), "{prompt}: {loud}");
+            assert!(samples.iter().flatten().all(|value| value.abs() <= CEILING) && !seen.contains(&samples), "{prompt}");
+            seen.push(samples);
+        }
+    }
+
+    #[test]
+    fn kinds_of_sound_are_what_they_say() {
+        let [effects, speech, all] =
+            [AudioType::SoundEffectOnly, AudioType::SpeechOnly, AudioType::All].map(|kind| heard(&plan(Some(kind)), ""));
+        assert!(effects != speech && speech != all && all != effects);
+        let voices = ["anna", "bert"].map(|id| {
+            let plan = SoundPlan { voice_id: Some(id.to_owned()), ..plan(Some(AudioType::SpeechOnly)) };
+            heard(&plan, "")
+        });
+        assert_ne!(voices[0], voices[1]);
+    }
+
+    #[test]
+    fn music_is_mixed_in() {
+        let bed = |count: usize| vec![[0.5, -0.5]; count];
+        let samples = heard(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
+        let [left, right] = samples[RATE / 2];
+        assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
+    }
+}

@@ -1,0 +1,213 @@
+//! Whole films, as small as they can be.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use image::{Rgb, RgbImage};
+
+use super::camera::chance;
+use super::codec::{Effort, FPS};
+use super::mp4::Reel;
+use super::raster::Size;
+use super::sound::SoundPlan;
+use super::*;
+use crate::domain::video::{AudioType, MovementAmplitude, WatermarkPosition};
+use crate::media::input::Pixels;
+
+const SIZE: Size = Size { width: 96, height: 54 };
+
+fn picture(seed: u32) -> Pixels {
+    Pixels::Opaque(RgbImage::from_fn(120, 80, |x, y| {
+        let inside = x.abs_diff(40 + 20 * (seed % 3)) < 14 && y.abs_diff(45) < 18;
+        let shade = (40 + x + y) as u8;
+        if inside { Rgb([220, 90, 40]) } else { Rgb([shade, shade / 2 + 60, 200 - shade / 2]) }
+    }))
+}
+
+fn plan(material: Material, prompt: &str) -> Plan<'static> {
+    Plan {
+        size: SIZE,
+        material,
+        prompt: prompt.to_owned(),
+        amplitude: MovementAmplitude::Medium,
+        seed: 7,
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Fine,
+        stamp: None,
+        sound: None,
+    }
+}
+
+fn still(prompt: &str) -> Plan<'static> {
+    plan(Material::Still { picture: picture(0), seconds: 1 }, prompt)
+}
+
+fn made(plan: Plan<'_>) -> Film {
+    render(plan, &()).unwrap()
+}
+
+#[test]
+fn a_film_has_its_size_length_and_colours_and_begins_before_it_is_loaded() {
+    let film = made(still("pan right"));
+    assert_eq!((film.size, film.frames), (SIZE, 24));
+    let reel = Reel::of(&film.bytes).unwrap();
+    assert_eq!((reel.size, reel.units.len()), (SIZE, 24));
+    assert_eq!(reel.ticks() * u64::from(FPS), 24 * u64::from(reel.timescale.get()));
+    let at = |name: &[u8]| film.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    assert!(at(b"moov") < at(b"mdat"), "the index comes first");
+    assert_eq!(film.bytes[at(b"nclx") + 4..][..7], [0, 1, 0, 1, 0, 1, 0], "BT.709, 16 to 235");
+    assert!(reel.units[0].key && !reel.units[1].key && reel.units[12].key);
+    assert_eq!(image::load_from_memory(&film.cover).unwrap().width(), 96);
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| made(still("orbit in the snow")))
+    };
+    let film = with(1);
+    assert_eq!(film, with(3));
+    assert_ne!(film.bytes, made(Plan { seed: 8, ..still("orbit in the snow") }).bytes);
+}
+
+#[test]
+fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture() {
+    let plain = made(still("pan right"));
+    let large = made(Plan { amplitude: MovementAmplitude::Large, ..still("pan right") });
+    let rain = made(still("pan right in the rain"));
+    let enhanced = made(Plan { enhance: true, ..still("pan right") });
+    let thrifty = made(Plan { effort: Effort::Thrifty, ..still("pan right") });
+    assert_eq!(plain.cover, large.cover);
+    assert!(plain.bytes != large.bytes && plain.bytes != rain.bytes && plain.cover != enhanced.cover);
+    assert!(thrifty.bytes.len() < plain.bytes.len());
+    assert_ne!(made(Plan { anime: true, ..still("pan right") }).cover, plain.cover);
+}
+
+#[test]
+fn a_mark_is_in_the_film_and_not_on_its_cover() {
+    let stamp = || Stamp { position: WatermarkPosition::TopLeft, picture: None };
+    let plain = made(still("static"));
+    let marked = made(Plan { stamp: Some(stamp()), ..still("static") });
+    assert!(marked.bytes != plain.bytes && marked.cover == plain.cover);
+    let on = |stamp| {
+        made(Plan { stamp, ..plan(Material::Footage { file: plain.bytes.clone(), seconds: 1, end: None }, "") }).bytes
+    };
+    assert_ne!(on(Some(stamp())), on(None));
+}
+
+#[test]
+fn sound_is_as_long_as_the_film() {
+    let sound = SoundPlan { audio: Some(AudioType::All), voice_id: None, bed: None };
+    let film = made(Plan { sound: Some(sound), ..still("a storm") });
+    let sound = Reel::of(&film.bytes).unwrap().sound.unwrap();
+    assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
+    assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
+    assert!(Reel::of(&made(still("a storm")).bytes).unwrap().sound.is_none());
+}
+
+#[test]
+fn legs_follow_each_other_and_words_alone_are_enough() {
+    let leg = |seed, seconds| Leg { picture: picture(seed), seconds, prompt: String::new() };
+    let film = made(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
+    assert_eq!(film.frames, 72);
+    let words = made(plan(Material::Words { seconds: 1 }, "a calm sea at sunset"));
+    let references = Material::References { pictures: vec![picture(0), picture(1)], seconds: 1 };
+    assert_eq!((words.frames, made(plan(references, "a forest")).frames), (24, 24));
+}
+
+#[test]
+fn a_film_goes_on_with_its_sound_and_its_motion() {
+    let sound = SoundPlan { audio: Some(AudioType::SoundEffectOnly), voice_id: None, bed: None };
+    let first = made(Plan { sound: Some(sound), ..still("fast pan right") });
+    let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
+    let longer = made(on(None));
+    let (before, after) = (Reel::of(&first.bytes).unwrap(), Reel::of(&longer.bytes).unwrap());
+    assert_eq!((longer.frames, after.units.len()), (48, 48));
+    assert_eq!(before.sound, after.sound);
+    assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
+    let other = Plan { size: Size { width: 64, height: 48 }, ..on(None) };
+    assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
+}
+
+/// Waits for so many frames.
+struct Impatient {
+    most: usize,
+    asked: AtomicUsize,
+}
+
+impl Impatient {
+    fn after(most: usize) -> Self {
+        Self { most, asked: AtomicUsize::new(0) }
+    }
+}
+
+impl Watch for Impatient {
+    fn done(&self, share: f32) {
+        assert!((0.0..=1.0).contains(&share));
+    }
+
+    fn gone(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.most
+    }
+}
+
+#[test]
+fn a_film_that_nobody_wants_is_left_off() {
+    assert_eq!(render(still(""), &Impatient::after(5)), Err(Fault::Cancelled));
+}
+
+fn code_of(file: Vec<u8>) -> &'static str {
+    match render(plan(Material::Footage { file, seconds: 1, end: None }, ""), &()) {
+        Err(Fault::Input { code, .. }) => code,
+        Err(fault) => panic!("{fault}"),
+        Ok(_) => "made",
+    }
+}
+
+#[test]
+fn what_is_no_film_is_refused_by_name() {
+    let film = made(still("")).bytes;
+    let other = |from: &[u8], to: &[u8]| {
+        let mut other = film.clone();
+        let at = other.windows(from.len()).position(|bytes| bytes == from).unwrap();
+        other[at..at + to.len()].copy_from_slice(to);
+        other
+    };
+    assert_eq!(code_of(Vec::new()), "video_unreadable");
+    assert_eq!(code_of(b"GIF89a".repeat(20)), "video_unreadable");
+    assert_eq!(code_of(film[..film.len() / 2].to_vec()), "video_unreadable");
+    assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
+    assert!(code_of(film.clone()) == "made");
+}
+
+/// How many mutants are tried; more by the variable `VIDEO_MUTANTS`.
+const MUTANTS: u32 = 60;
+
+#[test]
+fn mutants_of_a_film_neither_panic_nor_hang() {
+    let sound = SoundPlan { audio: Some(AudioType::SpeechOnly), voice_id: None, bed: None };
+    let small = Size { width: 32, height: 32 };
+    let film = made(Plan { size: small, sound: Some(sound), ..still("rain") }).bytes;
+    let index = film.windows(4).position(|bytes| bytes == b"mdat").unwrap();
+    let count = std::env::var("VIDEO_MUTANTS").ok().and_then(|count| count.parse().ok()).unwrap_or(MUTANTS);
+    for number in 0..count {
+        let mut mutant = film.clone();
+        let own = |what: u32| chance(number, what);
+        for hit in 0..1 + (4.0 * own(1)) as u32 {
+            // Half of the hits are in the index.
+            let within = if own(10 + hit) < 0.5 { index } else { mutant.len() };
+            let at = (own(20 + hit) * within as f32) as usize % within;
+            mutant[at] = (own(30 + hit) * 256.0) as u8;
+        }
+        if own(2) < 0.1 {
+            mutant.truncate((own(3) * mutant.len() as f32) as usize);
+        }
+        let plan = Plan { size: small, ..plan(Material::Footage { file: mutant, seconds: 1, end: None }, "") };
+        match render(plan, &Impatient::after(100)) {
+            Ok(_) | Err(Fault::Input { .. } | Fault::Cancelled) => {}
+            Err(Fault::Defect(reason)) => panic!("mutant {number}: {reason}"),
+        }
+    }
+}
