@@ -1,7 +1,7 @@
 // The audit log: what happened, newest first, with filters, and live.
-import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { html, useEffect, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { count, number, words } from '../core/format.js';
+import { count, words } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';

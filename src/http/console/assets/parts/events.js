@@ -1,6 +1,6 @@
 // Recorded events, as a timeline.
 import { html } from '../core/dom.js';
-import { clock, day, exact, number, words } from '../core/format.js';
+import { clock, count, day, exact, number, words } from '../core/format.js';
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
@@ -48,7 +48,11 @@ export function Changes({ of }) {
       ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
 }
 
+const LINES_MAX = 9;
+
 function shown(value) {
   if (value === '') return '(empty)';
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const lines = text.split('\n').length;
+  return lines > LINES_MAX ? html`<details><summary>${count(lines, 'line')}</summary>${text}</details>` : text;
 }
