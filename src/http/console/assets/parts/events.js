@@ -33,8 +33,10 @@ function Event({ event, fresh }) {
       <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> <code>${id.join('/')}</code></span>
       <span class="muted small">${shortActor(event.actor)}</span><span class="muted small position">#${number(event.position)}</span></summary>
     <div class="inside">
-      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
-        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`],
+      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}
+        </a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
+        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>
+          ${event.request}</code></a>`],
         ['Because of', event.causation && html`<code>${event.causation}</code>`], ['Event', html`<code>${event.id}</code>`]]} />
       <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
     </div></details></li>`;
