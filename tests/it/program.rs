@@ -41,6 +41,19 @@ async fn pasted(line: &str) -> reqwest::Response {
 }
 
 #[actix_web::test]
+async fn the_console_is_where_the_greeting_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = Process::from_command(&mut command(&dir.path().join("data")));
+
+    let printed = service.printed();
+    let address = printed.lines().find_map(|line| line.trim().strip_prefix("console")).expect("the console is named");
+
+    let page = client().get(address.trim()).send().await.unwrap();
+    assert_eq!(page.status().as_u16(), 200, "{address}");
+    assert!(page.text().await.unwrap().contains("<title>Mediary</title>"));
+}
+
+#[actix_web::test]
 async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     // Given an empty directory and nothing configured
     let dir = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ const EVERYBODY = 0;
 const SIGNED_IN = 1;
 const ADMINISTRATORS = 2;
 const PAGES = {
-  nodes: [([id, tab]) => (id ? NodePage : NodesPage), EVERYBODY],
+  nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY],
   publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY],
   studio: [() => StudioPage, EVERYBODY],
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN],
@@ -69,16 +69,19 @@ function Menu({ here, admin }) {
   const place = useRef(null);
   // On a narrow screen the menu is a strip, of which the current page is to be seen.
   useEffect(() => { place.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }, [here]);
-  return html`<nav ref=${place} class="menu" aria-label="Console">${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
+  return html`<nav ref=${place} class="menu" aria-label="Console">
+    ${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
     <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
-      <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul></div>`)}</nav>`;
+      <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul>
+        </div>`)}</nav>`;
 }
 
 function Place({ parts, query, user }) {
   const [name = 'nodes', ...rest] = parts;
   const [find, who] = PAGES[name] ?? [];
   if (!find) {
-    return html`<${Page} title="No such page"><${Empty} icon="search" title="Nothing is here" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
+    return html`<${Page} title="No such page">
+      <${Empty} icon="search" title="Nothing is here" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
       The address leads to no page of the console.</${Empty}></${Page}>`;
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;

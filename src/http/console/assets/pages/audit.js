@@ -1,7 +1,7 @@
 // The audit log: what happened, newest first, with filters, and live.
-import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { html, useEffect, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { count, number, words } from '../core/format.js';
+import { count, words } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
@@ -37,7 +37,8 @@ export function AuditPage({ query }) {
       <p class="summary">${count(page.head, 'event')} in the log</p>
       ${events.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
         : html`<${Timeline} events=${events} fresh=${new Set(live.events.map((event) => event.position))} />`}
-      ${last.before > 0 && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older events</button></p>`}`}</${Loaded}>
+      ${last.before > 0 && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older events</button></p>`}`}
+        </${Loaded}>
   </${Page}>`;
 }
 
@@ -94,13 +95,18 @@ function useTail(filter, head, key) {
 function Filters({ filter }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
-  const text = (name, label, hint) => html`<label class="order grow"><span>${label}</span><input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value.trim() })} /></label>`;
+  const text = (name, label, hint) => html`<label class="order grow"><span>${label}</span>
+    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value.trim() })} /></label>`;
   const send = (event) => { event.preventDefault(); refine({ ...typed, type: filter.type }); };
   return html`<form class="filters audit-filters" onSubmit=${send}>
-    <label class="order"><span>Kind</span><div class="select"><select value=${filter.stream.endsWith('/') ? filter.stream : ''} onChange=${(event) => refine({ stream: event.target.value })}>
-      <option value="">All</option>${KINDS.map((kind) => html`<option key=${kind} value=${`${kind}/`} selected=${filter.stream === `${kind}/`}>${words(kind)}</option>`)}</select></div></label>
-    <label class="order"><span>Type</span><div class="select"><select value=${filter.type[0] ?? ''} onChange=${(event) => refine({ type: event.target.value })}>
-      <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>${words(type)}</option>`)}</select></div></label>
+    <label class="order"><span>Kind</span><div class="select">
+      <select value=${filter.stream.endsWith('/') ? filter.stream : ''} onChange=${(event) => refine({ stream: event.target.value })}>
+      <option value="">All</option>${KINDS.map((kind) => html`<option key=${kind} value=${`${kind}/`} selected=${filter.stream === `${kind}/`}>
+        ${words(kind)}</option>`)}</select></div></label>
+    <label class="order"><span>Type</span><div class="select">
+      <select value=${filter.type[0] ?? ''} onChange=${(event) => refine({ type: event.target.value })}>
+      <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>
+        ${words(type)}</option>`)}</select></div></label>
     ${text('stream', 'Thing', 'node/face-tools')}${text('actor', 'Who', 'user/… or system')}${text('request', 'Request', 'its id')}
     ${text('from', 'From', 'day, time, position')}${text('to', 'To', 'day, time, position')}
     <button class="button quiet"><${Icon} name="search" />Filter</button>

@@ -22,11 +22,14 @@ export function ModerationPage({ query }) {
   const statuses = (LISTS.find(([name]) => name === list) ?? LISTS[0])[1].map(status);
   const versions = useLoad((signal) => get('/versions', { statuses, include_status_reason: true, page, limit: PAGE_SIZE }, signal), [list, page]);
   return html`<${Page} title="Moderation" lead="Versions that wait for a decision. Nodes, publishers and users are banned on their own pages.">
-    <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip"><input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span></label>`)}</fieldset>
+    <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip">
+      <input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span>
+      </label>`)}</fieldset>
     <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
       ? html`<${Empty} icon="moderation" title="Nothing waits">A version comes here while it waits for its archive, for its approval (<code>registry.moderation</code>), or once it was flagged.</${Empty}>`
       : html`<p class="summary">${count(found.total, 'version')}</p>
-        <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}</ol>
+        <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
+          </ol>
         <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} />`}</${Loaded}>
   </${Page}>`;
 }
@@ -35,7 +38,8 @@ function Waiting({ version, reload }) {
   const [decision, set] = useState(null);
   const now = version.status.replace('NodeVersionStatus', '');
   const decide = (reason) => put(at`/admin/nodes/${version.node_id}/versions/${version.version}`, { status: status(decision), status_reason: reason });
-  return html`<li class="release"><header><h2 class="plain"><a href=${to('nodes', version.node_id)}>${version.node_id}</a> ${version.version}</h2><${State} of=${version.status} />
+  return html`<li class="release"><header><h2 class="plain"><a href=${to('nodes', version.node_id)}>${version.node_id}</a> ${version.version}</h2>
+    <${State} of=${version.status} />
       <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
       ${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}

@@ -4,7 +4,10 @@ import { at, call, get, here, remove, root } from '../core/api.js';
 import { count, number, words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
-import { Back, Code, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time, Trouble } from '../parts/basic.js';
+import {
+  Back, Code, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time,
+  Trouble,
+} from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
 import { OperationForm } from '../parts/form.js';
@@ -25,7 +28,8 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
       title=${html`<${Monogram} id=${node.id} name=${node.name} large />${node.name}`}
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
       actions=${html`<${Actions} node=${node} mayEdit=${mayEdit} user=${user} reload=${() => { loaded.reload(); versions.reload(); }} />`}>
-      ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${words(node.status)}</strong><p>${node.status_detail || 'No reason was given.'}</p></div></div>`}
+      ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${words(node.status)}</strong><p>
+        ${node.status_detail || 'No reason was given.'}</p></div></div>`}
       ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Tags of the administrators" /></p>`}
       <div class="columns">
         <div>
@@ -72,8 +76,10 @@ function Publish({ node, onClose, onDone }) {
   return html`<${Dialog} title=${`The archive of ${publication.node_version.version}`} onClose=${onDone}>
     <form class="form" onSubmit=${upload}><p>The version is registered and waits for its archive: a zip of at most 100 MiB, within 15 minutes.</p>
       <${Trouble} problem=${work.problem} />
-      <div class="field"><label for="archive">Archive</label><input id="archive" type="file" accept=".zip,application/zip" onChange=${(event) => choose(event.target.files[0])} /></div>
-      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button><button type="button" class="button quiet" onClick=${onDone}>Later</button></footer></form></${Dialog}>`;
+      <div class="field"><label for="archive">Archive</label>
+        <input id="archive" type="file" accept=".zip,application/zip" onChange=${(event) => choose(event.target.files[0])} /></div>
+      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button>
+        <button type="button" class="button quiet" onClick=${onDone}>Later</button></footer></form></${Dialog}>`;
 }
 
 async function sendArchive(ticket, file) {
@@ -109,8 +115,11 @@ function Review({ node, onDone }) {
 
 function Versions({ node, versions, mayEdit }) {
   return html`<${Loaded} from=${versions}>${(list) => list.length === 0
-    ? html`<${Empty} icon="nodes" title="No version is published">${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
-    : html`<ol class="versions">${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}</ol>`}</${Loaded}>`;
+    ? html`<${Empty} icon="nodes" title="No version is published">
+      ${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
+    : html`<ol class="versions">
+      ${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}
+      </ol>`}</${Loaded}>`;
 }
 
 function Version({ node, version, mayEdit, reload }) {
@@ -124,13 +133,16 @@ function Version({ node, version, mayEdit, reload }) {
       ${version.deprecated && html`<${State} of="deprecated" />`}
       <span class="muted"><${Time} at=${version.createdAt} /></span>
       <span class="spread"></span>
-      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download><${Icon} name="download" />Download</a>`}
+      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
+        <${Icon} name="download" />Download</a>`}
       ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
         <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
-    ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}</summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
-    ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}><${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done} onCancel=${close} /></${Dialog}>`}
+    ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}
+      </summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
+    ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}>
+      <${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done} onCancel=${close} /></${Dialog}>`}
     ${open === 'delete' && html`<${Confirm} title=${`Delete version ${version.version}?`} action="Delete" onClose=${close} work=${() => remove(path)} onDone=${() => { close(); tell('Deleted'); reload(); }}>
       This is final: its number is never given out again, and nobody can install it any more.</${Confirm}>`}
   </li>`;
@@ -142,7 +154,8 @@ function Install({ node }) {
   const address = new URL(at`/nodes/${node.id}/versions/${latest.version}/download`.slice(1), root).href;
   const file = `${node.id}-${latest.version}.zip`;
   return html`<section class="install">
-    ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}><${Icon} name="download" />Download ${latest.version}</a></p>`}
+    ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}>
+      <${Icon} name="download" />Download ${latest.version}</a></p>`}
     <h3>From a shell</h3><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />
     <h3>As tools install it</h3><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
     <${Code} label="Ask what to install" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
@@ -163,6 +176,7 @@ function About({ node }) {
     ]} />
     ${Object.keys(node.translations ?? {}).length > 0 && html`<h3>Translations</h3>
       <${Facts} name="wide" of=${Object.entries(node.translations).map(([language, texts]) => [language,
-        typeof texts === 'object' ? html`<dl>${Object.entries(texts).map(([field, text]) => html`<dt class="muted small">${words(field)}</dt><dd>${String(text)}</dd>`)}</dl>` : String(texts)])} />`}
+        typeof texts === 'object' ? html`<dl>${Object.entries(texts).map(([field, text]) => html`<dt class="muted small">${words(field)}</dt><dd>
+          ${String(text)}</dd>`)}</dl>` : String(texts)])} />`}
   </section>`;
 }

@@ -25,10 +25,13 @@ export function NodesPage({ query, user }) {
   const filtered = asked.search || asked.supported_os.length || asked.supported_accelerator.length;
   return html`<${Page} title="Nodes" lead="Everything that publishers offer to the host application.">
     <${Filters} asked=${asked} admin=${user?.isAdmin} />
-    <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>${(list) => html`
-      <p class="summary" role="status">${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
+    <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
+      ${(list) => html`
+      <p class="summary" role="status">
+        ${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
       ${list.nodes.length === 0 ? html`<${Nothing} filtered=${filtered} page=${asked.page} />` : html`
-        <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>`}
+        <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}
+          </ul>`}
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} />`}</${Loaded}>
   </${Page}>`;
 }
@@ -47,13 +50,17 @@ function Filters({ asked, admin }) {
     return () => clearTimeout(timer);
   }, [text]);
   return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); refine({ search: text, page: undefined }); }}>
-    <div class="search"><${Icon} name="search" /><input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
+    <div class="search"><${Icon} name="search" />
+      <input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
       value=${text} onInput=${(event) => set(event.target.value)} /></div>
     <${Choices} legend="System" name="os" all=${SYSTEMS} chosen=${asked.supported_os} />
     <${Choices} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${asked.supported_accelerator} />
-    <label class="order"><span>Order</span><div class="select"><select value=${asked.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
-      ${ORDERS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === asked.sort}>${value === '' && !asked.search ? 'Usual order' : name}</option>`)}</select></div></label>
-    ${admin && html`<label class="chip"><input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Banned too</span></label>`}
+    <label class="order"><span>Order</span><div class="select">
+      <select value=${asked.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
+      ${ORDERS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === asked.sort}>
+        ${value === '' && !asked.search ? 'Usual order' : name}</option>`)}</select></div></label>
+    ${admin && html`<label class="chip">
+      <input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Banned too</span></label>`}
   </form>`;
 }
 
@@ -61,7 +68,8 @@ function Choices({ legend, name, all, chosen }) {
   const shown = [...all, ...chosen.filter((value) => !all.includes(value))];
   const toggle = (value) => refine({ [name]: chosen.includes(value) ? chosen.filter((other) => other !== value) : [...chosen, value], page: undefined });
   return html`<fieldset class="chips"><legend>${legend}</legend>${shown.map((value) => html`
-    <label key=${value} class="chip"><input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /><span>${value}</span></label>`)}</fieldset>`;
+    <label key=${value} class="chip"><input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /><span>${value}</span>
+      </label>`)}</fieldset>`;
 }
 
 export function NodeCard({ node }) {

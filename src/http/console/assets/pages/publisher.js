@@ -4,7 +4,9 @@ import { at, get, put, remove } from '../core/api.js';
 import { words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
-import { Back, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Pager, Skeleton, Tabs, tell, Time, Trouble } from '../parts/basic.js';
+import {
+  Back, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Pager, Skeleton, Tabs, tell, Time, Trouble,
+} from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
 import { OperationForm } from '../parts/form.js';
@@ -22,10 +24,12 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
     const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : [])];
-    return html`<${Page} before=${back} title=${html`<${Monogram} id=${publisher.id} name=${publisher.name} large />${publisher.name || publisher.id}`}
+    return html`<${Page} before=${back} title=${html`<${Monogram} id=${publisher.id} name=${publisher.name} large />
+      ${publisher.name || publisher.id}`}
         lead=${html`<${Id}>${publisher.id}</${Id}>`}
         actions=${html`<${Actions} ...${{ publisher, user }} mayEdit=${rights.data?.canEdit} isMember=${Boolean(role) || user?.isAdmin} reload=${loaded.reload} />`}>
-      ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>${publisher.status_detail || 'No reason was given.'}</p></div></div>`}
+      ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>
+        ${publisher.status_detail || 'No reason was given.'}</p></div></div>`}
       <${Prose} text=${publisher.description} name="lead-text" />
       <${Facts} of=${[['Website', publisher.website && html`<${Out} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${Out} href=${publisher.source_code_repo} />`],
         ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
@@ -44,9 +48,11 @@ function Actions({ publisher, user, mayEdit, isMember, reload }) {
     ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
-    ${open === 'node' && html`<${Dialog} title="Create a node" onClose=${close}><${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} skip=${HIDDEN} submit="Create"
+    ${open === 'node' && html`<${Dialog} title="Create a node" onClose=${close}>
+      <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} skip=${HIDDEN} submit="Create"
       onDone=${(node) => { tell(`${node.name} is there`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
-    ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}><${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} skip=${['id', 'createdAt', 'members', 'status']} submit="Save"
+    ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}>
+      <${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} skip=${['id', 'createdAt', 'members', 'status']} submit="Save"
       onDone=${() => { close(); tell('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
 }
 
@@ -62,7 +68,8 @@ function Nodes({ publisher, user, query, isMember }) {
     return { nodes: found.nodes.filter((node) => node.publisher.id === publisher.id) };
   }, [publisher.id, page, user?.id]);
   return html`<${Loaded} from=${nodes} bones=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ nodes }) => nodes.length === 0
-    ? html`<${Empty} icon="nodes" title=${page > 1 ? 'There is no such page' : 'No nodes yet'}>${isMember ? 'Create the first one, then publish a version of it.' : 'This publisher has nothing to offer yet.'}</${Empty}>`
+    ? html`<${Empty} icon="nodes" title=${page > 1 ? 'There is no such page' : 'No nodes yet'}>
+      ${isMember ? 'Create the first one, then publish a version of it.' : 'This publisher has nothing to offer yet.'}</${Empty}>`
     : html`<ul class="cards">${nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>
       <${Pager} page=${page} pages=${nodes.length === PAGE_SIZE ? page + 1 : page} address=${(page) => to('publishers', publisher.id, { page })} />`}</${Loaded}>`;
 }
@@ -78,12 +85,16 @@ function Members({ publisher, user, mayEdit, reload }) {
   return html`<section>
     ${mayEdit && html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />Add a member</button></p>`}
     <${Trouble} problem=${work.problem} />
-    <table class="table"><thead><tr><th>Member</th><th>E-mail</th><th>Role</th>${mayEdit && html`<th><span class="unseen">Actions</span></th>`}</tr></thead>
+    <table class="table"><thead><tr><th>Member</th><th>E-mail</th><th>Role</th>${mayEdit && html`<th><span class="unseen">Actions</span></th>`}</tr>
+      </thead>
       <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
-        <td data-label="Member"><strong>${member.user.name || (member.user.erased ? 'Erased' : 'No name')}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
+        <td data-label="Member"><strong>${member.user.name || (member.user.erased ? 'Erased' : 'No name')}
+          </strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
         <td data-label="E-mail">${member.user.email || html`<span class="muted">Not shown</span>`}</td>
-        <td data-label="Role">${mayEdit ? html`<div class="select small"><select aria-label=${`Role of ${member.user.name || member.id}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
-          ${['owner', 'member'].map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}</select></div>` : member.role}</td>
+        <td data-label="Role">${mayEdit ? html`<div class="select small">
+          <select aria-label=${`Role of ${member.user.name || member.id}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
+          ${['owner', 'member'].map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}
+            </select></div>` : member.role}</td>
         ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => set(member)}>Remove</button></td>`}
       </tr>`)}</tbody></table>
     ${leaving && html`<${Confirm} title=${`Remove ${leaving.user.name || leaving.id}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
@@ -95,7 +106,8 @@ function Members({ publisher, user, mayEdit, reload }) {
 function AddMember({ publisher, onClose, onDone }) {
   const [id, set] = useState('');
   return html`<${Dialog} title="Add a member" onClose=${onClose}>
-    <div class="form"><div class="field"><label for="member">User id</label><input id="member" type="text" autocomplete="off" spellcheck="false" value=${id} onInput=${(event) => set(event.target.value.trim())} />
+    <div class="form"><div class="field"><label for="member">User id</label>
+      <input id="member" type="text" autocomplete="off" spellcheck="false" value=${id} onInput=${(event) => set(event.target.value.trim())} />
       <p class="hint">A UUID; the user sees it in the console as the id of their account.</p></div></div>
     <${OperationForm} id="setMember" path=${at`/publishers/${publisher.id}/members/${id || '-'}`} submit="Add" onDone=${onDone} onCancel=${onClose} /></${Dialog}>`;
 }
@@ -104,7 +116,9 @@ function Tokens({ publisher }) {
   const tokens = useLoad((signal) => get(at`/publishers/${publisher.id}/tokens`, {}, signal), [publisher.id]);
   return html`<p class="muted">A personal access token publishes nodes and versions of this publisher, from a build for example, and does nothing else.</p>
     <${NewToken} operation="createPublisherToken" path=${at`/publishers/${publisher.id}/tokens`} onMade=${tokens.reload} />
-    <${Loaded} from=${tokens}>${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/publishers/${publisher.id}/tokens/${id}`} reload=${tokens.reload} />`}</${Loaded}>`;
+    <${Loaded} from=${tokens}>
+      ${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/publishers/${publisher.id}/tokens/${id}`} reload=${tokens.reload} />`}
+      </${Loaded}>`;
 }
 
 export function TokenTable({ tokens, path, reload }) {
@@ -112,8 +126,10 @@ export function TokenTable({ tokens, path, reload }) {
   if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">Create one: it is shown once, then only its name is.</${Empty}>`;
   return html`<table class="table"><thead><tr><th>Name</th><th>Created</th><th>Last used</th><th><span class="unseen">Actions</span></th></tr></thead>
     <tbody>${tokens.map((token) => html`<tr key=${token.id}>
-      <td data-label="Name"><strong>${token.name}</strong>${token.description && html`<br /><span class="muted">${token.description}</span>`}<br /><${Id}>${token.id}</${Id}></td>
-      <td data-label="Created"><${Time} at=${token.createdAt} /></td><td data-label="Last used">${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
+      <td data-label="Name"><strong>${token.name}</strong>${token.description && html`<br /><span class="muted">${token.description}</span>`}<br />
+        <${Id}>${token.id}</${Id}></td>
+      <td data-label="Created"><${Time} at=${token.createdAt} /></td><td data-label="Last used">
+        ${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
       <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
     ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); tell('Revoked'); reload(); }}>
       Whatever uses it is refused from now on. A revoked token never comes back.</${Confirm}>`}`;

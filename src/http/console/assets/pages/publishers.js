@@ -25,13 +25,16 @@ export function PublishersPage({ query, user }) {
       ? html`<${Empty} icon="publishers" title="Nobody publishes yet" action=${user ? create : html`<${SignInButton} />`}>A publisher is where nodes, members and access tokens belong. Create the first one.</${Empty}>`
       : html`<p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
         <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} />`}</${Loaded}></section>
-    ${open && html`<${Dialog} title="Create a publisher" onClose=${() => set(false)}><${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
+    ${open && html`<${Dialog} title="Create a publisher" onClose=${() => set(false)}>
+      <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
   </${Page}>`;
 }
 
 const Cards = ({ of }) => html`<ul class="cards">${of.map((publisher) => html`<li key=${publisher.id}><article class="card">
-  <header><${Monogram} id=${publisher.id} name=${publisher.name} /><div><h3><a href=${to('publishers', publisher.id)}>${publisher.name || publisher.id}</a></h3>
-    <p class="muted small"><code>${publisher.id}</code></p></div>${publisher.status !== 'PublisherStatusActive' && html`<${State} of=${publisher.status} />`}</header>
+  <header><${Monogram} id=${publisher.id} name=${publisher.name} /><div><h3><a href=${to('publishers', publisher.id)}>
+    ${publisher.name || publisher.id}</a></h3>
+    <p class="muted small"><code>${publisher.id}</code></p></div>
+      ${publisher.status !== 'PublisherStatusActive' && html`<${State} of=${publisher.status} />`}</header>
   <p class="about">${publisher.description || html`<span class="muted">No description.</span>`}</p>
   <footer><span class="muted">${count(publisher.members?.length ?? 0, 'member')}, since <${Time} at=${publisher.createdAt} /></span></footer>
 </article></li>`)}</ul>`;

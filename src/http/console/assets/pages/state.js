@@ -25,17 +25,22 @@ export function StatePage() {
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
       <div class="columns even">
-        <section class="panel"><h2>Queues</h2><${Facts} name="wide" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
-        <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>${vendor.name}</strong><span class="spread"></span><${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}></li>`)}</ul></section>
+        <section class="panel"><h2>Queues</h2>
+          <${Facts} name="wide" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
+        <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
+          ${vendor.name}</strong><span class="spread"></span><${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+          </li>`)}</ul></section>
       </div>
-      ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
+      ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>
+        ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
     <${Checkpoint} />
   </${Page}>`;
 }
 
 const behind = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);
 
-const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ?? ''}"><span class="name">${name}</span><strong>${of}</strong><span class="muted small">${children}</span></div>`;
+const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ?? ''}"><span class="name">${name}</span><strong>${of}</strong>
+  <span class="muted small">${children}</span></div>`;
 
 function Checkpoint() {
   const [turn, next] = useState(0);
@@ -44,6 +49,7 @@ function Checkpoint() {
     <p class="muted">A checkpoint is a signed line that says what the log is now. Kept elsewhere, it shows later that the history before it was not rewritten: <code>mediary audit verify --since FILE</code>.
       The chain and the files themselves are verified by <code>mediary audit verify</code>, also while the service runs.</p>
     <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Take a checkpoint</button></p>
-    <${Loaded} from=${taken} bones=${null}>${(line) => line && html`<${Facts} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
+    <${Loaded} from=${taken} bones=${null}>
+      ${(line) => line && html`<${Facts} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
       <${Code} label="The checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
 }

@@ -27,7 +27,8 @@ export function StudioPage({ parts: [id], user }) {
   return html`<${LoadedPage} from=${document} title="Studio" lines=${8}>${(document) => {
     const all = jobs(document);
     const job = all.find((job) => job.operationId === id) ?? all[0];
-    if (!job) return html`<${Page} title="Studio"><${Empty} icon="studio" title="There are no jobs">The document of the interface names none.</${Empty}></${Page}>`;
+    if (!job) return html`<${Page} title="Studio">
+      <${Empty} icon="studio" title="There are no jobs">The document of the interface names none.</${Empty}></${Page}>`;
     return html`<${Page} name="studio" title="Studio" lead="Have something made: choose a job, give it what it needs, watch it come.">
       <${Jobs} jobs=${all} current=${job} />
       <${Job} key=${job.operationId} document=${document} job=${job} user=${user} />
@@ -37,8 +38,10 @@ export function StudioPage({ parts: [id], user }) {
 
 function Jobs({ jobs, current }) {
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
-  return html`<nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p><${Icon} name=${ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</p>
-    <ul>${jobs.map((job) => html`<li key=${job.operationId}><a href=${to('studio', job.operationId)} aria-current=${job === current ? 'page' : undefined}>${job.summary}</a></li>`)}</ul></div>`)}</nav>`;
+  return html`<nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p>
+    <${Icon} name=${ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</p>
+    <ul>${jobs.map((job) => html`<li key=${job.operationId}>
+      <a href=${to('studio', job.operationId)} aria-current=${job === current ? 'page' : undefined}>${job.summary}</a></li>`)}</ul></div>`)}</nav>`;
 }
 
 function Job({ document, job, user }) {
@@ -66,7 +69,8 @@ function Job({ document, job, user }) {
       <form class="form" onSubmit=${send} novalidate>
         <${FormTrouble} problem=${work.problem} />
         <${Fields} ...${{ document, schema, values }} onChange=${setValues} problem=${work.problem} />
-        <footer class="sticky"><button class="button" disabled=${work.busy}>${work.busy ? (streams ? 'Listening' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
+        <footer class="sticky"><button class="button" disabled=${work.busy}>
+          ${work.busy ? (streams ? 'Listening' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
           <button type="button" class="button quiet" onClick=${() => { setValues({}); work.clear(); }}>Start anew</button></footer>
       </form>
     </section>
@@ -74,12 +78,14 @@ function Job({ document, job, user }) {
       <h2>Result</h2>
       ${run?.heard ? html`<${Heard} heard=${run.heard} over=${run.over} />` : run?.task ? html`<${Made} run=${run} />` : html`<${Idle} busy=${work.busy} />`}
       <details class="more curl"><summary>The same by curl</summary>
-        <${Code} label="The request by curl" text=${curl(new URL(job.path.slice(1), root).href, requestOf(document, schema, values, isForm))} /></details>
+        <${Code} label="The request by curl" text=${curl(new URL(job.path.slice(1), root).href, requestOf(document, schema, values, isForm))} />
+          </details>
     </section>
   </div>`;
 }
 
-const Idle = ({ busy }) => html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" /><p>What you have made appears here, beside what you gave.</p>`}</div>`;
+const Idle = ({ busy }) => html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
+  <p>What you have made appears here, beside what you gave.</p>`}</div>`;
 
 function requestOf(document, schema, values, isForm) {
   const json = body(document, schema, values, fileOf);
@@ -122,8 +128,10 @@ function Made({ run }) {
 }
 
 function Heard({ heard, over }) {
-  return html`<div class="task-state"><div aria-live="polite" class="row"><span class="state ${heard.error ? 'bad' : over ? 'good' : 'busy'}">${heard.error ? 'Failed' : over ? 'Completed' : 'Composing'}</span></div></div>
-    ${heard.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(heard.error.code)}</strong><p>${heard.error.message}</p></div></div>`}
+  return html`<div class="task-state"><div aria-live="polite" class="row"><span class="state ${heard.error ? 'bad' : over ? 'good' : 'busy'}">
+    ${heard.error ? 'Failed' : over ? 'Completed' : 'Composing'}</span></div></div>
+    ${heard.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(heard.error.code)}</strong><p>
+      ${heard.error.message}</p></div></div>`}
     <${Music} heard=${heard} over=${over} />
     ${heard.task && html`<p><a href=${to('tasks', heard.task)}>Everything of this task</a></p>`}`;
 }

@@ -16,7 +16,8 @@ export function TaskPage({ parts: [id], user }) {
   const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
   if (problem && !task) return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} /></${Page}>`;
   if (!task) return html`<${Page} title="Task" before=${back}><${Skeleton} lines=${6} /></${Page}>`;
-  return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}</${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
+  return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}
+    </${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
     <section><h2>What happened</h2><${Course} task=${task} /></section>
@@ -44,12 +45,14 @@ export function TaskState({ task, line }) {
       ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
       ${!over && line === 'lost' && html`<span class="state warn">Connection lost, coming back</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Progress of the task" />`}
-    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>${task.error.message}</p></div></div>`}
+    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>
+      ${task.error.message}</p></div></div>`}
   </div>`;
 }
 
 function Course({ task }) {
-  return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted"><${Time} at=${step.at} /></span>
+  return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
+    <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
     <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', count(task.cost, 'credit')], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
@@ -60,7 +63,8 @@ function Deliveries({ task }) {
   useEvery(pending ? PENDING_MS : 0, deliveries.reload);
   return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">Nobody is told of this task: it was submitted without an address for callbacks.</p>`
-    : html`<ul class="deliveries">${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
+    : html`<ul class="deliveries">
+      ${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
 }
 
 function Delivery({ delivery, reload }) {

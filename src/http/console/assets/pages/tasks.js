@@ -32,9 +32,13 @@ export function TasksPage({ query, user }) {
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <${Chosen} label="Kind" name="kind" all=${choices.data?.kind ?? []} chosen=${asked.kind} />
       <${Chosen} label="State" name="state" all=${choices.data?.state ?? []} chosen=${asked.state} />
-      <label class="order"><span>From</span><input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
-      <label class="order"><span>Before</span><input type="date" value=${query.get('to') ?? ''} onChange=${(event) => refine({ to: event.target.value })} /></label>
-      ${user.isAdmin && html`<label class="chip"><input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} /><span>Only mine</span></label>`}
+      <label class="order"><span>From</span>
+        <input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
+      <label class="order"><span>Before</span>
+        <input type="date" value=${query.get('to') ?? ''} onChange=${(event) => refine({ to: event.target.value })} /></label>
+      ${user.isAdmin && html`<label class="chip">
+        <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
+        <span>Only mine</span></label>`}
     </form>
     <${Loaded} from=${first} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'Nothing fits' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>To the studio</a>`}>
@@ -42,7 +46,9 @@ export function TasksPage({ query, user }) {
       : html`<table class="table tasks"><thead><tr><th>Task</th><th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
           <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${words(task.kind)}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
-          <td data-label="State"><div><${State} of=${task.state} />${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br /><span class="muted small">${task.error.code}</span>`}</div></td>
+          <td data-label="State"><div><${State} of=${task.state} />
+            ${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
+            <span class="muted small">${task.error.code}</span>`}</div></td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Took">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
           <td data-label="Cost">${task.cost}</td></tr>`)}</tbody></table>
@@ -59,6 +65,8 @@ function listed(document) {
 }
 
 function Chosen({ label, name, all, chosen }) {
-  return html`<label class="order"><span>${label}</span><div class="select"><select value=${chosen[0] ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
-    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${value === chosen[0]}>${words(value)}</option>`)}</select></div></label>`;
+  return html`<label class="order"><span>${label}</span><div class="select">
+    <select value=${chosen[0] ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
+    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${value === chosen[0]}>${words(value)}
+      </option>`)}</select></div></label>`;
 }

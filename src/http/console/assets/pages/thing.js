@@ -22,16 +22,19 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
   const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
   return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
       lead=${history.data ? `${count(entries.length, 'event')}${next ? ' and more' : ''}, oldest first` : ' '}
-      actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}<a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>In the log</a>`}>
+      actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}
+        <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>In the log</a>`}>
     <${Trouble} problem=${problem} />
     <div class="columns even">
       <section><h2>History</h2>
         <${Loaded} from=${history} bones=${html`<${Skeleton} lines=${6} />`}>${() => html`
           <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${moment?.position === String(event.position) ? 'chosen' : ''}">
-            <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} /></span><span class="spread"></span>
+            <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} /></span>
+              <span class="spread"></span>
               <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => refine({ position: event.position, time: undefined })}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>
-          ${next && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Later events</button></p>`}`}</${Loaded}></section>
+          ${next && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Later events</button></p>`}`}</${Loaded}>
+            </section>
       <section class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
     </div>
   </${Page}>`;
@@ -40,10 +43,12 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
 function AsOf({ kind, id, moment }) {
   const state = useLoad((signal) => (moment ? get(at`/admin/as-of/${kind}/${id}`, moment, signal) : Promise.resolve(null)), [kind, id, moment?.time, moment?.position]);
   const choose = (event) => { if (event.target.value) refine({ time: `${event.target.value}:00Z`, position: undefined }); };
-  return html`<label class="order"><span>A moment (UTC)</span><input type="datetime-local" value=${moment?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
+  return html`<label class="order"><span>A moment (UTC)</span>
+    <input type="datetime-local" value=${moment?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
     <${Loaded} from=${state} bones=${html`<${Skeleton} lines=${4} />`}>${(state) => {
       if (!state) return html`<p class="muted">Choose an event of its history, or a moment: how it was right after that is shown here, as an administrator would have seen it.</p>`;
       if (!state.exists) return html`<p><${Icon} name="warn" /> It was not there${state.at ? ` at ${exact(state.at)}` : ' yet'}.</p>`;
-      return html`<p class="muted">At position ${number(state.position)}, recorded ${exact(state.at)}.</p><${Code} label=${`${words(kind)} as it was`} text=${JSON.stringify(state.state, null, 2)} />`;
+      return html`<p class="muted">At position ${number(state.position)}, recorded ${exact(state.at)}.</p>
+        <${Code} label=${`${words(kind)} as it was`} text=${JSON.stringify(state.state, null, 2)} />`;
     }}</${Loaded}>`;
 }

@@ -21,22 +21,32 @@ export function UsersPage({ query }) {
   const done = () => { close(); tell('Saved'); users.reload(); };
   return html`<${Page} title="Users" lead="Who may sign in, and what they may do." actions=${html`<button type="button" class="button" onClick=${() => set({ make: true })}><${Icon} name="plus" />Create a user</button>`}>
     <${Loaded} from=${users} bones=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<p class="summary">${count(list.total, 'user')}</p>
-      <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>${list.users.map((user) => html`<tr key=${user.id}>
+      <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
+        ${list.users.map((user) => html`<tr key=${user.id}>
         <td data-label="User"><strong>${user.erased ? 'Erased' : user.name || 'No name'}</strong><br /><${Id}>${user.id}</${Id}></td>
         <td data-label="E-mail">${user.email || html`<span class="muted">none</span>`}</td>
-        <td data-label="May"><div>${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
+        <td data-label="May"><div>
+          ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
-          <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button><button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
-          <${BanButton} kind="users" id=${user.id} name=${user.name} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small /><a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
+          <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>
+            <button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
+          <${BanButton} kind="users" id=${user.id} name=${user.name} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />
+            <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} />`}</${Loaded}>
-    ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}><${OperationForm} id="createUser" path="/admin/users" submit="Create" onDone=${done} onCancel=${close} /></${Dialog}>`}
-    ${open?.edit && html`<${Dialog} title=${`Edit ${open.edit.name || open.edit.id}`} onClose=${close}><${OperationForm} id="updateUser" path=${at`/admin/users/${open.edit.id}`} start=${open.edit} submit="Save" onDone=${done} onCancel=${close} /></${Dialog}>`}
-    ${open?.tokens && html`<${Dialog} title=${`Tokens of ${open.tokens.name || open.tokens.id}`} onClose=${close}><${UserTokens} user=${open.tokens} /></${Dialog}>`}
+    ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}>
+      <${OperationForm} id="createUser" path="/admin/users" submit="Create" onDone=${done} onCancel=${close} /></${Dialog}>`}
+    ${open?.edit && html`<${Dialog} title=${`Edit ${open.edit.name || open.edit.id}`} onClose=${close}>
+      <${OperationForm} id="updateUser" path=${at`/admin/users/${open.edit.id}`} start=${open.edit} submit="Save" onDone=${done} onCancel=${close} />
+      </${Dialog}>`}
+    ${open?.tokens && html`<${Dialog} title=${`Tokens of ${open.tokens.name || open.tokens.id}`} onClose=${close}>
+      <${UserTokens} user=${open.tokens} /></${Dialog}>`}
   </${Page}>`;
 }
 
 function UserTokens({ user }) {
   const tokens = useLoad((signal) => get(at`/admin/users/${user.id}/tokens`, {}, signal), [user.id]);
   return html`<div class="form"><${NewToken} operation="createUserToken" path=${at`/admin/users/${user.id}/tokens`} onMade=${tokens.reload} />
-    <${Loaded} from=${tokens}>${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/admin/users/${user.id}/tokens/${id}`} reload=${tokens.reload} />`}</${Loaded}></div>`;
+    <${Loaded} from=${tokens}>
+      ${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/admin/users/${user.id}/tokens/${id}`} reload=${tokens.reload} />`}
+      </${Loaded}></div>`;
 }

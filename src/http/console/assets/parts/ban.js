@@ -13,5 +13,6 @@ export function BanButton({ kind, id, name, banned, onDone, small }) {
   return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>${banned ? 'Unban' : 'Ban'}</button>
     ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${WHAT[kind]} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log, and shown."
       onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${act}`, { reason })} onDone=${done}>
-      ${banned ? 'It may do and be again what it did and was.' : 'It changes nothing any more, and leaves all lists, until it is unbanned.'}</${Confirm}>`}`;
+      ${banned ? 'It may do and be again what it did and was.' : 'It changes nothing any more, and leaves all lists, until it is unbanned.'}
+        </${Confirm}>`}`;
 }

@@ -84,13 +84,15 @@ export function Copy({ text, label = 'Copy', shown }) {
 }
 
 export function Code({ text, label }) {
-  return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} /></div>`;
+  return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} />
+    </div>`;
 }
 
 export function Out({ href, children }) {
   const address = webAddress(href);
   if (!address) return html`<span class="plain">${children ?? href}</span>`;
-  return html`<a href=${address} target="_blank" rel="noopener noreferrer">${children ?? address.replace(/^https?:\/\//, '').replace(/\/$/, '')}<${Icon} name="out" /></a>`;
+  return html`<a href=${address} target="_blank" rel="noopener noreferrer">${children ?? address.replace(/^https?:\/\//, '').replace(/\/$/, '')}
+    <${Icon} name="out" /></a>`;
 }
 
 export function Monogram({ id, name, large }) {
@@ -119,7 +121,8 @@ export const Tags = ({ of, label }) => of?.length
 
 export function Rating({ value }) {
   if (!value) return html`<span class="muted">No reviews yet</span>`;
-  return html`<span class="rating" title=${`${value.toFixed(2)} of 5`}><${Icon} name="star" filled />${value.toFixed(1)}<span class="unseen"> of 5 stars</span></span>`;
+  return html`<span class="rating" title=${`${value.toFixed(2)} of 5`}><${Icon} name="star" filled />${value.toFixed(1)}
+    <span class="unseen"> of 5 stars</span></span>`;
 }
 
 // Pairs of names and values; those without a value are left out.
@@ -180,7 +183,8 @@ export function Progress({ value, label }) {
 
 export function Tabs({ tabs, current, address }) {
   return html`<nav class="tabs" aria-label="Parts of this page">${tabs.map(([key, name, count]) => html`
-    <a key=${key} href=${address(key)} aria-current=${key === current ? 'page' : undefined}>${name}${count !== undefined && html`<span class="count">${count}</span>`}</a>`)}</nav>`;
+    <a key=${key} href=${address(key)} aria-current=${key === current ? 'page' : undefined}>
+      ${name}${count !== undefined && html`<span class="count">${count}</span>`}</a>`)}</nav>`;
 }
 
 export function Pager({ page, pages, address }) {
@@ -211,7 +215,8 @@ export function tell(text) {
 }
 
 export function Notes() {
-  return html`<div class="notes" role="status" aria-live="polite">${useStore(told).map((note) => html`<p key=${note.key}><${Icon} name="check" />${note.text}</p>`)}</div>`;
+  return html`<div class="notes" role="status" aria-live="polite">${useStore(told).map((note) => html`<p key=${note.key}><${Icon} name="check" />
+    ${note.text}</p>`)}</div>`;
 }
 
 // ── Asking back ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -224,7 +229,8 @@ export function Dialog({ title, onClose, children }) {
   const outside = (event) => { if (event.target === place.current) onClose(); };
   return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onMouseDown=${outside}>
     <div class="dialog">
-      <header><h2 id=${id}>${title}</h2><button type="button" class="copy" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button></header>
+      <header><h2 id=${id}>${title}</h2><button type="button" class="copy" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>
+        </header>
       ${children}
     </div>
   </dialog>`;

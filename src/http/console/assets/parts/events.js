@@ -1,6 +1,6 @@
 // Recorded events, as a timeline.
 import { html } from '../core/dom.js';
-import { clock, day, exact, number, words } from '../core/format.js';
+import { clock, count, day, exact, number, words } from '../core/format.js';
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
@@ -33,8 +33,10 @@ function Event({ event, fresh }) {
       <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> <code>${id.join('/')}</code></span>
       <span class="muted small">${shortActor(event.actor)}</span><span class="muted small position">#${number(event.position)}</span></summary>
     <div class="inside">
-      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
-        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`],
+      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}
+        </a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
+        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>
+          ${event.request}</code></a>`],
         ['Because of', event.causation && html`<code>${event.causation}</code>`], ['Event', html`<code>${event.id}</code>`]]} />
       <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
     </div></details></li>`;
@@ -48,7 +50,11 @@ export function Changes({ of }) {
       ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
 }
 
+const LINES_MAX = 9;
+
 function shown(value) {
   if (value === '') return '(empty)';
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const lines = text.split('\n').length;
+  return lines > LINES_MAX ? html`<details><summary>${count(lines, 'line')}</summary>${text}</details>` : text;
 }

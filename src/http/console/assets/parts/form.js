@@ -38,7 +38,8 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   }
   if (field.kind === 'flag') {
     return html`<div class="field flag ${fault ? 'faulty' : ''}">
-      <label><input type="checkbox" ...${shared} checked=${value ?? initial(field) ?? false} onChange=${(event) => onChange(event.target.checked)} /><span>${label}</span></label>${hints}</div>`;
+      <label><input type="checkbox" ...${shared} checked=${value ?? initial(field) ?? false} onChange=${(event) => onChange(event.target.checked)} />
+        <span>${label}</span></label>${hints}</div>`;
   }
   if (field.kind === 'picture' || field.kind === 'pictures') {
     return html`<div class="field ${fault ? 'faulty' : ''}"><span class="label">${label}</span>
@@ -56,11 +57,13 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
     case 'choice':
       return html`<div class="select"><select ...${shared} value=${value ?? preset ?? ''} onChange=${take}>
         ${preset === undefined && html`<option value="">${required ? 'Choose' : 'Not set'}</option>`}
-        ${schema.enum.map((choice) => html`<option key=${choice} value=${choice} selected=${choice === (value ?? preset)}>${words(choice)}${choice === preset ? ' (default)' : ''}</option>`)}
+        ${schema.enum.map((choice) => html`<option key=${choice} value=${choice} selected=${choice === (value ?? preset)}>
+          ${words(choice)}${choice === preset ? ' (default)' : ''}</option>`)}
       </select></div>`;
     case 'range': {
       const middle = preset ?? schema.minimum;
-      return html`<div class="slider"><input type="range" ...${shared} min=${schema.minimum} max=${schema.maximum} step=${schema.type === 'integer' ? 1 : 'any'}
+      return html`<div class="slider">
+        <input type="range" ...${shared} min=${schema.minimum} max=${schema.maximum} step=${schema.type === 'integer' ? 1 : 'any'}
           value=${value ?? middle} onInput=${take} />
         <input type="number" aria-label=${`${words(name)}, as a number`} min=${schema.minimum} max=${schema.maximum} value=${value ?? preset ?? ''} placeholder="–" onInput=${take} /></div>`;
     }
@@ -80,7 +83,8 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
 function Group({ document, field, value, onChange, problem, pointer, label, hints }) {
   const faulty = problem?.errors?.some((fault) => fault.pointer.startsWith(`${pointer}/`));
   if (field.required) {
-    return html`<fieldset class="field group"><legend>${label}</legend>${hints}<${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></fieldset>`;
+    return html`<fieldset class="field group"><legend>${label}</legend>${hints}
+      <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></fieldset>`;
   }
   return html`<details class="field group" open=${faulty || undefined}><summary>${label}</summary>${hints}
     <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></details>`;
@@ -97,7 +101,8 @@ function Groups({ document, field, value, onChange, problem, pointer, label, hin
     ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
       <${Fields} ...${{ document, schema, problem }} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
       ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
-    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}><${Icon} name="plus" />Add</button>`}</fieldset>`;
+    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}>
+      <${Icon} name="plus" />Add</button>`}</fieldset>`;
 }
 
 function Pictures({ label, value = [], onChange, most = 7, ...others }) {

@@ -73,6 +73,7 @@ export function Account() {
   if (user === undefined) return html`<div class="account"><span class="bone"></span></div>`;
   if (!user || !token) return html`<div class="account"><${SignInButton} /></div>`;
   const what = user.isAdmin ? 'Administrator' : user.isApproved ? 'Approved user' : 'User';
-  return html`<div class="account"><div class="who"><strong>${user.name || user.email || what}</strong><${Id} label="Copy your id">${user.id}</${Id}></div>
+  return html`<div class="account"><div class="who"><strong>${user.name || user.email || what}</strong><${Id} label="Copy your id">${user.id}</${Id}>
+    </div>
     <button type="button" class="button quiet small" onClick=${() => { end(); tell('Signed out'); }}>Sign out</button></div>`;
 }

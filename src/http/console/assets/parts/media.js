@@ -11,7 +11,8 @@ const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ?
 // What a task made. `before` is the picture that was given, where it is known here.
 export function Results({ task, before }) {
   if (task.expired) return html`<p class="muted">The results were kept for a time, which is over.</p>`;
-  return html`<div class="results">${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
+  return html`<div class="results">
+    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
 }
 
 function Result({ address, given, before }) {

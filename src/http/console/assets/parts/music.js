@@ -17,10 +17,12 @@ export function Music({ heard, over }) {
     return () => URL.revokeObjectURL(whole);
   }, [over, heard.type]);
   return html`<figure class="result music">
-    <div class="title"><${Icon} name="music" /><div><strong>${heard.titles[0] ?? 'Composing'}</strong><${Tags} of=${heard.tags} label="Tags" /></div></div>
+    <div class="title"><${Icon} name="music" /><div><strong>${heard.titles[0] ?? 'Composing'}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
+      </div>
     <audio ref=${player} controls src=${grows ? undefined : address ?? undefined} aria-label=${heard.titles[0] ?? 'Result'}></audio>
     <figcaption><span class="muted">${bytes(heard.bytes)}${heard.seconds ? ` of ${Math.round(heard.seconds)} s` : ''}</span>
-      ${address && html`<a class="button quiet small" href=${address} download=${`${heard.titles[0] ?? 'music'}.${extension(heard.type)}`}><${Icon} name="download" />Download</a>`}</figcaption>
+      ${address && html`<a class="button quiet small" href=${address} download=${`${heard.titles[0] ?? 'music'}.${extension(heard.type)}`}>
+        <${Icon} name="download" />Download</a>`}</figcaption>
   </figure>`;
 }
 
