@@ -369,6 +369,7 @@ fn http_options(settings: &Settings, public_url: &str, makers: &Makers) -> HttpO
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
         media_retention: settings.media.retention,
+        heartbeat: settings.streams.heartbeat,
     }
 }
 

@@ -22,6 +22,10 @@ mod likeness;
 
 type Failure = Box<dyn std::error::Error>;
 
+/// That of the program: planes come and go.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is measured, and the side by which the photograph is enlarged before to have pixels enough.
 const JOBS: [(&str, u32); 9] = [
     ("upscale 2x", 2),

@@ -23,6 +23,15 @@ pub struct Answer<'c> {
     pub body: &'c [u8],
 }
 
+impl Answer<'_> {
+    /// Its status, and what its body says of an error.
+    #[allow(dead_code, reason = "for benches/gateway")]
+    pub fn told(&self) -> String {
+        let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
+        format!("{} {}", self.status, body["detail"].as_str().unwrap_or_default())
+    }
+}
+
 impl Connection {
     /// Connects.
     pub async fn open(address: &str) -> Self {

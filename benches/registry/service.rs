@@ -29,9 +29,16 @@ pub struct Service {
 impl Service {
     /// Starts the service on a data directory and waits until it is ready.
     pub fn start(data_dir: &Path, workers: usize) -> Self {
+        Self::start_with(data_dir, workers, None, &[])
+    }
+
+    /// The same on an address of choice and with settings of an operator, each by the name of its environment variable.
+    pub fn start_with(data_dir: &Path, workers: usize, listen: Option<&str>, settings: &[(String, String)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--workers", &workers.to_string()]);
+        let listen = listen.unwrap_or("127.0.0.1:0");
+        command.args(["serve", "--listen", listen, "--log-level", "warn", "--workers", &workers.to_string()]);
         command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
+        command.envs(settings.iter().cloned());
         Self::spawn(&mut command)
     }
 
@@ -75,10 +82,7 @@ impl Service {
 
     /// Processor time in seconds that it has used, all threads together.
     pub fn processor_time(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("Linux");
-        // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
-        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-        fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number") / TICKS).sum()
+        processor_time_of(self.child.id())
     }
 
     /// Stops it as an operator would; gives how long that took.
@@ -96,6 +100,14 @@ impl Drop for Service {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Processor time in seconds that a process has used, all threads together.
+pub fn processor_time_of(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
+    // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number") / TICKS).sum()
 }
 
 /// Runs on this thread.

@@ -45,6 +45,7 @@ pub struct Settings {
     pub video_vendor: VendorSettings,
     pub video: VideoSettings,
     pub callbacks: CallbackSettings,
+    pub streams: StreamSettings,
     pub limits: LimitSettings,
 }
 
@@ -157,6 +158,13 @@ pub struct CallbackSettings {
     pub concurrency: usize,
     /// Callbacks of one account that may wait to be delivered.
     pub pending_per_account: usize,
+}
+
+/// Streams of events.
+#[derive(Debug, Clone)]
+pub struct StreamSettings {
+    /// How long one is silent at most.
+    pub heartbeat: Duration,
 }
 
 /// Bounds of what callers may do at a time.
@@ -285,6 +293,7 @@ impl Reader {
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
                 pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
+            streams: StreamSettings { heartbeat: self.read("streams.heartbeat", &duration("100ms", "5m")) },
             limits: LimitSettings {
                 submissions_per_caller: self.read("limits.submissions_per_caller", &whole(1, 1_000_000)),
                 connections: self.read("limits.connections", &whole(1, 1_000_000)),

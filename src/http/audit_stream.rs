@@ -19,7 +19,7 @@ use super::authorize;
 use super::error::Problem;
 use super::gate::Call;
 use super::server::Shared;
-use super::sse::{HEARTBEAT, RETRY_MILLIS, check_reached, last_seen, opened};
+use super::sse::{RETRY_MILLIS, check_reached, last_seen, opened};
 use crate::audit::Position;
 use crate::audit::filter::Filter;
 use crate::audit::moment::Moment;
@@ -68,7 +68,8 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     }
     let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| Problem::overloaded())?;
     let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
-    let (due, checked) = (Instant::now() + HEARTBEAT, Instant::now());
+    let heartbeat = shared.services.options.heartbeat;
+    let (due, checked) = (Instant::now() + heartbeat, Instant::now());
     let feed = Feed { shared, filter, after, changes, closing, secret, due, checked, ended: false, _place: place };
     Ok(Answer::ready(response.streaming(feed.into_stream())))
 }
@@ -118,7 +119,7 @@ impl Feed {
     }
 
     fn sent(&mut self, text: String) -> String {
-        self.due = Instant::now() + HEARTBEAT;
+        self.due = Instant::now() + self.shared.services.options.heartbeat;
         text
     }
 
@@ -139,7 +140,7 @@ impl Feed {
 
     /// Whether the reader may still read: its token can be revoked, and its right be taken away.
     fn may_go_on(&mut self) -> bool {
-        if self.checked.elapsed() < HEARTBEAT {
+        if self.checked.elapsed() < self.shared.services.options.heartbeat {
             return true;
         }
         self.checked = Instant::now();

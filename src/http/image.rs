@@ -117,10 +117,14 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
     let (store, space) = (services.store.clone(), services.space.clone());
     let drawn = check::drawn_from(task);
-    // The thread works on when the caller goes away; turn and place stay taken for just as long.
+    // The thread works on when the caller goes away; the place, and the room of the body, stay taken for just as long.
     let work = move || {
-        let kept = check::check(body, read)?.keep(&store, &space, drawn);
+        let body = body.parse()?;
+        let checked = check::check(&body, read)?;
+        // Writing waits for the disk: meanwhile the processor decodes for others.
         drop(turn);
+        let kept = checked.keep(&store, &space, drawn);
+        drop(body);
         kept.map(|kept| (kept, place))
     };
     let ((work, webhook), place) = web::block(work).await.map_err(Problem::internal)??;

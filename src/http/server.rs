@@ -141,6 +141,8 @@ pub struct HttpOptions {
     pub callbacks_per_account: usize,
     /// Whether versions stay Pending after their upload.
     pub moderation: bool,
+    /// How long a stream of events is silent at most, and how often its reader's rights are looked at again.
+    pub heartbeat: Duration,
 }
 
 /// What all workers share.

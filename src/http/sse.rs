@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
@@ -16,8 +15,6 @@ use super::fields::Fault;
 use crate::audit::Position;
 use crate::domain::ids::UserId;
 
-/// How long a stream is silent at most, and how often the reader's rights are looked at again.
-pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How soon a client that lost the connection comes back, in milliseconds.
 pub const RETRY_MILLIS: u32 = 2000;
 /// Streams of tasks that may be open at a time.

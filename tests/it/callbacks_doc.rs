@@ -26,6 +26,38 @@ const asked = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(asked.map((c) => verify(c.headers, Buffer.from(c.body, "base64"), c.key))));
 "#;
 
+const IN_GO: &str = r#"
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"time"
+)
+
+func main() {
+	var asked []struct {
+		Headers   map[string]string
+		Body, Key string
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
+		panic(err)
+	}
+	answers := []bool{}
+	for _, one := range asked {
+		headers := http.Header{}
+		for name, value := range one.Headers {
+			headers.Set(name, value)
+		}
+		body, _ := base64.StdEncoding.DecodeString(one.Body)
+		answers = append(answers, Verify(headers, body, one.Key, 5*time.Minute))
+	}
+	json.NewEncoder(os.Stdout).Encode(answers)
+}
+"#;
+
 /// The block of the document in this language.
 fn block(language: &str) -> &'static str {
     let begin = format!("```{language}\n");
@@ -40,9 +72,9 @@ fn question(callback: &Received, body: &[u8], key: &str) -> Value {
 }
 
 /// What the program answers; `None` when this machine does not have it.
-fn answers(program: &str, option: &str, code: &str, questions: &Value) -> Option<Value> {
+fn answers(program: &str, arguments: &[&str], questions: &Value) -> Option<Value> {
     let mut command = Command::new(program);
-    command.args([option, code]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
     child.stdin.take().unwrap().write_all(questions.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -107,9 +139,17 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
     assert_eq!(asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
     let python = format!("{}{IN_PYTHON}", block("python"));
     let javascript = format!("{}{IN_JAVASCRIPT}", block("javascript"));
+    // Go runs files: the sample as it is shown but for the name of its package, and a main beside it.
+    let directory = tempfile::tempdir().unwrap();
+    let files = ["verify.go", "main.go"].map(|name| directory.path().join(name));
+    std::fs::write(&files[0], block("go").replacen("package callbacks", "package main", 1)).unwrap();
+    std::fs::write(&files[1], IN_GO).unwrap();
+    let [sample, main] = files.each_ref().map(|file| file.to_str().unwrap());
     let mut tried = Vec::new();
-    for (program, option, code) in [("python3", "-c", python), ("node", "-e", javascript)] {
-        let Some(answers) = answers(program, option, &code, &questions) else { continue };
+    let programs: [(&str, &[&str]); 3] =
+        [("python3", &["-c", &python]), ("node", &["-e", &javascript]), ("go", &["run", sample, main])];
+    for (program, arguments) in programs {
+        let Some(answers) = answers(program, arguments, &questions) else { continue };
         assert_eq!(answers, expected, "{program}");
         tried.push(program);
     }

@@ -3,7 +3,7 @@
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
 use crate::domain::value::{CallbackUrl, Invalid};
-use crate::http::body::Body;
+use crate::http::body::Json;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
 use crate::media::input::{Given, Inspected, inspect, measure};
@@ -39,9 +39,8 @@ enum Looked {
 }
 
 /// Checks everything, the pictures last: one is decoded only when its result would be small enough. Blocks.
-pub(super) fn check(body: Body, read: ReadJob) -> Result<Checked, Problem> {
-    let body = body.parse()?;
-    fields::read(&body, |fields| {
+pub(super) fn check(body: &Json, read: ReadJob) -> Result<Checked, Problem> {
+    fields::read(body, |fields| {
         let Asked { job, reference, varies } = read(fields);
         let webhook = fields.text("webhook_url", read_webhook).flatten();
         let image = fields.required_text("image", Given::parse);

@@ -24,7 +24,7 @@ use crate::http::authorize;
 use crate::http::error::Problem;
 use crate::http::gate::Call;
 use crate::http::server::Shared;
-use crate::http::sse::{HEARTBEAT, Place, RETRY_MILLIS, check_reached, last_seen, opened};
+use crate::http::sse::{Place, RETRY_MILLIS, check_reached, last_seen, opened};
 use crate::projections::task::TaskMoment;
 
 /// A stream that is being read.
@@ -72,7 +72,8 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     }
     let place = shared.task_streams.take(call.user()?.id)?;
     let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
-    let (due, checked) = (Instant::now() + HEARTBEAT, Instant::now());
+    let heartbeat = shared.services.options.heartbeat;
+    let (due, checked) = (Instant::now() + heartbeat, Instant::now());
     let (owner, read_up_to, ended) = (record.submission.owner, None, false);
     let feed =
         Feed { shared, task, owner, after, read_up_to, changes, closing, secret, due, checked, ended, _place: place };
@@ -118,7 +119,7 @@ impl Feed {
     }
 
     fn sent(&mut self, text: String) -> String {
-        self.due = Instant::now() + HEARTBEAT;
+        self.due = Instant::now() + self.shared.services.options.heartbeat;
         text
     }
 
@@ -156,7 +157,7 @@ impl Feed {
 
     /// Whether the reader may still read: its token can be revoked, and its right be taken away.
     fn may_go_on(&mut self) -> bool {
-        if self.checked.elapsed() < HEARTBEAT {
+        if self.checked.elapsed() < self.shared.services.options.heartbeat {
             return true;
         }
         self.checked = Instant::now();

@@ -162,6 +162,12 @@ impl<'a> Detailer<'a> {
     /// Adds what is invented, by chance and from the picture itself, as strong as the texture that is there.
     fn add_texture(&self, luma: &mut Plane, grown: Region, directions: &Directions) {
         let Some(model) = &self.model else { return };
+        // What is laid over texture of no strength is not seen: only the surroundings of the rest are worked out.
+        let wanted = smooth(&model.strength.window(grown), 1);
+        if wanted.values().iter().all(|strength| *strength <= 0.0) {
+            return;
+        }
+        let wanted = |x: usize, y: usize| wanted.row(y)[x] > 0.0;
         let (place, factor) = (self.enlarged(grown), self.lanczos.factor());
         let mut texture = Plane::new(place.width, place.height);
         if self.look.texture > 0.0 {
@@ -172,7 +178,7 @@ impl<'a> Detailer<'a> {
             texture.combine(&own, |texture, own| texture + self.look.own_detail * own);
         }
         // Fur, hair and the grain of wood run in a direction, and so must what is added to them.
-        let texture = directions.follow(&directions.follow(&texture));
+        let texture = directions.follow_where(&directions.follow_where(&texture, wanted), wanted);
         let strength = self.linear.enlarge(&model.strength, grown);
         for ((value, strength), texture) in luma.values_mut().iter_mut().zip(strength.values()).zip(texture.values()) {
             *value += strength * texture;

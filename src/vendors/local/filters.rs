@@ -2,14 +2,47 @@
 
 use super::plane::Plane;
 
+/// Up to this radius adding up anew at every sample is faster than carrying a sum along: it is done for many samples at once.
+const DIRECT_MAX: usize = 6;
+
 /// The average of the square of `2 * radius + 1` samples a side around each sample.
 #[must_use]
 pub fn box_blur(source: &Plane, radius: usize) -> Plane {
     let mut across = Plane::new(source.width(), source.height());
-    for (target, row) in across.rows_mut().zip(source.rows()) {
-        blur_row(row, radius, target);
+    if radius <= DIRECT_MAX {
+        let mut padded = vec![0.0; source.width() + 2 * radius];
+        for (target, row) in across.rows_mut().zip(source.rows()) {
+            pad(row, radius, &mut padded);
+            sum_windows(&padded, radius, target);
+        }
+    } else {
+        for (target, row) in across.rows_mut().zip(source.rows()) {
+            blur_row(row, radius, target);
+        }
     }
     blur_columns(&across, radius)
+}
+
+/// A row with its first and last sample repeated `radius` times.
+fn pad(row: &[f32], radius: usize, padded: &mut [f32]) {
+    padded[..radius].fill(row[0]);
+    padded[radius..radius + row.len()].copy_from_slice(row);
+    padded[radius + row.len()..].fill(row[row.len() - 1]);
+}
+
+/// The average of the `2 * radius + 1` samples from each place on.
+fn sum_windows(padded: &[f32], radius: usize, target: &mut [f32]) {
+    let share = 1.0 / (2 * radius + 1) as f32;
+    let length = target.len();
+    target.copy_from_slice(&padded[..length]);
+    let mut shift = 1;
+    // Two at a time: half of the passes over the row.
+    while shift < 2 * radius {
+        let pairs = padded[shift..][..length].iter().zip(&padded[shift + 1..][..length]);
+        target.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum += one + other);
+        shift += 2;
+    }
+    target.iter_mut().for_each(|sum| *sum *= share);
 }
 
 fn blur_row(source: &[f32], radius: usize, target: &mut [f32]) {
@@ -45,7 +78,34 @@ fn blur_columns(source: &Plane, radius: usize) -> Plane {
 /// Close to a Gaussian of standard deviation `sqrt(2 * radius * (radius + 1) / 3)`: the box twice.
 #[must_use]
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
-    box_blur(&box_blur(source, radius), radius)
+    if radius == 1 { smooth_least(source) } else { box_blur(&box_blur(source, radius), radius) }
+}
+
+/// The box of radius 1 twice, in one pass across and one down.
+fn smooth_least(source: &Plane) -> Plane {
+    const WEIGHTS: [f32; 3] = [3.0 / 9.0, 2.0 / 9.0, 1.0 / 9.0];
+    let (width, height) = (source.width(), source.height());
+    let mut padded = vec![0.0; width + 4];
+    let mut across = Plane::new(width, height);
+    for (target, row) in across.rows_mut().zip(source.rows()) {
+        pad(row, 2, &mut padded);
+        let taps: [&[f32]; 5] = std::array::from_fn(|shift| &padded[shift..][..width]);
+        weigh(&taps, WEIGHTS, target);
+    }
+    let mut down = Plane::new(width, height);
+    for (y, target) in down.rows_mut().enumerate() {
+        let taps: [&[f32]; 5] = std::array::from_fn(|shift| across.row((y + shift).saturating_sub(2).min(height - 1)));
+        weigh(&taps, WEIGHTS, target);
+    }
+    down
+}
+
+/// Weighted sums of five rows: the weight of the middle one, of those beside it and of the outermost.
+fn weigh(taps: &[&[f32]; 5], [middle, near, far]: [f32; 3], target: &mut [f32]) {
+    let beside = taps[1].iter().zip(taps[3]).zip(taps[0].iter().zip(taps[4]));
+    for ((value, centre), ((left, right), (first, last))) in target.iter_mut().zip(taps[2]).zip(beside) {
+        *value = middle * centre + near * (left + right) + far * (first + last);
+    }
 }
 
 /// Smooths what varies less than `step` around it and keeps the edges that are higher: the guided filter of He, Sun and

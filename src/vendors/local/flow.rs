@@ -52,49 +52,101 @@ impl Flow {
     /// The directions in the enlargement of `region`.
     #[must_use]
     pub fn within(&self, region: Region, linear: &Enlarger) -> Directions {
-        Directions {
-            reach: linear.factor() as f32,
-            cosine: linear.enlarge(&self.cosine, region),
-            sine: linear.enlarge(&self.sine, region),
+        let (cosine, sine) = (linear.enlarge(&self.cosine, region), linear.enlarge(&self.sine, region));
+        let (reach, width, height) = (linear.factor(), cosine.width(), cosine.height());
+        let mut directions = Directions { factor: reach, columns: width, ways: Vec::new(), ends: Vec::new() };
+        // What looks beyond the border of a tile lies in its margin.
+        let inner = |at: usize, length: usize| at > reach && at + reach + 2 < length;
+        for (y, (cosines, sines)) in cosine.rows().zip(sine.rows()).enumerate() {
+            if inner(y, height) {
+                let agreeing = cosines.iter().zip(sines).enumerate().filter_map(|(x, (cosine, sine))| {
+                    let squared = cosine * cosine + sine * sine;
+                    (squared > AGREEMENT_MIN * AGREEMENT_MIN).then_some((x, cosine, sine, squared))
+                });
+                let within = agreeing.filter(|(x, ..)| inner(*x, width));
+                directions.ways.extend(within.map(|(x, cosine, sine, squared)| {
+                    let agreement = squared.sqrt();
+                    let (across, down) = tangent(cosine / agreement, *sine);
+                    let step = |part: f32| (part * reach as f32 * UNIT as f32) as i16;
+                    let share = (agreement - AGREEMENT_MIN) / (1.0 - AGREEMENT_MIN);
+                    Way { x: x as u32, share, across: step(across), down: step(down) }
+                }));
+            }
+            directions.ends.push(directions.ways.len());
         }
+        directions
     }
 }
 
-/// Directions in a part of the enlarged picture.
+/// Parts of a pixel in which steps are counted.
+const UNIT: i32 = 256;
+
+/// Directions in a part of the enlarged picture: the places where there is one, row by row.
 #[derive(Debug)]
 pub struct Directions {
-    /// How far to look along an edge, in pixels: one source pixel.
-    reach: f32,
-    cosine: Plane,
-    sine: Plane,
+    /// Pixels of the enlargement per source pixel, and how far to look along an edge, in pixels.
+    factor: usize,
+    columns: usize,
+    ways: Vec<Way>,
+    /// For each row, where its last way ends.
+    ends: Vec<usize>,
+}
+
+/// The direction at one place.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    x: u32,
+    /// How far to go from the value towards the average, 0 to 1.
+    share: f32,
+    /// As far along the edge as is looked, in units.
+    across: i16,
+    down: i16,
 }
 
 impl Directions {
     /// Smooths along the edges.
     #[must_use]
     pub fn follow(&self, plane: &Plane) -> Plane {
+        self.follow_where(plane, |_, _| true)
+    }
+
+    /// The same, only where `wanted` says so of column and row of the source.
+    #[must_use]
+    pub fn follow_where(&self, plane: &Plane, wanted: impl Fn(usize, usize) -> bool) -> Plane {
+        debug_assert_eq!((plane.width(), plane.height()), (self.columns, self.ends.len()));
         let mut result = plane.clone();
-        for (y, row) in result.rows_mut().enumerate() {
-            let directions = self.cosine.row(y).iter().zip(self.sine.row(y));
-            for (x, (value, (cosine, sine))) in row.iter_mut().zip(directions).enumerate() {
-                let agreement = (cosine * cosine + sine * sine).sqrt();
-                if agreement > AGREEMENT_MIN {
-                    let share = (agreement - AGREEMENT_MIN) / (1.0 - AGREEMENT_MIN);
-                    let average = self.average_along(plane, (x, y), tangent(cosine / agreement, *sine));
-                    *value += share * (average - *value);
+        let mut begin = 0;
+        for (y, (row, end)) in result.rows_mut().zip(&self.ends).enumerate() {
+            for way in &self.ways[begin..*end] {
+                let x = way.x as usize;
+                if wanted(x / self.factor, y / self.factor) {
+                    let value = &mut row[x];
+                    *value += way.share * (average_along(plane, (x, y), way) - *value);
                 }
             }
+            begin = *end;
         }
         result
     }
+}
 
-    /// Five samples along the edge, the nearer ones weighing more.
-    fn average_along(&self, plane: &Plane, (x, y): (usize, usize), (along_x, along_y): (f32, f32)) -> f32 {
-        let at = |distance: f32| sample(plane, x as f32 + distance * along_x, y as f32 + distance * along_y);
-        let near = at(0.5 * self.reach) + at(-0.5 * self.reach);
-        let far = at(self.reach) + at(-self.reach);
-        0.3 * plane.row(y)[x] + 0.225 * near + 0.125 * far
-    }
+/// Five samples along the edge, the nearer ones weighing more. All lie within the plane.
+fn average_along(plane: &Plane, (x, y): (usize, usize), way: &Way) -> f32 {
+    let (values, width) = (plane.values(), plane.width());
+    let (middle_x, middle_y) = (x as i32 * UNIT, y as i32 * UNIT);
+    let at = |across: i32, down: i32| {
+        let (x, y) = (middle_x + across, middle_y + down);
+        let first = (y / UNIT) as usize * width + (x / UNIT) as usize;
+        let (part_x, part_y) = ((x % UNIT) as f32 / UNIT as f32, (y % UNIT) as f32 / UNIT as f32);
+        let (upper, lower) = (&values[first..first + 2], &values[first + width..first + width + 2]);
+        let above = upper[0] + part_x * (upper[1] - upper[0]);
+        let below = lower[0] + part_x * (lower[1] - lower[0]);
+        above + part_y * (below - above)
+    };
+    let (across, down) = (i32::from(way.across), i32::from(way.down));
+    let near = at(across / 2, down / 2) + at(-across / 2, -down / 2);
+    let far = at(across, down) + at(-across, -down);
+    0.3 * values[y * width + x] + 0.225 * near + 0.125 * far
 }
 
 /// The direction of the edge: at right angles to the gradient, whose doubled angle is given.
@@ -104,22 +156,22 @@ fn tangent(cosine: f32, sine: f32) -> (f32, f32) {
     (-gradient_y, gradient_x)
 }
 
-/// The value between four samples.
-fn sample(plane: &Plane, x: f32, y: f32) -> f32 {
-    let (x, y) = (x.clamp(0.0, (plane.width() - 1) as f32), y.clamp(0.0, (plane.height() - 1) as f32));
-    let (left, top) = (x as usize, y as usize);
-    let (right, bottom) = ((left + 1).min(plane.width() - 1), (top + 1).min(plane.height() - 1));
-    let (part_x, part_y) = (x - left as f32, y - top as f32);
-    let (upper, lower) = (plane.row(top), plane.row(bottom));
-    let above = upper[left] + part_x * (upper[right] - upper[left]);
-    let below = lower[left] + part_x * (lower[right] - lower[left]);
-    above + part_y * (below - above)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::resample::Kernel;
     use super::*;
+
+    /// The value between four samples.
+    fn sample(plane: &Plane, x: f32, y: f32) -> f32 {
+        let (x, y) = (x.clamp(0.0, (plane.width() - 1) as f32), y.clamp(0.0, (plane.height() - 1) as f32));
+        let (left, top) = (x as usize, y as usize);
+        let (right, bottom) = ((left + 1).min(plane.width() - 1), (top + 1).min(plane.height() - 1));
+        let (part_x, part_y) = (x - left as f32, y - top as f32);
+        let (upper, lower) = (plane.row(top), plane.row(bottom));
+        let above = upper[left] + part_x * (upper[right] - upper[left]);
+        let below = lower[left] + part_x * (lower[right] - lower[left]);
+        above + part_y * (below - above)
+    }
 
     #[test]
     fn a_slanted_edge_loses_its_stairs() {

@@ -109,7 +109,6 @@ const SKIN_RADIUS: usize = 5;
 /// Smooths, shapes contrasts and colours as the look says.
 #[must_use]
 pub fn grade(mut planes: Planes, look: &Look) -> Planes {
-    let original = (look.keep > 0.0).then(|| planes.clone());
     if look.smooth > 0.0 {
         smooth(&mut planes, look.smooth);
     }
@@ -120,9 +119,6 @@ pub fn grade(mut planes: Planes, look: &Look) -> Planes {
         shape_local_contrast(&mut planes.luma, look.local_contrast);
     }
     tone(&mut planes, look);
-    if let Some(original) = original {
-        mix(&mut planes, &original, look.keep);
-    }
     planes
 }
 
@@ -202,13 +198,6 @@ fn shape_colour(luma: f32, [blue, red]: [f32; 2], look: &Look) -> [f32; 2] {
     [blue * gain - tint, red * gain + tint]
 }
 
-fn mix(planes: &mut Planes, original: &Planes, share: f32) {
-    let towards = |value: f32, original: f32| value + share * (original - value);
-    planes.luma.combine(&original.luma, towards);
-    planes.blue.combine(&original.blue, towards);
-    planes.red.combine(&original.red, towards);
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample;
@@ -232,7 +221,7 @@ mod tests {
     #[test]
     fn no_amount_of_anything_changes_nothing() {
         let planes = Planes::of(&sample::photo(16));
-        let graded = grade(planes.clone(), &Look { keep: 0.5, ..Look::NONE });
+        let graded = grade(planes.clone(), &Look::NONE);
         assert_eq!((graded.luma, graded.blue, graded.red), (planes.luma, planes.blue, planes.red));
     }
 

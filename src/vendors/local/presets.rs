@@ -44,8 +44,6 @@ pub struct Look {
     pub grain: f32,
     /// Rounds of correction after which the reduced result is the input, 0 to 3.
     pub fidelity: f32,
-    /// Share of the input mixed back into what smoothing and grading made of it, 0 to 1.
-    pub keep: f32,
 }
 
 impl Look {
@@ -68,7 +66,6 @@ impl Look {
         own_detail: 0.0,
         grain: 0.0,
         fidelity: 0.0,
-        keep: 0.0,
     };
 
     /// What every picture gets: a little sharpness, limited, and enough correction to be faithful.
@@ -83,12 +80,11 @@ impl Look {
         look.add(&creativity(parameters.creativity.ratio()), 1.0);
         look.add(&fractality(parameters.fractality.ratio()), 1.0);
         look.add(&definition(parameters.hdr.ratio()), 1.0);
-        look.add(&resemblance(parameters.resemblance.ratio()), 1.0);
         if let Some(text) = &parameters.prompt {
             // The strength of the prompt is what fractality is, by its description: nothing at -10, all at 10.
             look.add(&prompt::wish(text.as_str()), 0.5 + 0.5 * parameters.fractality.ratio());
         }
-        look.limited()
+        look.resembling(parameters.resemblance.ratio()).limited()
     }
 
     /// Adds `strength` times another look.
@@ -96,6 +92,19 @@ impl Look {
         for (amount, other) in self.amounts_mut().into_iter().zip(other.amounts()) {
             *amount += strength * other;
         }
+    }
+
+    /// Higher takes back what every other parameter makes of the picture and corrects the result more often towards the input; lower
+    /// stops correcting and lets the styling go further.
+    fn resembling(self, ratio: f32) -> Self {
+        if ratio < 0.0 {
+            let mut look = self;
+            look.add(&Self { fidelity: 1.5 * ratio, smooth: -0.5 * ratio, sharpen: -0.3 * ratio, ..Self::NONE }, 1.0);
+            return look;
+        }
+        let mut look = self;
+        look.amounts_mut().into_iter().for_each(|amount| *amount *= 1.0 - 0.9 * ratio);
+        Self { overshoot: self.overshoot, fidelity: self.fidelity + (3.0 - self.fidelity) * ratio, ..look }
     }
 
     /// What a second enlargement takes of this look: each step adds to the one before it.
@@ -110,12 +119,12 @@ impl Look {
         }
     }
 
-    fn amounts(&self) -> [f32; 18] {
+    fn amounts(&self) -> [f32; 17] {
         let mut copy = *self;
         copy.amounts_mut().map(|amount| *amount)
     }
 
-    fn amounts_mut(&mut self) -> [&mut f32; 18] {
+    fn amounts_mut(&mut self) -> [&mut f32; 17] {
         let Self {
             smooth,
             skin,
@@ -134,7 +143,6 @@ impl Look {
             own_detail,
             grain,
             fidelity,
-            keep,
         } = self;
         [
             smooth,
@@ -154,7 +162,6 @@ impl Look {
             own_detail,
             grain,
             fidelity,
-            keep,
         ]
     }
 
@@ -178,7 +185,6 @@ impl Look {
             own_detail: self.own_detail.clamp(0.0, 5.0),
             grain: self.grain.clamp(0.0, 1.0),
             fidelity: self.fidelity.clamp(0.0, 3.0),
-            keep: self.keep.clamp(0.0, 1.0),
         }
     }
 }
@@ -277,13 +283,4 @@ fn fractality(ratio: f32) -> Look {
 fn definition(ratio: f32) -> Look {
     let contrast = if ratio >= 0.0 { 0.9 } else { 0.6 };
     Look { local_contrast: contrast * ratio, sharpen: 0.3 * ratio, ..Look::NONE }
-}
-
-/// Higher corrects the result more often towards the input; lower stops correcting and lets the styling go further.
-fn resemblance(ratio: f32) -> Look {
-    if ratio >= 0.0 {
-        Look { fidelity: 1.5 * ratio, keep: 0.6 * ratio, ..Look::NONE }
-    } else {
-        Look { fidelity: 1.5 * ratio, smooth: -0.5 * ratio, sharpen: -0.3 * ratio, ..Look::NONE }
-    }
 }

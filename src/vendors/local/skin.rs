@@ -15,7 +15,9 @@ use crate::domain::image::SkinEnhance;
 use crate::media::input::Decoded;
 
 pub mod mask;
+mod region;
 mod retouch;
+mod texture;
 mod work;
 
 /// Side of the small copy in samples.

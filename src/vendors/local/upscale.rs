@@ -169,6 +169,20 @@ mod tests {
     }
 
     #[test]
+    fn resemblance_goes_a_visible_way_to_both_sides() {
+        // Given usual parameters, and some that style
+        let styled = Upscale { engine: UpscaleEngine::Sharpy, hdr: Dial::new(8).unwrap(), ..plain(ScaleFactor::X2) };
+        for (usual, least) in [(plain(ScaleFactor::X2), 0.5), (styled, 2.0)] {
+            let of = |dial: i64| planes(&Upscale { resemblance: Dial::new(dial).unwrap(), ..usual.clone() }).luma;
+            // Then each step goes further, in steps of 255, and the whole way is seen
+            let way = [0, 3, 6, 10].map(|dial| 255.0 * distance(&of(dial), &of(0)));
+            assert!(way.is_sorted_by(|a, b| a + 0.1 * least < *b) && way[3] > least, "{way:?}");
+            let other = [0, -3, -6, -10].map(|dial| 255.0 * distance(&of(dial), &of(0)));
+            assert!(other.is_sorted_by(|a, b| a + 0.1 < *b) && other[3] > 0.5, "{other:?}");
+        }
+    }
+
+    #[test]
     fn creativity_invents_detail() {
         assert_rises(along(|parameters, dial| parameters.creativity = dial, fine));
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -101,4 +103,22 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
     let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
     app.send(request).await.expect(200);
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_looked() {
+    // Given a reader of a kind of event that does not come, of a service with short silences
+    let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
+    let app = TestApp::start_with(short, Surroundings::real()).await;
+    let mut reader = Reader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
+    // When others are recorded
+    publisher(&app, "first").await;
+    let last = head(&app).await;
+    // Then it hears nothing but heartbeats, the later of them with the position of the last
+    let told = format!(": heartbeat\nid: {last}\n\n");
+    while !reader.text.contains(&told) {
+        let chunk = tokio::time::timeout(SOON, reader.response.chunk()).await.expect("something soon");
+        reader.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
+    }
+    assert!(!reader.text.contains("data: "), "{}", reader.text);
 }

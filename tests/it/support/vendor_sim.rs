@@ -68,6 +68,18 @@ pub struct Charge {
     pub prompt: String,
 }
 
+/// A job as whoever measures the vendor's customer sees it.
+#[derive(Debug, Clone)]
+#[allow(dead_code, reason = "for benches/gateway")]
+pub struct Seen {
+    /// The key with which it came.
+    pub key: String,
+    /// When it is done.
+    pub done: Instant,
+    /// Where the vendor was told to hint at it.
+    pub webhook: Option<String>,
+}
+
 /// A job at the vendor.
 struct Job {
     key: String,
@@ -171,6 +183,14 @@ impl VendorSim {
     /// Where the vendor was told to hint at the job with this prompt.
     pub fn webhook(&self, prompt: &str) -> Option<String> {
         self.shop.books.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
+    }
+
+    /// The jobs that were taken after so many others, in order.
+    #[allow(dead_code, reason = "for benches/gateway")]
+    pub fn taken_after(&self, number: usize) -> Vec<Seen> {
+        let books = self.shop.books.lock();
+        let taken = books.charges.iter().skip(number).filter_map(|charge| books.jobs.get(&charge.id));
+        taken.map(|job| Seen { key: job.key.clone(), done: job.done, webhook: job.webhook.clone() }).collect()
     }
 
     /// How often it was asked this, over all jobs.

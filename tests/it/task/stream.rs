@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
@@ -63,6 +65,16 @@ impl Reader {
             let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
             self.text.push_str(&String::from_utf8_lossy(&chunk.ok()??));
         }
+    }
+
+    /// Waits for so many heartbeats, between which nothing else is told.
+    async fn heartbeats(&mut self, count: usize) {
+        while self.text.matches(": heartbeat\n\n").count() < count {
+            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
+        }
+        assert_eq!(self.text, ": heartbeat\n\n".repeat(count));
+        self.text.clear();
     }
 
     /// What is told until the stream is over.
@@ -135,6 +147,47 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
         assert!(reader.next().await.is_none_or(|event| event.name == "change"));
     }
     stopping.await.expect("the service stops");
+}
+
+#[actix_web::test]
+async fn while_nothing_happens_there_are_heartbeats() {
+    // Given a reader of a task whose picture does not come, of a service with short silences
+    assert_eq!(Settings::default().streams.heartbeat, Duration::from_secs(15));
+    let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
+    let app = TestApp::start_with(short, Surroundings::real()).await;
+    let server = FileServer::answering(|_| file(&png(8, 8))).await;
+    server.let_out(false);
+    let alice = app.user("alice").await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
+    assert_eq!(reader.next().await.expect("a snapshot").name, "snapshot");
+    // Then it hears one after the other while nothing happens
+    reader.heartbeats(3).await;
+    // And after that what happens, up to the end
+    server.let_out(true);
+    let told = reader.rest().await;
+    assert_eq!(told.last().expect("an end").state(), ("change", "COMPLETED"));
+}
+
+#[actix_web::test]
+async fn whose_token_is_revoked_hears_no_more_after_the_next_heartbeat() {
+    // Given a reader of a task whose picture does not come
+    let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
+    let app = TestApp::start_with(short, Surroundings::real()).await;
+    let server = FileServer::answering(|_| file(&png(8, 8))).await;
+    server.let_out(false);
+    let alice = app.user("alice").await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
+    assert_eq!(reader.next().await.expect("a snapshot").name, "snapshot");
+    // When its token is revoked
+    let tokens = app.get_as(app.admin_token(), &format!("/admin/users/{}/tokens", alice.id)).await.expect(200).json();
+    let token = tokens[0]["id"].as_str().expect("an id");
+    app.delete_as(app.admin_token(), &format!("/admin/users/{}/tokens/{token}", alice.id)).await.expect(204);
+    // Then the stream is over, with nothing more told
+    assert!(reader.rest().await.is_empty());
 }
 
 #[actix_web::test]

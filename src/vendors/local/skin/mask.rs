@@ -1,15 +1,20 @@
 //! Where skin is.
 //!
 //! Skin of every shade reflects more red than green and more green than blue, by ratios that lie along one line: blood and
-//! melanin take away more or less of the same light, and how bright it is does not matter. What is near that line is a
-//! candidate; the colours that most candidates agree on are the skin of this picture, in its light. Rough places (hair,
-//! wood, ground) are left out, and the borders follow those of the picture.
+//! melanin take away more or less of the same light, and how bright it is does not matter (the skin locus of Störring, Andersen
+//! and Granum, "Physics-based modelling of human skin colour under mixed illuminants"). What is near that line is a
+//! candidate; the colours that most candidates agree on are the skin of this picture, in its light.
+//!
+//! Fur, wood and sand have such colours too. They are told by their grain ([`texture`](super::texture)): here, in the
+//! surroundings, and in the whole connected region, whose blurred parts are then left out with the rest.
+//! The borders follow those of the picture.
 
-use super::super::filters::{box_blur, finer_than, smooth};
-use super::super::grade::Statistics;
+use super::super::filters::smooth;
 use super::super::guide::{Guided, Overview};
 use super::super::light::{luminance, ramp};
 use super::super::plane::Plane;
+use super::region;
+use super::texture::evenness;
 
 /// Where skin is and what it is like.
 #[derive(Debug)]
@@ -60,13 +65,9 @@ impl Tone {
     }
 
     /// Finds what most candidates agree on: from the middle of all skin uphill to where they are densest.
-    fn of(overview: &Overview, plain: &Plane) -> Self {
-        let candidates: Vec<_> = overview
-            .colours()
-            .zip(plain.values())
-            .map(|(light, plain)| (ratios(light), plain * candidate(ratios(light), luminance(light))))
-            .filter(|(_, weight)| *weight > 0.1)
-            .collect();
+    fn of(overview: &Overview, weights: &Plane) -> Self {
+        let weighed = overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
+        let candidates: Vec<_> = weighed.map(|(light, weight)| (ratios(light), *weight)).collect();
         let mut ratios = MIDDLE;
         for _ in 0..8 {
             let mut sum = [1e-3 * ratios[0], 1e-3 * ratios[1], 1e-3];
@@ -91,12 +92,21 @@ impl Skin {
     #[must_use]
     pub fn find(overview: &Overview) -> Self {
         let luma = overview.planes().luma;
-        let plain = plainness(&luma);
-        let tone = Tone::of(overview, &plain);
-        let mut likeness = overview.map(|light| tone.likeness(light));
-        likeness.combine(&plain, |likeness, plain| likeness * plain);
-        let solid = solid(&likeness, luma.width().max(luma.height()) / 64);
+        let side = luma.width().max(luma.height());
+        let even = evenness(&luma);
+        let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
+        let mut weights = candidates.clone();
+        weights.combine(&even, |candidate, even| candidate * even);
+        let tone = Tone::of(overview, &weights);
+        let mut coloured = overview.map(|light| tone.likeness(light));
+        let mut likeness = coloured.clone();
+        likeness.combine(&even, |likeness, even| likeness * even);
+        let around = even_around(&mut coloured, &likeness, (side / 20).max(4));
+        likeness.combine(&around, |likeness, around| likeness * around);
+        let solid = solid(&likeness, side / 64);
         likeness.combine(&solid, |likeness, solid| likeness * solid);
+        let regions = even_regions(&candidates, &even);
+        likeness.combine(&regions, |likeness, region| likeness * region);
         let share = likeness.values().iter().sum::<f32>();
         let mut likeness = Guided::fit(&luma, &likeness, 3, 0.06).small(&luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
@@ -106,14 +116,20 @@ impl Skin {
     }
 }
 
-/// One where the surroundings are plain, less where they are rough: fur, wood, ground. Noise is not roughness.
-fn plainness(luma: &Plane) -> Plane {
-    let bearable = 0.024 + 1.2 * Statistics::of(luma).noise;
-    let mut rough = finer_than(luma, 1);
-    rough.values_mut().iter_mut().for_each(|value| *value = value.abs());
-    let mut plain = box_blur(&rough, 2);
-    plain.values_mut().iter_mut().for_each(|value| *value = (-(*value / bearable).powi(2)).exp());
-    plain
+/// Nothing where most of what has the colour, in the surroundings, is not even.
+fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
+    *coloured = smooth(coloured, radius);
+    let mut around = smooth(likeness, radius);
+    around.combine(coloured, |even, all| ramp(even / (all + 0.02), 0.25, 0.5));
+    around
+}
+
+/// Little where much of a region that is coloured like skin is not even: its blurred parts are of the same fur. Not nothing,
+/// because fair hair and a wall of wood may touch a face.
+fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
+    let mut regions = region::averages(&smooth(candidates, 2), 0.35, even);
+    regions.values_mut().iter_mut().for_each(|share| *share = 0.3 + 0.7 * ramp(*share, 0.6, 0.78));
+    smooth(&regions, 2)
 }
 
 /// Nothing where only specks are: skin comes in patches.
@@ -167,5 +183,62 @@ mod tests {
             let lit: [f32; 3] = std::array::from_fn(|at| skin[at] * tint[at]);
             assert!(candidate(ratios(lit), luminance(lit)) > 0.5, "{tint:?}");
         }
+    }
+
+    /// A photograph of the repository, and how much of each part of it is taken for skin: left, top, right and bottom.
+    fn parts<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
+        let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
+        let found = Skin::find(&Overview::of(&Pixels::Opaque(picture), 768)).likeness;
+        parts.map(|[left, top, right, bottom]| {
+            let sum: f32 = (top..bottom).map(|y| found.row(y)[left..right].iter().sum::<f32>()).sum();
+            sum / ((right - left) * (bottom - top)) as f32
+        })
+    }
+
+    #[test]
+    fn a_face_is_skin_and_its_hair_suit_and_surroundings_are_not() {
+        let [left_cheek, right_cheek, forehead, chin] = parts(
+            "portrait.jpg",
+            [[190, 122, 206, 148], [242, 118, 258, 146], [205, 86, 252, 98], [205, 155, 240, 172]],
+        );
+        assert!(left_cheek > 0.8 && right_cheek > 0.8, "{left_cheek} {right_cheek}");
+        assert!(forehead > 0.35 && chin > 0.5, "{forehead} {chin}");
+        let others =
+            [[165, 30, 290, 60], [60, 280, 120, 400], [300, 60, 370, 200], [400, 20, 435, 100], [0, 100, 90, 500]];
+        for (part, likeness) in others.into_iter().zip(parts("portrait.jpg", others)) {
+            assert!(likeness < 0.03, "{part:?} {likeness}");
+        }
+    }
+
+    #[test]
+    fn fur_wood_and_concrete_are_hardly_skin() {
+        let fur = [[150, 20, 300, 90], [60, 150, 200, 230], [215, 110, 290, 220], [10, 200, 90, 300], [0, 0, 451, 300]];
+        for (part, likeness) in fur.into_iter().zip(parts("fur.jpg", fur)) {
+            assert!(likeness < 0.2, "{part:?} {likeness}");
+        }
+        let wood = [[8, 96, 56, 304], [384, 120, 472, 304], [72, 160, 136, 264], [0, 0, 480, 320]];
+        for (part, likeness) in wood.into_iter().zip(parts("wood.jpg", wood)) {
+            assert!(likeness < 0.12, "{part:?} {likeness}");
+        }
+        let [concrete, sky, rocket] =
+            parts("landscape.jpg", [[275, 410, 365, 425], [100, 50, 500, 100], [315, 180, 330, 400]]);
+        assert!(concrete.max(sky).max(rocket) < 0.05, "{concrete} {sky} {rocket}");
+    }
+
+    #[test]
+    fn sand_is_not_skin_though_it_has_its_colour() {
+        let grain = super::super::super::noise::texture(
+            super::super::super::plane::Region { left: 0, top: 0, width: 96, height: 96 },
+            1,
+            5,
+        );
+        let sand = RgbImage::from_fn(96, 96, |x, y| {
+            let light = 1.0 + 0.12 * grain.row(y as usize)[x as usize];
+            Rgb([224.0, 178.0, 142.0].map(|value: f32| (value * light).clamp(0.0, 255.0) as u8))
+        });
+        let found = Skin::find(&Overview::of(&Pixels::Opaque(sand), 96)).likeness;
+        let mean = found.values().iter().sum::<f32>() / found.values().len() as f32;
+        assert!(mean < 0.1, "{mean}");
     }
 }

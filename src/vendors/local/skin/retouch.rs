@@ -86,9 +86,14 @@ const CREATIVE: Retouch = Retouch {
     ..Retouch::NONE
 };
 
-/// Only blemishes go, and with less detail ever more of the texture.
+/// The detail of skin at which its texture stays as it is: the default of the interface.
+const DETAIL_KEPT: f32 = 0.8;
+
+/// Only blemishes go, and with less detail ever more of the texture; with more than usual the texture is brought out.
 fn faithful(detail: f32) -> Retouch {
-    Retouch { even: 0.9 - 0.55 * detail, texture: detail - 1.0, tone: 0.55 - 0.2 * detail, ..Retouch::NONE }
+    let less = (1.0 - detail / DETAIL_KEPT).max(0.0);
+    let more = ((detail - DETAIL_KEPT) / (1.0 - DETAIL_KEPT)).max(0.0);
+    Retouch { even: 0.95 - 0.75 * detail, texture: more - less, tone: 0.6 - 0.35 * detail, ..Retouch::NONE }
 }
 
 /// One row for each purpose.

@@ -1,0 +1,91 @@
+//! Many tasks at the vendor at a time: what asking after them costs, and how long after the vendor was done the callbacks come.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use crate::Options;
+use crate::outside::Outside;
+use crate::pace::send_at;
+use crate::picture::submission;
+use crate::service::{Service, block_on};
+
+/// Submissions a second, while the tasks are brought to the vendor.
+const RATE: u32 = 500;
+/// How long everything may take to calm down before it is measured.
+const CALM: Duration = Duration::from_secs(10);
+
+/// Measures without hints of the vendor, and with them.
+pub fn run(options: &Options) {
+    println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
+    println!("| measured | polling | with hints |\n|---|---|---|");
+    let [polling, hinted] = [false, true].map(|hints| measure(options, hints));
+    for ((what, polling), (_, hinted)) in polling.into_iter().zip(hinted) {
+        println!("| {what} | {polling} | {hinted} |");
+    }
+}
+
+fn measure(options: &Options, hints: bool) -> Vec<(&'static str, String)> {
+    let rate = options.rate_or(RATE);
+    let submitting = Duration::from_secs(options.tasks as u64 / u64::from(rate));
+    // Nothing may be done before all is measured.
+    let work = 2 * submitting + 2 * CALM + options.time;
+    let mut outside = Outside::start(work, hints);
+    let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
+    let service = start(options, &outside, hints, directory.path());
+    let fresh = service.memory().0;
+
+    let requests = (0..options.tasks).map(|number| submission(number, &outside.receiver)).collect();
+    let submitted = block_on(send_at(&service.address, rate, requests));
+    assert!(submitted.refused.is_empty(), "submissions were refused: {:?}", submitted.refused);
+    assert!(outside.reaches("taken", options.tasks), "not all tasks came to the vendor");
+    std::thread::sleep(CALM);
+
+    let (started, used, polls, theirs) =
+        (Instant::now(), service.processor_time(), outside.count("polls"), outside.processor_time());
+    std::thread::sleep(options.time);
+    let seconds = started.elapsed().as_secs_f64();
+    let share = (service.processor_time() - used) / seconds * 100.0;
+    let polls = (outside.count("polls") - polls) as f64 / seconds;
+    let theirs = (outside.processor_time() - theirs) / seconds * 100.0;
+    let (memory, most) = service.memory();
+    let running = outside.count("running");
+    assert!(outside.reaches("told", options.tasks), "not all callbacks came");
+    let delays = outside.ask("delays");
+    let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
+    let peak = service.memory().1;
+    service.stop();
+    vec![
+        ("tasks in flight when it was measured", running.to_string()),
+        ("questions to the vendor a second", format!("{polls:.0}")),
+        ("processor share of the service, % of one core", format!("{share:.1}")),
+        ("of vendor and receiver", format!("{theirs:.1}")),
+        ("resident memory: fresh · in flight · most until then · most in all, MiB", {
+            format!("{fresh:.0} · {memory:.0} · {most:.0} · {peak:.0}")
+        }),
+        ("from the vendor's end to the callback: p50 · p99 · most, s", {
+            format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"))
+        }),
+    ]
+}
+
+/// The service with the vendor, and with the settings that the number of tasks needs.
+pub fn start(options: &Options, outside: &Outside, hints: bool, data_dir: &std::path::Path) -> Service {
+    let mut settings: Vec<(String, String)> = [
+        ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
+        ("MEDIARY_VENDORS__IMAGE__URL", &outside.vendor),
+        ("MEDIARY_VENDORS__IMAGE__RECOVERY", "key"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    if hints {
+        // Vendors are told of a place only where the operator has named one: a port that was free a moment ago.
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        settings.push(("MEDIARY_PUBLIC_URL".to_owned(), format!("http://{address}")));
+        drop(listener);
+    }
+    settings.extend(options.settings.iter().cloned());
+    let hinted_at = settings.iter().find(|(name, _)| name == "MEDIARY_PUBLIC_URL").map(|(_, url)| url.clone());
+    let listen = hinted_at.and_then(|url| url.strip_prefix("http://").map(str::to_owned));
+    Service::start_with(data_dir, 0, listen.as_deref(), &settings)
+}

@@ -1,0 +1,98 @@
+//! The image gateway under load, at a vendor of its own: `benches/gateway/run`.
+//!
+//! - `in-flight`: many tasks at the vendor at a time; processor share and memory of the service while they are asked after, and the
+//!   time from the end of a job at the vendor until its callback arrives, without and with hints of the vendor
+//! - `submissions`: submissions at a constant rate against a cheap read at the same rate, in turns
+//!
+//! Three processes: the service as it is shipped; the outside, which is the vendor and the receiver of callbacks; the load. What is
+//! told of the service is its own processor time and memory.
+//!
+//! Options: `--tasks N`, `--rate N` (submissions a second, or requests of `submissions`), `--seconds N` (of each measurement),
+//! `--rounds N`, `--work MS` (how long a job of `submissions` takes), `--dir DIR` (on the disk to be measured),
+//! `--set NAME=VALUE` (a setting of the service by its environment variable; any number).
+
+#![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
+
+#[path = "../registry/http.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+mod http;
+mod in_flight;
+mod outside;
+mod pace;
+mod picture;
+#[path = "../../tests/it/support/receiver.rs"]
+#[allow(dead_code, reason = "shared with the tests")]
+mod receiver;
+#[path = "../registry/service.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+mod service;
+mod submissions;
+#[path = "../../tests/it/support/vendor_sim.rs"]
+#[allow(dead_code, reason = "shared with the tests")]
+mod vendor_sim;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line says.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where data directories are made, and removed afterwards.
+    pub dir: PathBuf,
+    /// Tasks in flight.
+    pub tasks: usize,
+    /// Requests a second.
+    pub rate: u32,
+    /// Of one measurement.
+    pub time: Duration,
+    pub rounds: usize,
+    /// How long a job takes, where tasks are not all to be in flight at a time.
+    pub work: Duration,
+    /// Settings of the service beside those that the measurement needs.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Options {
+    fn from_arguments(arguments: &[String]) -> Self {
+        let values = |name: &'static str| {
+            let places = arguments.iter().enumerate().filter(move |(_, argument)| *argument == name);
+            places.filter_map(|(at, _)| arguments.get(at + 1))
+        };
+        let number =
+            |name, usual| values(name).next().map_or(usual, |text| text.parse::<usize>().expect("a whole number"));
+        let settings = values("--set").map(|text| text.split_once('=').expect("NAME=VALUE"));
+        Self {
+            dir: values("--dir").next().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            tasks: number("--tasks", 10_000),
+            rate: u32::try_from(number("--rate", 0)).expect("a rate that can be kept"),
+            time: Duration::from_secs(number("--seconds", 20) as u64),
+            rounds: number("--rounds", 3),
+            work: Duration::from_millis(number("--work", 1000) as u64),
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        }
+    }
+
+    /// The rate, if one was given.
+    pub const fn rate_or(&self, usual: u32) -> u32 {
+        if self.rate == 0 { usual } else { self.rate }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let options = Options::from_arguments(&arguments);
+    match arguments.first().map(String::as_str) {
+        Some("in-flight") => in_flight::run(&options),
+        Some("submissions") => submissions::run(&options),
+        Some("outside") => outside::serve(options.work, arguments.iter().any(|argument| argument == "--hints")),
+        // `cargo bench` without a name runs every benchmark with `--bench`.
+        _ => println!("in-flight or submissions: cargo bench --bench gateway -- in-flight"),
+    }
+}
+
+/// The value below which this share of sorted values lies.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the list")]
+    let place = (share * sorted.len() as f64) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
