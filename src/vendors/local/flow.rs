@@ -78,8 +78,9 @@ impl Flow {
     }
 }
 
-/// Parts of a pixel in which steps are counted.
-const UNIT: i32 = 256;
+/// Parts of a pixel in which steps are counted, and their bits.
+const UNIT: i32 = 1 << UNIT_BITS;
+const UNIT_BITS: u32 = 8;
 
 /// Directions in a part of the enlarged picture: the places where there is one, row by row.
 #[derive(Debug)]
@@ -136,8 +137,10 @@ fn average_along(plane: &Plane, (x, y): (usize, usize), way: &Way) -> f32 {
     let (middle_x, middle_y) = (x as i32 * UNIT, y as i32 * UNIT);
     let at = |across: i32, down: i32| {
         let (x, y) = (middle_x + across, middle_y + down);
-        let first = (y / UNIT) as usize * width + (x / UNIT) as usize;
-        let (part_x, part_y) = ((x % UNIT) as f32 / UNIT as f32, (y % UNIT) as f32 / UNIT as f32);
+        // Neither is negative: shifts are divisions.
+        let first = (y >> UNIT_BITS) as usize * width + (x >> UNIT_BITS) as usize;
+        let part = |at: i32| (at & (UNIT - 1)) as f32 * (1.0 / UNIT as f32);
+        let (part_x, part_y) = (part(x), part(y));
         let (upper, lower) = (&values[first..first + 2], &values[first + width..first + width + 2]);
         let above = upper[0] + part_x * (upper[1] - upper[0]);
         let below = lower[0] + part_x * (lower[1] - lower[0]);

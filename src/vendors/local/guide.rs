@@ -80,8 +80,14 @@ impl Overview {
     /// The copy as luma and colour differences.
     #[must_use]
     pub fn planes(&self) -> Planes {
-        let [luma, blue, red] = [0, 1, 2].map(|at| self.map(|light| split(light.map(to_code))[at]));
-        Planes { luma, blue, red, alpha: None }
+        let mut planes = Planes::new(self.width(), self.height());
+        let mut colours = self.colours();
+        for [lumas, blues, reds] in planes.rows_mut() {
+            for (((luma, blue), red), light) in lumas.iter_mut().zip(blues).zip(reds).zip(&mut colours) {
+                [*luma, *blue, *red] = split(light.map(to_code));
+            }
+        }
+        planes
     }
 
     /// The part of `plane`, which has the size of this copy, that lies over `region` of the picture.

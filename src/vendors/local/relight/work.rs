@@ -3,7 +3,7 @@
 use super::super::colour::{Planes, joined, split};
 use super::super::filters::{finer_than, smooth};
 use super::super::guide::{Guided, Overview};
-use super::super::light::{lit, luminance, ramp, to_code, to_light};
+use super::super::light::{gain_of, lit, luminance, ramp, to_code, to_light};
 use super::super::plane::{Plane, Region};
 use super::field::Field;
 use super::plan::{Plan, share};
@@ -95,8 +95,8 @@ impl<'a> Work<'a> {
             for (x, ((luma, blue), red)) in lumas.iter_mut().zip(blues).zip(reds).enumerate() {
                 let stops = stops.row(y)[x];
                 let gains = match &tint {
-                    None => [stops.exp2(); 3],
-                    Some(tint) => tint.each_ref().map(|tint| (stops + tint.row(y)[x]).exp2()),
+                    None => [gain_of(stops); 3],
+                    Some(tint) => tint.each_ref().map(|tint| gain_of(stops + tint.row(y)[x])),
                 };
                 let spread = self.plan.glow * glow.row(y)[x];
                 let pixel = joined([*luma, *blue, *red]);
@@ -128,7 +128,7 @@ impl<'a> Work<'a> {
                     new += 0.7 * plan.steps * (stepped(new, 5.0) - new);
                 }
                 *luma = new;
-                let grey = plan.neutral * (1.0 - ramp(blue.hypot(*red), 0.04, 0.16));
+                let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
                 let gain = 1.0 + plan.saturation;
                 *blue = gain * (*blue - grey * self.cast[0]);
                 *red = gain * (*red - grey * self.cast[1]);
@@ -218,7 +218,7 @@ fn glow(overview: &Overview, stops: &Plane) -> Plane {
 fn cast(planes: &Planes) -> [f32; 2] {
     let mut sums = [0.0_f32, 0.0, 1e-3];
     for (blue, red) in planes.blue.values().iter().zip(planes.red.values()) {
-        let grey = 1.0 - ramp(blue.hypot(*red), 0.03, 0.12);
+        let grey = 1.0 - ramp((blue * blue + red * red).sqrt(), 0.03, 0.12);
         sums = [sums[0] + grey * blue, sums[1] + grey * red, sums[2] + grey];
     }
     [sums[0] / sums[2], sums[1] / sums[2]]

@@ -52,7 +52,8 @@ pub fn ratios([red, green, blue]: [f32; 3]) -> [f32; 2] {
 fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3]) -> f32 {
     let [one, other] = [ratios[0] - from[0], ratios[1] - from[1]].map(|part| part * std::f32::consts::FRAC_1_SQRT_2);
     let along = (one + other) / if one + other < 0.0 { paler } else { richer };
-    along.hypot((one - other) / across)
+    let across = (one - other) / across;
+    (along * along + across * across).sqrt()
 }
 
 impl Tone {
@@ -60,14 +61,18 @@ impl Tone {
     #[must_use]
     pub fn likeness(self, light: [f32; 3]) -> f32 {
         let ratios = ratios(light);
-        let own = 1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6);
-        own * candidate(ratios, luminance(light))
+        self.own(ratios) * candidate(ratios, luminance(light))
+    }
+
+    /// How much a colour is like the skin of this picture, 0 to 1.
+    fn own(self, ratios: [f32; 2]) -> f32 {
+        1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6)
     }
 
     /// Finds what most candidates agree on: from the middle of all skin uphill to where they are densest.
-    fn of(overview: &Overview, weights: &Plane) -> Self {
-        let weighed = overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
-        let candidates: Vec<_> = weighed.map(|(light, weight)| (ratios(light), *weight)).collect();
+    fn of(colours: &[[f32; 2]], weights: &Plane) -> Self {
+        let weighed = colours.iter().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
+        let candidates: Vec<_> = weighed.map(|(colour, weight)| (*colour, *weight)).collect();
         let mut ratios = MIDDLE;
         for _ in 0..8 {
             let mut sum = [1e-3 * ratios[0], 1e-3 * ratios[1], 1e-3];
@@ -94,11 +99,19 @@ impl Skin {
         let luma = overview.planes().luma;
         let side = luma.width().max(luma.height());
         let even = evenness(&luma);
-        let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
+        // Logarithms take long: once for each place.
+        let colours: Vec<[f32; 2]> = overview.colours().map(ratios).collect();
+        let mut places = overview.colours().zip(&colours);
+        let candidates = Plane::from_fn(luma.width(), luma.height(), |_, _| {
+            places.next().map_or(0.0, |(light, ratios)| candidate(*ratios, luminance(light)))
+        });
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
-        let tone = Tone::of(overview, &weights);
-        let mut coloured = overview.map(|light| tone.likeness(light));
+        let tone = Tone::of(&colours, &weights);
+        let mut coloured = candidates.clone();
+        for (coloured, ratios) in coloured.values_mut().iter_mut().zip(&colours).filter(|(value, _)| **value > 0.0) {
+            *coloured *= tone.own(*ratios);
+        }
         let mut likeness = coloured.clone();
         likeness.combine(&even, |likeness, even| likeness * even);
         let around = even_around(&mut coloured, &likeness, (side / 20).max(4));

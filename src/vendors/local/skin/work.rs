@@ -3,7 +3,7 @@
 use super::super::colour::{Planes, joined, split};
 use super::super::filters::{finer_than, smooth};
 use super::super::guide::{Guided, Overview};
-use super::super::light::{lit, luminance, ramp, to_code, to_light};
+use super::super::light::{gain_of, lit, luminance, ramp, to_code, to_light};
 use super::super::noise;
 use super::super::plane::{Plane, Region};
 use super::mask::Skin;
@@ -143,7 +143,7 @@ impl<'a> Work<'a> {
                 let mut pixel = self.without_shine([*luma, *blue, *red], shine * skin);
                 pixel = self.without_paint(pixel, make_up * face);
                 if light != 0.0 || glow != 0.0 {
-                    let gain = (light * fill.values()[at]).exp2();
+                    let gain = gain_of(light * fill.values()[at]);
                     let spread = glow * bloom.values()[at];
                     let raised = joined(pixel).map(|value| {
                         let value = lit(to_light(value), gain);
@@ -207,7 +207,8 @@ impl<'a> Work<'a> {
         let fine = finer_than(luma, 1);
         for ((value, fine), skin) in luma.values_mut().iter_mut().zip(fine.values()).zip(likeness.values()) {
             let gained = self.retouch.sharpen * (1.0 - 0.4 * skin) * fine * (fine * fine / (fine * fine + 1e-4));
-            *value += 0.12 * (gained / 0.12).tanh();
+            // Never more than 0.12.
+            *value += gained / (1.0 + (gained / 0.12).powi(2)).sqrt();
         }
     }
 }

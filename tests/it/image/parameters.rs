@@ -1,0 +1,162 @@
+//! Every parameter of every image job, as the interface description lists them: each value makes a difference that can be seen.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{StreamExt, stream};
+use image::{RgbImage, imageops};
+use serde_json::{Map, Value, json};
+
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit};
+use crate::support::{TestApp, TestUser};
+
+const DESCRIPTION: &str = include_str!("../../../openapi.json");
+/// The mean difference of two pictures, in steps of 255, below which nobody sees one.
+const VISIBLE: f64 = 0.2;
+/// Jobs at a time.
+const AT_ONCE: usize = 4;
+
+/// Fields that are not expected to change the pixels of a result, and why.
+const EXCUSED: [(&str, &str); 4] = [
+    ("image", "it is what is changed"),
+    ("webhook_url", "it is told of the result"),
+    ("scale_factor", "it changes the size: vendors::local tests every factor"),
+    ("fixed_generation", "it keeps chance out: image::results tests it"),
+];
+
+/// One job that tries a value.
+struct Trial {
+    path: &'static str,
+    name: String,
+    body: Value,
+    /// The body without the value, with which it is compared.
+    usual: Value,
+}
+
+/// A part of a photograph of the repository, as it is sent.
+fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
+    let whole = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
+    let mut png = std::io::Cursor::new(Vec::new());
+    let part = imageops::crop_imm(&whole, left, top, width, height).to_image();
+    part.write_to(&mut png, image::ImageFormat::Png).unwrap();
+    STANDARD.encode(png.into_inner()).into()
+}
+
+/// What stands beside a field so that it can show its effect: no chance, and what the field needs to mean anything.
+fn beside(path: &str, field: &str, other: &Value) -> Value {
+    match (path, field) {
+        (UPSCALER, _) => json!({}),
+        (PRECISION, "smart_grain") => json!({"ultra_detail": 0}),
+        (PRECISION, _) => json!({"smart_grain": 0}),
+        (STYLE, "portrait_style" | "portrait_beautifier") => json!({"fixed_generation": true, "is_portrait": true}),
+        (STYLE, _) => json!({"fixed_generation": true}),
+        (RELIGHT, "transfer_light_from_reference_image" | "transfer_light_from_lightmap" | "prompt" | "style") => {
+            json!({"advanced_settings": {"fixed_generation": true}})
+        }
+        (RELIGHT, _) => {
+            json!({"advanced_settings": {"fixed_generation": true}, "transfer_light_from_reference_image": other})
+        }
+        _ => json!({"smart_grain": 0}),
+    }
+}
+
+/// The values of a field that are not its default: all of a list, both ends of a range.
+fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
+    let all = match (&schema["enum"], schema["minimum"].as_i64(), &schema["default"]) {
+        (Value::Array(allowed), ..) => allowed.iter().filter(|value| !value.is_null()).cloned().collect(),
+        (_, Some(least), _) => vec![least.into(), schema["maximum"].clone()],
+        (.., Value::Bool(usual)) => vec![(!usual).into()],
+        _ if field == "prompt" => vec!["warm sunset".into()],
+        _ => vec![other.clone()],
+    };
+    all.into_iter().filter(|value| *value != schema["default"]).collect()
+}
+
+fn with(body: &Value, field: &str, value: Value) -> Value {
+    let mut body = body.clone();
+    body[field] = value;
+    body
+}
+
+/// Every value of every field of the body at `path`.
+fn trials(path: &'static str, fields: &Map<String, Value>, other: &Value) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (field, schema) in fields.iter().filter(|(field, _)| EXCUSED.iter().all(|(excused, _)| excused != field)) {
+        let usual = beside(path, field, other);
+        let inner = schema["properties"].as_object();
+        let tried: Vec<(String, Value, Value)> = match inner {
+            None => values(field, schema, other)
+                .into_iter()
+                .map(|value| (field.clone(), value.clone(), with(&usual, field, value)))
+                .collect(),
+            Some(inner) => inner
+                .iter()
+                .filter(|(field, _)| *field != "fixed_generation")
+                .flat_map(|(name, schema)| values(name, schema, other).into_iter().map(move |value| (name, value)))
+                .map(|(name, value)| {
+                    (name.clone(), value.clone(), with(&usual, field, with(&usual[field], name, value)))
+                })
+                .collect(),
+        };
+        trials.extend(tried.into_iter().map(|(name, value, body)| {
+            let shown = value.to_string().chars().take(30).collect::<String>();
+            Trial { path, name: format!("{path} {name} {shown}"), body, usual: usual.clone() }
+        }));
+    }
+    trials
+}
+
+async fn made(app: &TestApp, user: &TestUser, path: &str, body: &Value, picture: &Value) -> RgbImage {
+    let family = if path.starts_with(SKIN) { SKIN } else { path };
+    let task = submit(app, user, path, with(body, "image", picture.clone())).await;
+    let file = result_of(app, &ended(app, user, family, &task).await).await;
+    image::load_from_memory(&file).unwrap().into_rgb8()
+}
+
+/// The mean over all samples, in steps of 255.
+fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
+    assert_eq!(one.dimensions(), other.dimensions());
+    let sum: u64 = one.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+    #[expect(clippy::cast_precision_loss, reason = "small pictures")]
+    let mean = sum as f64 / one.as_raw().len() as f64;
+    mean
+}
+
+#[actix_web::test]
+async fn every_value_of_every_parameter_makes_a_difference() {
+    // Given a face, another picture, and what the interface description says of each endpoint
+    let (face, other) = (photograph("portrait.jpg", [184, 84, 80, 96]), photograph("fur.jpg", [120, 60, 96, 72]));
+    let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+    let modes = ["creative", "faithful", "flexible"].map(|mode| &*format!("{SKIN}/{mode}").leak());
+    let mut tried = Vec::new();
+    for path in [UPSCALER, PRECISION, STYLE, RELIGHT].into_iter().chain(modes) {
+        let body = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        let name = body.as_str().unwrap().strip_prefix("#/components/schemas/").unwrap();
+        let fields = document["components"]["schemas"][name]["properties"].as_object().unwrap();
+        tried.extend(trials(path, fields, &other));
+    }
+    assert!(tried.len() > 80, "only {} values were found", tried.len());
+    // When each value is tried beside what is usual
+    let app = TestApp::start().await;
+    let user = app.user("alice").await;
+    let mut usual: Vec<(&str, &Value, RgbImage)> = Vec::new();
+    for trial in &tried {
+        if !usual.iter().any(|(path, body, _)| *path == trial.path && *body == &trial.usual) {
+            usual.push((trial.path, &trial.usual, made(&app, &user, trial.path, &trial.usual, &face).await));
+        }
+    }
+    let results = stream::iter(&tried).map(|trial| made(&app, &user, trial.path, &trial.body, &face));
+    let results: Vec<RgbImage> = results.buffered(AT_ONCE).collect().await;
+    // Then each makes a difference that can be seen
+    let unseen: Vec<_> = tried
+        .iter()
+        .zip(&results)
+        .filter_map(|(trial, result)| {
+            let (.., before) = usual.iter().find(|(path, body, _)| *path == trial.path && *body == &trial.usual)?;
+            let difference = difference(before, result);
+            (difference < VISIBLE).then(|| format!("{}: {difference:.2}", trial.name))
+        })
+        .collect();
+    assert!(unseen.is_empty(), "of {} values these are not seen:\n{}", tried.len(), unseen.join("\n"));
+    app.stop().await;
+}
