@@ -55,8 +55,8 @@ function App() {
     main.current?.focus({ preventScroll: true });
   }, [parts[0], parts[1], parts[2]]);
   return html`
-    <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <aside class="side">
+      <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
       <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} />
       <div class="side-end"><${Account} /><${Theme} /></div>
