@@ -86,7 +86,7 @@ class Registry(BrowserTest):
         publish(publisher, node, "1.1.0", changelog="- Masks are soft\n- `blur` is faster")
         page.reload()
 
-        expect(page.locator(".release h3")).to_have_text(["1.1.0", "1.0.0"])
+        expect(page.locator(".release h2")).to_have_text(["1.1.0", "1.0.0"])
         expect(page.locator(".release").first.locator("li")).to_have_text(["Masks are soft", "blur is faster"])
 
     def test_publishing_and_changing_a_version_in_the_console(self):
@@ -103,7 +103,7 @@ class Registry(BrowserTest):
         file = {"name": "node.zip", "mimeType": "application/zip", "buffer": archive()}
         page.get_by_label("Archive", exact=True).set_input_files(file)
         page.get_by_role("button", name="Send the archive").click()
-        expect(page.locator(".release h3")).to_have_text(["2.0.0", "1.0.0"])
+        expect(page.locator(".release h2")).to_have_text(["2.0.0", "1.0.0"])
 
         page.locator(".release").first.get_by_role("button", name="Edit").click()
         page.get_by_label("Changelog").fill("Rewritten.")

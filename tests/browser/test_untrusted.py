@@ -70,6 +70,8 @@ class Untrusted(BrowserTest):
     def holds(self, page, path, payload=None):
         self.show(page, path)
         page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
+        # What is inside is made once it is open.
+        page.wait_for_timeout(30)
         odd = page.evaluate("""() => [...document.querySelectorAll('#app *')].filter(it => /^(SCRIPT|IFRAME|OBJECT|EMBED|MATH|STYLE|BASE|META)$/i.test(it.tagName)
             || [...it.attributes].some(({ name, value }) => name.startsWith('on') || /^\\s*javascript:/i.test(value))
             || (it.tagName === 'IMG' && !/^(blob:|data:|http:..127)/.test(it.src))).map(it => it.outerHTML.slice(0, 200))""")

@@ -48,15 +48,14 @@ function App() {
   const { user } = useStore(session);
   const main = useRef(null);
   const first = useRef(true);
-  const key = parts.join('/');
   useEffect(() => {
     if (first.current) { first.current = false; return; }
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [parts[0], parts[1], parts[2]]);
   return html`
-    <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <aside class="side">
+      <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
       <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} />
       <div class="side-end"><${Account} /><${Theme} /></div>
@@ -67,8 +66,12 @@ function App() {
 
 function Menu({ here, admin }) {
   const place = useRef(null);
-  // On a narrow screen the menu is a strip, of which the current page is to be seen.
-  useEffect(() => { place.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }, [here]);
+  // On a narrow screen the menu is a strip, of which the current page is to be seen. (`scrollIntoView` would have the keyboard
+  // begin there.)
+  useEffect(() => {
+    const link = place.current?.querySelector('[aria-current]');
+    if (link) place.current.scrollLeft = link.offsetLeft - (place.current.clientWidth - link.offsetWidth) / 2;
+  }, [here]);
   return html`<nav ref=${place} class="menu" aria-label="Console">
     ${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
     <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`

@@ -30,7 +30,7 @@ export function kindOf(document, schema, name) {
 }
 
 function kindOfText(schema, name) {
-  if (isPicture(schema)) return 'picture';
+  if (isPicture(schema) || /(^|_)image$/.test(name)) return 'picture';
   if (schema.format === 'binary') return 'file';
   if (schema.format === 'uri' || /(_url|_repo|^website|^repository|^logo|^icon)$/.test(name) && /https\?/.test(schema.pattern ?? '')) return 'url';
   if (schema.maxLength > LONG_FROM || /^(prompt|changelog|description)$/.test(name)) return 'long';
@@ -44,7 +44,7 @@ function kindOfList(document, schema, name) {
 }
 
 // A picture comes as base64 or from an address; the document says so in words.
-const isPicture = (schema) => /base64/i.test(schema.description ?? '') && !/video|json/i.test(schema.description);
+const isPicture = (schema) => /base64/i.test(schema.description ?? '');
 
 // What a field shows before anybody touched it.
 export const initial = (field) => field.schema.default;

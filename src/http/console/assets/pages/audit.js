@@ -10,7 +10,7 @@ import { Empty, Icon, Loaded, Page, Skeleton, Trouble } from '../parts/basic.js'
 import { Timeline } from '../parts/events.js';
 
 // The log is read forwards; the newest come first by asking for windows of it from its end, wider where little fits.
-const WINDOW = 200;
+const WINDOW = 100;
 const WINDOW_MAX = 50000;
 const ENOUGH = 60;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];

@@ -128,7 +128,7 @@ function Version({ node, version, mayEdit, reload }) {
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
   const done = () => { close(); tell('Saved'); reload(); };
   return html`<li class="release">
-    <header><h3>${version.version}</h3>
+    <header><h2>${version.version}</h2>
       ${version.status !== 'NodeVersionStatusActive' && html`<${State} of=${version.status} />`}
       ${version.deprecated && html`<${State} of="deprecated" />`}
       <span class="muted"><${Time} at=${version.createdAt} /></span>
@@ -156,10 +156,10 @@ function Install({ node }) {
   return html`<section class="install">
     ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}>
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
-    <h3>From a shell</h3><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />
-    <h3>As tools install it</h3><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
+    <h2>From a shell</h2><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />
+    <h2>As tools install it</h2><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
     <${Code} label="Ask what to install" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
-    ${latest.dependencies?.length > 0 && html`<h3>It needs</h3><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
+    ${latest.dependencies?.length > 0 && html`<h2>It needs</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
   </section>`;
 }
 
@@ -174,7 +174,7 @@ function About({ node }) {
       ['Takes the place of', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
       ['Created', html`<${Time} at=${node.created_at} />`], ['Status', html`<${State} of=${node.status} />`],
     ]} />
-    ${Object.keys(node.translations ?? {}).length > 0 && html`<h3>Translations</h3>
+    ${Object.keys(node.translations ?? {}).length > 0 && html`<h2>Translations</h2>
       <${Facts} name="wide" of=${Object.entries(node.translations).map(([language, texts]) => [language,
         typeof texts === 'object' ? html`<dl>${Object.entries(texts).map(([field, text]) => html`<dt class="muted small">${words(field)}</dt><dd>
           ${String(text)}</dd>`)}</dl>` : String(texts)])} />`}

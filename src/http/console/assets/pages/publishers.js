@@ -31,8 +31,7 @@ export function PublishersPage({ query, user }) {
 }
 
 const Cards = ({ of }) => html`<ul class="cards">${of.map((publisher) => html`<li key=${publisher.id}><article class="card">
-  <header><${Monogram} id=${publisher.id} name=${publisher.name} /><div><h3><a href=${to('publishers', publisher.id)}>
-    ${publisher.name || publisher.id}</a></h3>
+  <header><${Monogram} id=${publisher.id} name=${publisher.name} /><div><h2><a href=${to('publishers', publisher.id)}>${publisher.name || publisher.id}</a></h2>
     <p class="muted small"><code>${publisher.id}</code></p></div>
       ${publisher.status !== 'PublisherStatusActive' && html`<${State} of=${publisher.status} />`}</header>
   <p class="about">${publisher.description || html`<span class="muted">No description.</span>`}</p>

@@ -1,5 +1,5 @@
 // Recorded events, as a timeline.
-import { html } from '../core/dom.js';
+import { html, useState } from '../core/dom.js';
 import { clock, count, day, exact, number, words } from '../core/format.js';
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
@@ -26,20 +26,30 @@ export function Timeline({ events, fresh = new Set() }) {
     <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} />`)}</ol></section>`)}</div>`;
 }
 
+// What is inside is made when it is looked at: a long timeline stays light.
 function Event({ event, fresh }) {
+  const [open, set] = useState(false);
   const [kind, ...id] = event.stream.split('/');
-  return html`<li class="event ${fresh ? 'fresh' : ''}"><details>
+  return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => set(target.open)}>
     <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
       <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> <code>${id.join('/')}</code></span>
       <span class="muted small">${shortActor(event.actor)}</span><span class="muted small position">#${number(event.position)}</span></summary>
-    <div class="inside">
-      <${Facts} name="wide" of=${[['What', html`<a href=${thingLink(event.stream)}>${event.stream}
-        </a>, its event ${event.version}`], ['Who', html`<${Actor} of=${event.actor} />`],
-        ['When', html`<code>${exact(event.at)}</code>`], ['Request', event.request && html`<a href=${to('audit', { request: event.request })}><code>
-          ${event.request}</code></a>`],
-        ['Because of', event.causation && html`<code>${event.causation}</code>`], ['Event', html`<code>${event.id}</code>`]]} />
-      <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
-    </div></details></li>`;
+    ${open && html`<${Inside} event=${event} />`}</details></li>`;
+}
+
+function Inside({ event }) {
+  const request = event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`;
+  return html`<div class="inside">
+    <${Facts} name="wide" of=${[
+      ['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>, its event ${event.version}`],
+      ['Who', html`<${Actor} of=${event.actor} />`],
+      ['When', html`<code>${exact(event.at)}</code>`],
+      ['Request', request],
+      ['Because of', event.causation && html`<code>${event.causation}</code>`],
+      ['Event', html`<code>${event.id}</code>`],
+    ]} />
+    <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
+  </div>`;
 }
 
 // What changed, each with what was and what is.
