@@ -54,17 +54,15 @@ fn measure(options: &Options, hints: bool) -> Vec<(&'static str, String)> {
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let peak = service.memory().1;
     service.stop();
+    let resident = format!("{fresh:.0} · {memory:.0} · {most:.0} · {peak:.0}");
+    let delayed = format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"));
     vec![
         ("tasks in flight when it was measured", running.to_string()),
         ("questions to the vendor a second", format!("{polls:.0}")),
         ("processor share of the service, % of one core", format!("{share:.1}")),
-        ("of vendor and receiver", format!("{theirs:.1}")),
-        ("resident memory: fresh · in flight · most until then · most in all, MiB", {
-            format!("{fresh:.0} · {memory:.0} · {most:.0} · {peak:.0}")
-        }),
-        ("from the vendor's end to the callback: p50 · p99 · most, s", {
-            format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"))
-        }),
+        ("of vendor and receiver, % of one core", format!("{theirs:.1}")),
+        ("resident memory: fresh · in flight · most until then · most in all, MiB", resident),
+        ("from the vendor's end to the callback: p50 · p99 · most, s", delayed),
     ]
 }
 

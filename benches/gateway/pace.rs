@@ -79,7 +79,9 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced 
             }
             idle.borrow_mut().push((connection, Instant::now()));
         });
-        while under_way.try_join_next().is_some_and(|done| done.is_ok()) {}
+        while let Some(done) = under_way.try_join_next() {
+            done.expect("a request does not panic");
+        }
     }
     while let Some(done) = under_way.join_next().await {
         done.expect("a request does not panic");

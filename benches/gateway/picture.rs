@@ -15,10 +15,10 @@ const PATH: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 /// A PNG of some colours by which it differs from every other number's.
 pub fn png(number: usize) -> Vec<u8> {
-    let [a, b, c, ..] = number.to_le_bytes();
+    let [red, green, blue, ..] = number.to_le_bytes();
     let colour = |x: u32, y: u32| {
         let along = u8::try_from(4 * (x + y) % 256).unwrap_or_default();
-        if (x / 8 + y / 8) % 2 == 0 { Rgb([a, b, along]) } else { Rgb([along, a, c]) }
+        if (x / 8 + y / 8) % 2 == 0 { Rgb([red, green, along]) } else { Rgb([along, red, blue]) }
     };
     let mut bytes = Cursor::new(Vec::new());
     RgbImage::from_fn(SIDE, SIDE, colour).write_to(&mut bytes, ImageFormat::Png).expect("memory takes it");
