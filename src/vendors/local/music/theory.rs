@@ -144,7 +144,7 @@ impl Chord {
                 tones
             }
         };
-        let lowered = i32::from(token.ends_with('b'));
+        let lowered = i32::from(token.as_bytes().get(1) == Some(&b'b'));
         Self { root: (root - lowered).rem_euclid(12), tones, degree }
     }
 
