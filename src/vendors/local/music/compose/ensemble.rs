@@ -15,7 +15,7 @@ const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role:
 pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
     let mut chance = brief.chance.fork("ensemble");
     let mut players: Vec<Player> = Vec::new();
-    let mut free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
+    let free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
     for instrument in &brief.wanted {
         if let Some(role) = instrument.roles().iter().find(|role| free(&players, **role)) {
             players.push((*role, *instrument));
