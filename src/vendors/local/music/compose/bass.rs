@@ -77,7 +77,8 @@ impl Walk<'_> {
             BassLine::Funky => self.pattern(pen, FUNKY, velocity),
             BassLine::Sparse => self.pattern(pen, SPARSE, velocity),
             BassLine::Tresillo => {
-                let strokes = [(0, Tone::Root, 2.6), (6, Tone::Root, 1.6), (8, Tone::Fifth, 3.0), (14, Tone::Root, 1.7)];
+                let strokes =
+                    [(0, Tone::Root, 2.6), (6, Tone::Root, 1.6), (8, Tone::Fifth, 3.0), (14, Tone::Root, 1.7)];
                 self.pattern(pen, &strokes, velocity);
             }
         }

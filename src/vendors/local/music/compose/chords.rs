@@ -33,7 +33,9 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
     for phrase in score.phrases_of(Role::Comp) {
         let usual = score.plan.style.comping;
         let comping = match usual {
-            Comping::Beats | Comping::Strummed | Comping::Pulse | Comping::Chug if phrase.intensity < 0.42 => Comping::Held,
+            Comping::Beats | Comping::Strummed | Comping::Pulse | Comping::Chug if phrase.intensity < 0.42 => {
+                Comping::Held
+            }
             Comping::Beats if score.plan.feeling.energy < -0.15 => Comping::Broken,
             other => other,
         };

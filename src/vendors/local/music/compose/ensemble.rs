@@ -26,8 +26,12 @@ pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
         return players;
     }
     // The tune is for the first wanted instrument that can play it, if nobody else was wanted for it.
-    let leads = |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
-    if free(&players, Role::Lead) && players.len() > 1 && let Some(player) = players.iter_mut().find(leads) {
+    let leads =
+        |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
+    if free(&players, Role::Lead)
+        && players.len() > 1
+        && let Some(player) = players.iter_mut().find(leads)
+    {
         player.0 = Role::Lead;
     }
     for role in ROLES.into_iter().filter(|role| free(&players.clone(), *role)).collect::<Vec<_>>() {
@@ -74,7 +78,8 @@ fn usual(plan: &Plan, brief: &Brief, role: Role) -> Vec<Instrument> {
     let unwanted = |instrument: &Instrument| {
         // "No bass" and "no guitar" mean all of them.
         let family = role == Role::Bass && brief.unwanted.iter().any(|other| no_bass.contains(other))
-            || instrument.name().contains("guitar") && brief.unwanted.iter().any(|other| other.name().contains("guitar"))
+            || instrument.name().contains("guitar")
+                && brief.unwanted.iter().any(|other| other.name().contains("guitar"))
             || instrument.name().contains("synth") && brief.unwanted.contains(&Instrument::SawLead);
         family || brief.unwanted.contains(instrument)
     };
@@ -136,7 +141,9 @@ mod tests {
 
     #[test]
     fn roles_are_filled_once() {
-        for prompt in ["rock", "jazz with strings", "epic orchestral", "ambient", "no piano no drums no bass", "piano and organ"] {
+        for prompt in
+            ["rock", "jazz with strings", "epic orchestral", "ambient", "no piano no drums no bass", "piano and organ"]
+        {
             let players = players(prompt);
             assert!(!players.is_empty());
             for role in ROLES {

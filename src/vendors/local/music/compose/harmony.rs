@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn chords_cover_every_step_and_end_on_the_tonic_after_a_close() {
-        for (palette, mode) in [(Palette::Pop, Mode::Ionian), (Palette::Jazz, Mode::Aeolian), (Palette::Blues, Mode::Ionian)]
+        for (palette, mode) in
+            [(Palette::Pop, Mode::Ionian), (Palette::Jazz, Mode::Aeolian), (Palette::Blues, Mode::Ionian)]
         {
             for steps in (0..1_600).step_by(4) {
                 let spans = spans(&harmony(palette, mode, 0), steps, "cover");
@@ -216,7 +217,9 @@ mod tests {
                     let moves: Vec<i32> =
                         paired(&pair[0].voices, &pair[1].voices).map(|(from, to)| (to - from).abs()).collect();
                     assert!(moves.iter().all(|moved| *moved <= 7), "{palette:?}: {moves:?}");
-                    assert!(pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.holds(*pitch)));
+                    assert!(
+                        pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.holds(*pitch))
+                    );
                     if pair[0].chord == pair[1].chord {
                         assert_eq!(pair[0].voices, pair[1].voices);
                     }
@@ -228,7 +231,9 @@ mod tests {
     #[test]
     fn parallel_fifths_and_octaves_are_rare_where_rules_are_old() {
         let (mut moves, mut faults) = (0, 0);
-        for (seed, mode) in ["a", "b", "c", "d", "e", "f"].into_iter().flat_map(|s| [(s, Mode::Ionian), (s, Mode::Aeolian)]) {
+        for (seed, mode) in
+            ["a", "b", "c", "d", "e", "f"].into_iter().flat_map(|s| [(s, Mode::Ionian), (s, Mode::Aeolian)])
+        {
             let spans = spans(&harmony(Palette::Classical, mode, 0), 640, seed);
             for pair in spans.windows(2) {
                 let bass = |span: &Span| at_or_above(span.chord.root, 36);

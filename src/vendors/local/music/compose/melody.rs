@@ -114,7 +114,13 @@ impl Singer<'_> {
                 pitch = self.rest_tone(phrase, start + at, pitch);
             }
             pitch = self.reachable(pitch);
-            let accent = if at % metre.bar == 0 { 1.0 } else if strong { 0.92 } else { 0.82 };
+            let accent = if at % metre.bar == 0 {
+                1.0
+            } else if strong {
+                0.92
+            } else {
+                0.82
+            };
             let velocity = dynamic(0.86, phrase.intensity) * accent;
             let place = f64::from(start + at);
             pen.note(place, f64::from(*steps) * 0.96, pitch, velocity);
@@ -167,8 +173,14 @@ const CELLS: &[(&[i32], f32, f32)] = &[
     (&[-4], 0.3, 0.1),
 ];
 /// The same for beats of six steps.
-const SWAYING: &[(&[i32], f32, f32)] =
-    &[(&[6], 1.0, 0.5), (&[12], 0.8, 0.1), (&[4, 2], 1.0, 1.0), (&[2, 2, 2], 0.2, 1.0), (&[3, 1, 2], 0.2, 0.5), (&[-4, 2], 0.2, 0.2)];
+const SWAYING: &[(&[i32], f32, f32)] = &[
+    (&[6], 1.0, 0.5),
+    (&[12], 0.8, 0.1),
+    (&[4, 2], 1.0, 1.0),
+    (&[2, 2, 2], 0.2, 1.0),
+    (&[3, 1, 2], 0.2, 0.5),
+    (&[-4, 2], 0.2, 0.2),
+];
 /// The same for beats of two steps.
 const SHORT: &[(&[i32], f32, f32)] = &[(&[2], 1.0, 1.0), (&[4], 1.0, 0.5), (&[1, 1], 0.0, 0.5), (&[6], 0.5, 0.1)];
 

@@ -55,8 +55,12 @@ fn every_length_has_notes_from_beginning_to_end_and_none_behind_it() {
 fn nowhere_is_silence_for_long() {
     for prompt in PROMPTS {
         let piece = compose(prompt, Some(100));
-        let mut sounding: Vec<(u32, u32)> =
-            piece.parts.iter().flat_map(|part| &part.notes).map(|note| (note.start, note.start + note.frames)).collect();
+        let mut sounding: Vec<(u32, u32)> = piece
+            .parts
+            .iter()
+            .flat_map(|part| &part.notes)
+            .map(|note| (note.start, note.start + note.frames))
+            .collect();
         sounding.sort_unstable();
         let mut until = 0;
         for (start, end) in sounding {
@@ -74,12 +78,12 @@ fn notes_are_in_the_range_of_their_instrument_and_for_the_most_part_in_the_key()
         let key = Key { tonic: 2, mode: super::super::theory::Mode::Aeolian };
         for part in piece.parts.iter().filter(|part| part.instrument != Instrument::Drums) {
             let (low, high) = part.instrument.range();
-            let outside: Vec<_> = part.notes.iter().filter(|note| !(low..=high).contains(&(note.pitch as i32))).collect();
+            let outside: Vec<_> =
+                part.notes.iter().filter(|note| !(low..=high).contains(&(note.pitch as i32))).collect();
             assert!(outside.is_empty(), "{prompt}: {:?} {outside:?}", part.instrument);
         }
-        let (inside, all) = melodic(&piece).fold((0, 0), |(inside, all), note| {
-            (inside + u32::from(key.holds(note.pitch as i32)), all + 1)
-        });
+        let (inside, all) = melodic(&piece)
+            .fold((0, 0), |(inside, all), note| (inside + u32::from(key.holds(note.pitch as i32)), all + 1));
         assert!(inside * 10 > all * 8, "{prompt}: {inside} of {all} in the key");
     }
 }
@@ -90,7 +94,10 @@ fn a_piece_ends_on_its_tonic() {
         let piece = compose(&format!("{prompt} in G major"), Some(30));
         let last = melodic(&piece).map(|note| note.start).max().unwrap();
         let ending: Vec<_> = melodic(&piece).filter(|note| note.start + RATE > last).collect();
-        let lowest = ending.iter().filter(|note| note.start + note.frames + RATE / 2 > last).min_by(|a, b| a.pitch.total_cmp(&b.pitch));
+        let lowest = ending
+            .iter()
+            .filter(|note| note.start + note.frames + RATE / 2 > last)
+            .min_by(|a, b| a.pitch.total_cmp(&b.pitch));
         assert_eq!(lowest.unwrap().pitch as i32 % 12, 7, "{prompt}");
     }
 }
@@ -99,7 +106,9 @@ fn a_piece_ends_on_its_tonic() {
 fn words_change_what_they_should() {
     let notes = |prompt: &str| compose(prompt, Some(60)).parts.iter().map(|part| part.notes.len()).sum::<usize>();
     assert!(notes("energetic folk") > notes("calm folk"));
-    assert!(has(&compose("rock", None), Instrument::Drums) && !has(&compose("rock without drums", None), Instrument::Drums));
+    assert!(
+        has(&compose("rock", None), Instrument::Drums) && !has(&compose("rock without drums", None), Instrument::Drums)
+    );
     assert!(compose("solo piano", None).parts.iter().all(|part| part.instrument == Instrument::Piano));
     assert!(compose("lofi", None).space.tape_hertz.is_some() && compose("house", None).space.tape_hertz.is_none());
     assert!(compose("house", None).parts.iter().any(|part| part.duck > 0.3));

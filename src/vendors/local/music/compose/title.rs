@@ -19,9 +19,48 @@ const BEFORE_SUBJECTS: &[&str] = &["about", "of", "for", "through", "under", "ac
 const ARTICLES: &[&str] = &["a", "an", "the", "my", "our", "some", "old", "great", "big", "little"];
 /// They are never a subject.
 const NO_SUBJECTS: &[&str] = &[
-    "music", "song", "track", "piece", "tune", "melody", "seconds", "second", "minutes", "minute", "bpm", "beats", "loop",
-    "background", "video", "intro", "outro", "style", "mood", "feel", "feeling", "sound", "sounds", "key", "kind", "it", "this",
-    "that", "them", "me", "you", "use", "with", "and", "major", "minor", "lots", "bit", "couple", "about", "long", "short",
+    "music",
+    "song",
+    "track",
+    "piece",
+    "tune",
+    "melody",
+    "seconds",
+    "second",
+    "minutes",
+    "minute",
+    "bpm",
+    "beats",
+    "loop",
+    "background",
+    "video",
+    "intro",
+    "outro",
+    "style",
+    "mood",
+    "feel",
+    "feeling",
+    "sound",
+    "sounds",
+    "key",
+    "kind",
+    "it",
+    "this",
+    "that",
+    "them",
+    "me",
+    "you",
+    "use",
+    "with",
+    "and",
+    "major",
+    "minor",
+    "lots",
+    "bit",
+    "couple",
+    "about",
+    "long",
+    "short",
 ];
 
 /// First words by mood: the first row that has a mood of the prompt.
@@ -73,7 +112,10 @@ pub fn title(brief: &Brief, plan: &Plan) -> String {
         (0, "3/4") => format!("Waltz of the {quality} {subject}"),
         (0 | 1, _) => format!("The {quality} {subject}"),
         (2, _) => format!("{quality} {subject}"),
-        _ => format!("{subject} in {}", chance.pick(&["Blue", "Motion", "Passing", "Slow Light", "Four Colours", "Silence"])),
+        _ => format!(
+            "{subject} in {}",
+            chance.pick(&["Blue", "Motion", "Passing", "Slow Light", "Four Colours", "Silence"])
+        ),
     };
     title.chars().take(TITLE_MAX).collect::<String>().trim_end().to_owned()
 }

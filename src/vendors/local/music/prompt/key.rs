@@ -15,9 +15,10 @@ pub struct SaidKey {
 /// What the prompt says of the key. "A minor key" names no tonic; "in a minor", "key of A" and "C#m" do.
 #[must_use]
 pub fn read(words: &[Word]) -> SaidKey {
-    (0..words.len())
-        .find_map(|at| named(words, at))
-        .unwrap_or_else(|| SaidKey { tonic: None, mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)) })
+    (0..words.len()).find_map(|at| named(words, at)).unwrap_or_else(|| SaidKey {
+        tonic: None,
+        mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)),
+    })
 }
 
 /// A tonic that begins here, with its mode.

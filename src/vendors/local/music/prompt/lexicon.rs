@@ -106,7 +106,17 @@ pub const FADE_OUT: &[&str] = &["fade out", "fades out", "fading out", "fadeout"
 pub const INTRO: &[&str] = &["intro", "introduction", "slow start", "starts quietly", "starts softly"];
 /// It grows to the end.
 pub const BUILD: &[&str] = &[
-    "build", "builds", "building", "build up", "buildup", "crescendo", "rising", "grows", "growing", "gradually", "climax",
+    "build",
+    "builds",
+    "building",
+    "build up",
+    "buildup",
+    "crescendo",
+    "rising",
+    "grows",
+    "growing",
+    "gradually",
+    "climax",
 ];
 /// Only what is named plays.
 pub const SOLO: &[&str] = &["solo", "only", "just", "unaccompanied", "alone", "a cappella", "acapella"];

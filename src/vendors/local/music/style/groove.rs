@@ -1,7 +1,9 @@
 //! Drum patterns of one bar: a letter a step of a sixteenth; `X` loud, `x` usual, `o` soft, `.` nothing.
 
 use super::super::piece::Drum;
-use Drum::{Clap, Conga, Cowbell, Crash, HatClosed, HatOpen, Kick, Ride, Rim, Shaker, Snare, TomHigh, TomLow, TomMiddle};
+use Drum::{
+    Clap, Conga, Cowbell, Crash, HatClosed, HatOpen, Kick, Ride, Rim, Shaker, Snare, TomHigh, TomLow, TomMiddle,
+};
 
 /// The drums of a bar.
 #[derive(Debug, Clone, Copy)]
@@ -100,11 +102,7 @@ pub const METAL: Groove = Groove {
     fill: Fill::Toms,
 };
 pub const BOOM_BAP: Groove = Groove {
-    four: &[
-        (Kick, "X......x..x....."),
-        (Snare, "....X..o....X..."),
-        (HatClosed, "x.o.x.o.x.o.x.oo"),
-    ],
+    four: &[(Kick, "X......x..x....."), (Snare, "....X..o....X..."), (HatClosed, "x.o.x.o.x.o.x.oo")],
     three: WALTZ_SOFT,
     pulse: &[HatClosed, Kick],
     fill: Fill::Gap,
@@ -271,8 +269,8 @@ mod tests {
     #[test]
     fn patterns_are_as_long_as_their_bars() {
         let all = [
-            HOUSE, TECHNO, TRANCE, DISCO, BACKBEAT, ROCK, METAL, BOOM_BAP, TRAP, BREAK, SYNTH, CHIP, SHUFFLE, TRAIN, FOLK,
-            FUNK, ONE_DROP, BOSSA, SWING, EPIC,
+            HOUSE, TECHNO, TRANCE, DISCO, BACKBEAT, ROCK, METAL, BOOM_BAP, TRAP, BREAK, SYNTH, CHIP, SHUFFLE, TRAIN,
+            FOLK, FUNK, ONE_DROP, BOSSA, SWING, EPIC,
         ];
         for groove in all {
             assert!(groove.four.iter().all(|(_, pattern)| pattern.len() == 16), "{groove:?}");

@@ -92,7 +92,17 @@ pub const STYLES: &[Style] = &[
     },
     Style {
         genre: Genre::Synthwave,
-        names: &["synthwave", "retrowave", "outrun", "80s", "eighties", "cyberpunk", "vaporwave", "synthpop", "new wave"],
+        names: &[
+            "synthwave",
+            "retrowave",
+            "outrun",
+            "80s",
+            "eighties",
+            "cyberpunk",
+            "vaporwave",
+            "synthpop",
+            "new wave",
+        ],
         tempo: (88.0, 112.0),
         groove: Some(&groove::SYNTH),
         bass: BassLine::Eighths,

@@ -184,9 +184,10 @@ impl Genre {
         let within = |phrase: &str| {
             let length = phrase.split(' ').count();
             let begins = at.saturating_sub(length - 1)..=at;
-            length > 1 && begins.into_iter().any(|begin| words.get(begin..begin + length).is_some_and(|window| {
-                words::find(window, phrase).is_some()
-            }))
+            length > 1
+                && begins.into_iter().any(|begin| {
+                    words.get(begin..begin + length).is_some_and(|window| words::find(window, phrase).is_some())
+                })
         };
         phrases().any(|(phrase, _)| within(phrase))
     }

@@ -5,6 +5,7 @@ pub mod drum;
 pub mod dsp;
 pub mod fm;
 pub mod modal;
+mod patches;
 pub mod pluck;
 pub mod sound;
 pub mod texture;

@@ -109,9 +109,11 @@ fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
     // A soft touch leaves the high partials out.
     let dull = |ratio: f32| (-(ratio - 1.0).max(0.0) * patch.touch * (1.05 - velocity) * 0.5).exp();
     match patch.partials {
-        Partials::List(list) => {
-            list.iter().filter(|(ratio, _)| audible(*ratio)).map(|(ratio, level)| (*ratio, level * dull(*ratio))).collect()
-        }
+        Partials::List(list) => list
+            .iter()
+            .filter(|(ratio, _)| audible(*ratio))
+            .map(|(ratio, level)| (*ratio, level * dull(*ratio)))
+            .collect(),
         Partials::String { stiffness, slope, struck } => {
             let mut found = Vec::new();
             // Low strings have more partials than lanes: those beyond are too weak to be missed.
