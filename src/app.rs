@@ -37,6 +37,7 @@ mod opening;
 mod probes;
 mod reactors;
 mod snapshots;
+mod streams;
 mod vendors;
 
 pub use address::kept_address;
@@ -163,6 +164,7 @@ impl App {
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), actor_options(&settings)).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
+        streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
         let vendor = (image_vendor(&settings, store.clone(), &upload_key, &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone() };

@@ -13,13 +13,16 @@ use crate::clock::Surroundings;
 use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::personal::{Personal, PersonalField};
+use crate::domain::task::{Gateway, TaskStatus};
+use crate::domain::video::Document;
 use crate::domain::webhook_secret;
 use crate::events::stream::Position;
+use crate::media::store::Store;
 use crate::outbound::callback::{Callback, CallbackSender};
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::delivery::{Content, Due};
-use crate::projections::task::ImageTaskView;
+use crate::projections::task::{CreationsView, ImageTaskView, VideoMoment};
 
 /// How long a delivery rests whose attempt could not be made or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -31,12 +34,30 @@ pub struct CallbackDispatcher {
     models: ReadModels,
     surroundings: Surroundings,
     sender: CallbackSender,
+    /// Where payloads are.
+    store: Store,
     /// Opens the secrets of accounts.
     keyring: Keyring,
     /// The base of the URLs in bodies, without a trailing slash.
     public_url: String,
     shares: Shares,
     changes: tokio::sync::watch::Receiver<Position>,
+}
+
+/// What it takes to tell somebody.
+pub struct Telling {
+    pub sender: CallbackSender,
+    /// Where payloads are.
+    pub store: Store,
+    /// Opens the secrets of accounts.
+    pub keyring: Keyring,
+    /// The base of the URLs in bodies, without a trailing slash.
+    pub public_url: String,
+}
+
+/// How far a task is that has come to this status, if it has not ended.
+fn in_sight(status: TaskStatus) -> TaskStatus {
+    if status.is_terminal() { TaskStatus::Created } else { status }
 }
 
 /// A delivery that is to be made, and its owner's share of the places.
@@ -46,29 +67,48 @@ pub struct Work {
 }
 
 impl CallbackDispatcher {
-    /// A dispatcher that sends by `sender`, for one account no more than `per_account` at a time.
+    /// A dispatcher of what is due in `models`, for one account no more than `per_account` at a time.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         surroundings: Surroundings,
-        sender: CallbackSender,
-        keyring: Keyring,
-        public_url: String,
+        telling: Telling,
         per_account: usize,
     ) -> Self {
         let changes = models.delivery_changes();
         let shares = Shares::new(per_account);
-        Self { dispatch, models, surroundings, sender, keyring, public_url, shares, changes }
+        let Telling { sender, store, keyring, public_url } = telling;
+        Self { dispatch, models, surroundings, sender, store, keyring, public_url, shares, changes }
     }
 
     async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
-        let Content { url, status, results, failure } = content;
-        let view = ImageTaskView::new(due.task, status, &results, failure.as_ref(), &self.public_url);
-        let body = serde_json::to_vec(&view).expect("a struct of strings can be written as JSON");
+        let body = self.body_of(due.task, &content).await;
+        let url = content.url;
         let (webhook_id, secrets) = (due.id.webhook_id(), self.secrets_of(due.owner).await);
         let at = self.surroundings.now();
         self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await
+    }
+
+    /// An image task is told as its status read shows it, a video task as its creations (contract 8).
+    async fn body_of(&self, task: TaskId, content: &Content) -> Vec<u8> {
+        let Content { subject, change, results, failure, .. } = content;
+        let (results, failure) = (results.as_ref(), failure.as_ref());
+        let written = if subject.gateway == Gateway::Image {
+            serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
+        } else {
+            let (status, reached, credits) = (change.to, change.from, subject.credits);
+            let moment =
+                VideoMoment { task, status, reached: reached.max(in_sight(status)), credits, results, failure };
+            serde_json::to_vec(&CreationsView::new(moment, self.payload(subject.payload).await, &self.public_url))
+        };
+        written.expect("a struct of strings and numbers can be written as JSON")
+    }
+
+    /// What the caller gets back as it was, while it is kept.
+    async fn payload(&self, payload: Option<Document>) -> Option<String> {
+        let (store, document) = (self.store.clone(), payload?);
+        tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
     /// What is told: from memory, or from the log when it was told in vain before.
@@ -91,7 +131,8 @@ impl CallbackDispatcher {
 
     /// The secrets of an account that sign now, the newest first. One that cannot be opened does not keep callbacks back: the
     /// key of the service signs them in any case.
-    async fn secrets_of(&self, owner: UserId) -> Vec<Zeroizing<Vec<u8>>> {
+    async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
+        let Some(owner) = owner else { return Vec::new() };
         let sealed: Vec<Personal> = {
             let models = self.models.read();
             let now = self.surroundings.now();

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::domain::image::{ImageWork, Picture};
-use crate::domain::task::Failure;
-use crate::domain::value::{Invalid, Text};
+use crate::domain::image::{ImageJob, ImageWork, Picture};
+use crate::domain::task::{Failure, TaskCommand, Work};
+use crate::domain::value::{CallbackUrl, Invalid, Text};
+use crate::domain::video::{Clip, VideoFormat, VideoWork};
 use crate::media::input::{self, Inspected};
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
@@ -31,43 +32,109 @@ pub struct Inputs {
     fetcher: Fetcher,
     store: Store,
     looking: Arc<Semaphore>,
+    footage: Option<Footage>,
+}
+
+/// Where videos come from that are worked on.
+#[derive(Clone)]
+struct Footage {
+    fetcher: Fetcher,
+    /// What the URLs of our own results begin with.
+    own: Arc<str>,
 }
 
 impl Inputs {
     /// Inputs that go to `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: Store) -> Self {
-        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)) }
+        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)), footage: None }
     }
 
-    /// Fetches every picture of a job that is at a URL still, in the order in which the job names them.
+    /// The same, which also fetches videos; those below `public_url`, which has no trailing slash, are our own.
+    #[must_use]
+    pub fn with_footage(self, fetcher: Fetcher, public_url: &str) -> Self {
+        Self { footage: Some(Footage { fetcher, own: format!("{public_url}/media/").into() }), ..self }
+    }
+
+    /// Fetches what of a job is at URLs still: every picture, in the order in which the job names them, and then the video.
     ///
     /// # Errors
     /// The first failure.
-    pub async fn fetch(&self, work: &ImageWork) -> Result<Vec<Picture>, InputFailure> {
-        let mut pictures = Vec::new();
+    pub async fn fetch(&self, work: &Work) -> Result<TaskCommand, InputFailure> {
+        match work {
+            Work::Image(work) => self.fetch_for_image(work).await,
+            Work::Video(work) => self.fetch_for_video(work).await,
+            Work::Music(_) => Ok(TaskCommand::RecordInputs { inputs: Vec::new() }),
+        }
+    }
+
+    async fn fetch_for_image(&self, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
+        let mut inputs = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
-            let file = self.fetcher.get(url.as_str()).await.map_err(unavailable)?;
             // Only the picture that is worked on decides the size of the result.
             let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
-            let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
-                return Err(InputFailure::Ours("the service stops".to_owned()));
-            };
-            let store = self.store.clone();
-            let kept = tokio::task::spawn_blocking(move || {
-                let bytes = &file.bytes;
-                let Inspected { format, width, height } = input::measure(bytes).map_err(|reason| invalid(&reason))?;
-                if let Some(job) = measured_by {
-                    job.check_output(width, height).map_err(|reason| too_large(&reason))?;
-                }
-                input::inspect(bytes).map_err(|reason| invalid(&reason))?;
-                store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
-            });
-            pictures.push(kept.await.map_err(|_| InputFailure::Ours("looking at it was interrupted".to_owned()))??);
+            inputs.push(self.picture(url, measured_by).await?);
         }
-        Ok(pictures)
+        Ok(TaskCommand::RecordInputs { inputs })
     }
+
+    async fn fetch_for_video(&self, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
+        let mut inputs = Vec::new();
+        for url in work.remote() {
+            inputs.push(self.picture(url, None).await?);
+        }
+        match work.footage() {
+            Some(footage) if inputs.is_empty() => {
+                Ok(TaskCommand::RecordFootage { clip: self.clip(&footage.url).await? })
+            }
+            _ => Ok(TaskCommand::RecordInputs { inputs }),
+        }
+    }
+
+    async fn picture(&self, url: &CallbackUrl, measured_by: Option<ImageJob>) -> Result<Picture, InputFailure> {
+        let file = self.fetcher.get(url.as_str()).await.map_err(unavailable)?;
+        let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
+            return Err(InputFailure::Ours("the service stops".to_owned()));
+        };
+        let store = self.store.clone();
+        blocking(move || {
+            let bytes = &file.bytes;
+            let Inspected { format, width, height } = input::measure(bytes).map_err(|reason| invalid(&reason))?;
+            if let Some(job) = measured_by {
+                job.check_output(width, height).map_err(|reason| too_large(&reason))?;
+            }
+            input::inspect(bytes).map_err(|reason| invalid(&reason))?;
+            store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
+        })
+        .await
+    }
+
+    async fn clip(&self, url: &CallbackUrl) -> Result<Clip, InputFailure> {
+        let Some(Footage { fetcher, own }) = &self.footage else {
+            return Err(InputFailure::Ours("videos cannot be fetched".to_owned()));
+        };
+        let store = self.store.clone();
+        let own_file = url.as_str().strip_prefix(&**own).and_then(|name| store.path_of(Area::Result, name));
+        if let Some(path) = own_file.filter(|path| path.exists()) {
+            return blocking(move || keep_clip(&store, &std::fs::read(path).map_err(|error| unkept(&error))?)).await;
+        }
+        let file = fetcher.get(url.as_str()).await.map_err(unavailable)?;
+        blocking(move || keep_clip(&store, &file.bytes)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, InputFailure> + Send + 'static,
+) -> Result<T, InputFailure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| InputFailure::Ours("looking at an input was interrupted".to_owned()))?
+}
+
+/// Blocks. What is in the container is for the vendor to see.
+fn keep_clip(store: &Store, bytes: &[u8]) -> Result<Clip, InputFailure> {
+    let format = VideoFormat::of_bytes(bytes).ok_or_else(|| invalid(&Invalid::new("must be an mp4 or webm video")))?;
+    store.put_clip(Area::Input, bytes, format).map_err(|error| unkept(&error))
 }
 
 fn unavailable(failure: FetchFailure) -> InputFailure {

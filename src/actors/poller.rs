@@ -1,4 +1,4 @@
-//! The poller: brings image tasks to a vendor, asks how they are, and takes the results home.
+//! The poller: brings the tasks of a gateway to its vendor, asks how they are, and takes the results home.
 //!
 //! What is to be done next follows from the recorded stage alone (`step`), so a restart resumes every unfinished task, and a call
 //! to a vendor is announced in the log before it is made (DESIGN 4). Before a vendor that fails stands a circuit breaker:
@@ -17,7 +17,7 @@ use super::system::Dispatch;
 use crate::clock::{Place, Surroundings, VendorStep};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
-    Failure, Stage, Task, TaskCommand, TaskRecord, TaskRejection, VendorKey, VendorReference, Work,
+    Failure, Task, TaskCommand, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference, Work,
 };
 use crate::domain::value::Text;
 use crate::events::stream::Position;
@@ -33,18 +33,13 @@ mod step;
 
 pub use gate::VendorState;
 pub use options::PollerOptions;
+pub use step::LANES;
 
 use breaker::Admission;
 use gate::Gate;
 use pace::at_least;
-use step::{Step, attempts, next_step};
+use step::{SUBMIT_LANE, Step, attempts, is_at_vendor, lane, next_step};
 
-/// The lanes: servers of inputs that are slow do not keep the vendor waiting, nor do questions keep submissions.
-const INPUT_LANE: &str = "inputs";
-const SUBMIT_LANE: &str = "submissions";
-const POLL_LANE: &str = "polls";
-/// How many lanes there are.
-pub const LANES: usize = 3;
 /// How long an input is tried to be had whose server is in trouble, from the submission of the task.
 const INPUT_PATIENCE: Duration = Duration::from_mins(2);
 /// The shortest and the longest rest before it is tried again: as long as the task has waited so far.
@@ -54,9 +49,9 @@ const RECORD_PAUSE: Duration = Duration::from_secs(5);
 /// How often results are fetched that are not what they should be.
 const ODD_RESULTS_MAX: u32 = 4;
 
-/// The reactor that works off image tasks at one vendor.
+/// The reactor that works off the tasks of one gateway at one vendor.
 #[derive(Clone)]
-pub struct ImagePoller {
+pub struct Poller {
     dispatch: Dispatch,
     models: ReadModels,
     surroundings: Surroundings,
@@ -68,7 +63,7 @@ pub struct ImagePoller {
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
-impl ImagePoller {
+impl Poller {
     /// A poller of `vendor`.
     #[must_use]
     pub fn new(
@@ -97,9 +92,8 @@ impl ImagePoller {
     }
 
     async fn fetch(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let Work::Image(work) = &entry.record.submission.work;
-        match self.inputs.fetch(work).await {
-            Ok(inputs) => self.then(task, entry, TaskCommand::RecordInputs { inputs }).await,
+        match self.inputs.fetch(&entry.record.submission.work).await {
+            Ok(taken_in) => self.then(task, entry, taken_in).await,
             Err(InputFailure::Final(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
             Err(InputFailure::Passing(failure)) => {
                 let waited = self.surroundings.now().since(entry.record.created_at);
@@ -217,12 +211,15 @@ impl ImagePoller {
             self.gate.succeeded();
         }
         match progress {
-            Ok(Progress::Running | Progress::Lost) | Err(_) if late => self.expire(task, entry).await,
-            Ok(Progress::Running) => {
-                self.gate.forget_failures(task);
-                let age = self.surroundings.now().since(entry.record.created_at);
-                Next::After(self.options.poll.at_age(age, self.surroundings.ratio()))
+            Ok(Progress::Queued | Progress::Running | Progress::Lost) | Err(_) if late => {
+                self.expire(task, entry).await
             }
+            Ok(Progress::Queued) => self.wait_for(task, entry),
+            Ok(Progress::Running) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
+            Ok(Progress::Running) => match self.record(task, entry, TaskCommand::RecordBegun).await {
+                Ok(_) => self.wait_for(task, entry),
+                Err(_) => Next::After(RECORD_PAUSE),
+            },
             Ok(Progress::Done(results)) => self.end(task, entry, TaskCommand::Complete { results }).await,
             Ok(Progress::Failed(failure)) => self.end(task, entry, TaskCommand::Fail { failure }).await,
             Ok(Progress::Forgotten) => self.end(task, entry, TaskCommand::RecordForgotten).await,
@@ -230,6 +227,13 @@ impl ImagePoller {
             Ok(Progress::Lost) => self.lost(task, entry).await,
             Err(error) => self.poll_failed(task, &error),
         }
+    }
+
+    /// The rest of a task that the vendor has not done yet.
+    fn wait_for(&self, task: TaskId, entry: &TaskEntry) -> Next {
+        self.gate.forget_failures(task);
+        let age = self.surroundings.now().since(entry.record.created_at);
+        Next::After(self.options.poll.at_age(age, self.surroundings.ratio()))
     }
 
     fn poll_failed(&self, task: TaskId, error: &VendorError) -> Next {
@@ -263,7 +267,7 @@ impl ImagePoller {
     }
 
     fn is_late(&self, record: &TaskRecord) -> bool {
-        self.surroundings.now().since(record.created_at) >= self.options.deadline
+        self.surroundings.now().since(record.created_at) >= self.options.deadline_of(record)
     }
 
     fn age_of_stage(&self, record: &TaskRecord) -> Duration {
@@ -271,7 +275,7 @@ impl ImagePoller {
     }
 
     async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let message = format!("not finished within {} seconds", self.options.deadline.as_secs());
+        let message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
         self.end(task, entry, TaskCommand::Fail { failure: failure("deadline_exceeded", message) }).await
     }
 
@@ -303,7 +307,7 @@ impl ImagePoller {
     }
 
     async fn act_on(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let (now, deadline) = (self.surroundings.now(), self.options.deadline);
+        let (now, deadline) = (self.surroundings.now(), self.options.deadline_of(&entry.record));
         match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
             Step::Nothing => Next::WhenDue,
             Step::Fetch => self.fetch(task, entry).await,
@@ -332,26 +336,35 @@ fn failure(code: &str, message: String) -> Failure {
     Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }
 
-impl Reactor for ImagePoller {
+impl Reactor for Poller {
     type Key = TaskId;
     type Work = (TaskId, TaskEntry);
-    const NAME: &'static str = "image-poller";
+    const NAME: &'static str = "poller";
 
     fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
         let models = self.models.read();
-        let lane = |entry: &TaskEntry| match &entry.record.stage {
-            _ if entry.record.submission.work.lacks_inputs() => INPUT_LANE,
-            Stage::InProgress { .. } => POLL_LANE,
-            _ => SUBMIT_LANE,
-        };
-        let unfinished = models.tasks.unfinished().filter(|(id, entry)| take(id, lane(entry)));
-        unfinished.map(|(id, entry)| (id, (id, entry.clone()))).collect()
+        let unfinished = || models.tasks.unfinished(self.options.gateway);
+        let at_vendor = unfinished().filter(|(_, entry)| is_at_vendor(&entry.record.stage)).count();
+        let mut slots = self.options.slots.saturating_sub(at_vendor);
+        // Off-peak tasks come last in the queue, but none waits there for ever.
+        let now = self.surroundings.now();
+        let is_due = |entry: &TaskEntry| self.options.has_waited_off_peak(&entry.record, now);
+        let queue = unfinished().filter(|(_, entry)| is_due(entry)).chain(unfinished().filter(|(_, it)| !is_due(it)));
+        let taken = queue.filter(|(id, entry)| {
+            let lane = lane(&entry.record);
+            let has_slot = lane != SUBMIT_LANE || is_at_vendor(&entry.record.stage) || slots > 0;
+            if lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage) {
+                slots = slots.saturating_sub(1);
+            }
+            has_slot && take(id, lane)
+        });
+        taken.map(|(id, entry)| (id, (id, entry.clone()))).collect()
     }
 
     async fn act(&self, (task, entry): Self::Work) -> Next {
         let next = self.act_on(task, &entry).await;
         let age = self.surroundings.now().since(entry.record.created_at);
-        until_deadline(next, age, self.options.deadline)
+        until_deadline(next, age, self.options.deadline_of(&entry.record))
     }
 
     async fn changed(&mut self) -> bool {

@@ -7,17 +7,17 @@ use parking_lot::Mutex;
 
 use crate::domain::ids::UserId;
 
-/// The places of all accounts. Cheap to clone.
+/// The places of all accounts; anonymous callers are one. Cheap to clone.
 #[derive(Clone)]
 pub struct Shares {
     most: usize,
-    taken: Arc<Mutex<HashMap<UserId, usize>>>,
+    taken: Arc<Mutex<HashMap<Option<UserId>, usize>>>,
 }
 
 /// One place; given back when it is dropped.
 pub struct Share {
     shares: Shares,
-    account: UserId,
+    account: Option<UserId>,
 }
 
 impl Shares {
@@ -29,7 +29,7 @@ impl Shares {
 
     /// A place for this account, if it has not all that it may have.
     #[must_use]
-    pub fn take(&self, account: UserId) -> Option<Share> {
+    pub fn take(&self, account: Option<UserId>) -> Option<Share> {
         let mut taken = self.taken.lock();
         let own = taken.entry(account).or_default();
         if *own >= self.most {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn an_account_has_its_share_and_gets_it_back() {
-        let (ada, bob) = (UserId(Uuid::from_u128(1)), UserId(Uuid::from_u128(2)));
+        let (ada, bob) = (Some(UserId(Uuid::from_u128(1))), Some(UserId(Uuid::from_u128(2))));
         let shares = Shares::new(2);
         let first = shares.take(ada).unwrap();
         let second = shares.take(ada);

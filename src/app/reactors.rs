@@ -7,10 +7,10 @@ use actix::Arbiter;
 
 use super::StartError;
 use super::vendors::ImageVendor;
-use crate::actors::dispatcher::CallbackDispatcher;
+use crate::actors::dispatcher::{CallbackDispatcher, Telling};
 use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
-use crate::actors::poller::{ImagePoller, VendorState};
+use crate::actors::poller::{Poller, VendorState};
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::sweeper::Sweeper;
 use crate::actors::system::Dispatch;
@@ -115,24 +115,16 @@ impl Reactors {
         let Outside { store, sender, fetcher, keyring, public_url, image_vendor, hints } = outside;
         let ImageVendor { vendor, treatment, bounds } = image_vendor;
         let inputs = Inputs::new(fetcher, store.clone());
-        let poller =
-            ImagePoller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, treatment);
+        let poller = Poller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, treatment);
         let poller = poller.with_hints(hints);
         let vendors = vec![poller.state()];
         arbiter.spawn(async move {
-            let sweeper = Sweeper::new(store, models.clone(), surroundings.clone(), retention);
+            let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
             keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
             keep_running(poller, bounds, surroundings.clone());
             let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
-            let dispatcher = CallbackDispatcher::new(
-                dispatch,
-                models,
-                surroundings.clone(),
-                sender,
-                keyring,
-                public_url,
-                per_account,
-            );
+            let telling = Telling { sender, store, keyring, public_url };
+            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);

@@ -12,6 +12,7 @@ use crate::actors::reactor::ReactorOptions;
 use crate::clock::Surroundings;
 use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use crate::domain::image::INPUT_BYTES_MAX;
+use crate::domain::task::Gateway;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::client::{Client, Limits};
@@ -49,7 +50,7 @@ pub(super) fn image_vendor(
     surroundings: &Surroundings,
 ) -> Result<ImageVendor, StartError> {
     let VendorSettings { url: Some(url), concurrency, .. } = &settings.image_vendor else {
-        let treatment = PollerOptions::inside(settings.tasks.deadline);
+        let treatment = PollerOptions::inside(Gateway::Image, settings.tasks.deadline);
         return Ok(ImageVendor { vendor: inside(settings, store), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
@@ -108,7 +109,10 @@ fn remote_options(settings: &Settings, key: &UploadKey) -> RemoteImageOptions {
 fn treatment(settings: &Settings) -> PollerOptions {
     let own = &settings.image_vendor;
     PollerOptions {
+        gateway: Gateway::Image,
+        slots: usize::MAX,
         deadline: settings.tasks.deadline,
+        deadline_off_peak: PollerOptions::OFF_PEAK,
         poll: Pauses { min: own.poll_min, max: own.poll_max.max(own.poll_min) },
         retry: Pauses { min: own.retry_min, max: own.retry_max.max(own.retry_min) },
         lost_after: own.lost_after,

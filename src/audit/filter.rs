@@ -75,14 +75,15 @@ impl ActorFilter {
         }
     }
 
-    /// Reads `user/<uuid>`, `token/<uuid>`, `system`, or a UUID alone.
+    /// Reads `user/<uuid>`, `token/<uuid>`, `system`, `anonymous`, or a UUID alone.
     ///
     /// # Errors
     /// When the text is none of these.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let refusal = |_| Invalid::new("must be system, user/<uuid>, token/<uuid> or a UUID");
+        let refusal = |_| Invalid::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
         match text.split_once('/') {
             None if text == "system" => Ok(Self::Is(Actor::System)),
+            None if text == "anonymous" => Ok(Self::Is(Actor::Anonymous)),
             None => UserId::parse(text).map(|id| Self::Named(id.0)).map_err(refusal),
             Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(refusal),
             Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(refusal),
@@ -131,6 +132,7 @@ mod tests {
     fn actors_are_named_as_events_name_them() {
         let id = Uuid::from_u128(7);
         assert_eq!(ActorFilter::parse("system"), Ok(ActorFilter::Is(Actor::System)));
+        assert_eq!(ActorFilter::parse("anonymous"), Ok(ActorFilter::Is(Actor::Anonymous)));
         assert_eq!(ActorFilter::parse(&format!("user/{id}")), Ok(ActorFilter::Is(Actor::User(UserId(id)))));
         assert_eq!(ActorFilter::parse(&format!("token/{id}")), Ok(ActorFilter::Is(Actor::Token(TokenId(id)))));
         let named = ActorFilter::parse(&id.to_string()).unwrap();

@@ -108,6 +108,14 @@ pub(super) fn directory() -> Kind<PathBuf> {
     })
 }
 
+/// A file, or empty for none.
+pub(super) fn file() -> Kind<Option<PathBuf>> {
+    Kind::new("the path of a file, or empty", |value| {
+        let path = value.as_str().filter(|path| !path.contains('\0'))?;
+        Some((!path.is_empty()).then(|| PathBuf::from(path)))
+    })
+}
+
 /// A token that can travel in an `Authorization` header (RFC 6750, `b64token`, a trifle wider), or empty for none.
 pub(super) fn token() -> Kind<Option<Secret>> {
     Kind::new("made of letters, digits and - . _ ~ + / =, or empty", |value| {

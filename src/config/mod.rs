@@ -18,7 +18,7 @@ pub use problem::{Problem, Problems};
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
     LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings,
-    SnapshotSettings, StorageSettings, TaskSettings,
+    SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
 pub use vendor::{RecoverySetting, VendorSettings};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::check::{
-    Kind, address, base_url, choice, directory, duration, log_filter, networks, origins, size, token, truth, whole,
+    Kind, address, base_url, choice, directory, duration, file, log_filter, networks, origins, size, token, truth,
+    whole,
 };
 use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
@@ -40,6 +41,9 @@ pub struct Settings {
     pub media: MediaSettings,
     /// `vendors.image`
     pub image_vendor: VendorSettings,
+    /// `vendors.video`
+    pub video_vendor: VendorSettings,
+    pub video: VideoSettings,
     pub callbacks: CallbackSettings,
     pub limits: LimitSettings,
 }
@@ -48,6 +52,8 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
     pub require_approval: bool,
+    /// Whether videos are made for callers with a token only.
+    pub video_required: bool,
 }
 
 /// How versions come into the registry.
@@ -123,6 +129,17 @@ pub struct LocalImageSettings {
 pub struct TaskSettings {
     /// Time after which an unfinished task is ended as failed.
     pub deadline: Duration,
+}
+
+/// The video gateway.
+#[derive(Debug, Clone)]
+pub struct VideoSettings {
+    /// The file with the prices; those of `data/pricing.toml` when there is none.
+    pub pricing: Option<PathBuf>,
+    /// Entries of `images`, where an endpoint takes so many.
+    pub max_images: usize,
+    /// Tasks that the vendor has at a time.
+    pub slots: usize,
 }
 
 /// Files of media tasks.
@@ -228,7 +245,10 @@ impl Reader {
             admin_token: self.read("admin_token", &token()),
             public_url: self.read("public_url", &base_url()),
             workers: self.read("workers", &whole(0, 1024)),
-            auth: AuthSettings { require_approval: self.read("auth.require_approval", &truth()) },
+            auth: AuthSettings {
+                require_approval: self.read("auth.require_approval", &truth()),
+                video_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),
+            },
             registry: RegistrySettings { moderation: self.read("registry.moderation", &truth()) },
             egress: self.egress(),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
@@ -253,7 +273,13 @@ impl Reader {
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
             media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
-            image_vendor: VendorSettings::read_image(self),
+            image_vendor: VendorSettings::read(self, "image"),
+            video_vendor: VendorSettings::read(self, "video"),
+            video: VideoSettings {
+                pricing: self.read("video.pricing", &file()),
+                max_images: self.read("video.max_images", &whole(1, 7)),
+                slots: self.read("video.slots", &whole(1, 65_536)),
+            },
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),

@@ -43,32 +43,34 @@ pub enum RecoverySetting {
 }
 
 impl VendorSettings {
-    pub(super) fn read_image(reader: &mut Reader) -> Self {
+    /// Those of `vendors.<name>`.
+    pub(super) fn read(reader: &mut Reader, name: &str) -> Self {
+        let key = |setting: &str| format!("vendors.{name}.{setting}");
         let recoveries =
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
         let timeout = || duration("10ms", "1h");
         let pause = || duration("1ms", "1h");
         Self {
-            url: reader.read("vendors.image.url", &base_url()),
-            api_key: reader.read("vendors.image.api_key", &credential()),
-            auth_header: reader.read("vendors.image.auth_header", &header_name()),
-            recovery: reader.read("vendors.image.recovery", &choice(recoveries)),
-            key_header: reader.read("vendors.image.key_header", &header_name()),
-            search_path: reader.read("vendors.image.search_path", &path_with_key()),
-            search_settles: reader.read("vendors.image.search_settles", &duration("0s", "1h")),
-            concurrency: reader.read("vendors.image.concurrency", &whole(1, 65_536)),
-            connect_timeout: reader.read("vendors.image.connect_timeout", &timeout()),
-            submit_timeout: reader.read("vendors.image.submit_timeout", &timeout()),
-            poll_timeout: reader.read("vendors.image.poll_timeout", &timeout()),
-            result_timeout: reader.read("vendors.image.result_timeout", &timeout()),
-            poll_min: reader.read("vendors.image.poll_min", &pause()),
-            poll_max: reader.read("vendors.image.poll_max", &pause()),
-            retry_min: reader.read("vendors.image.retry_min", &pause()),
-            retry_max: reader.read("vendors.image.retry_max", &pause()),
-            lost_after: reader.read("vendors.image.lost_after", &duration("0s", "1d")),
-            breaker_failures: reader.read("vendors.image.breaker_failures", &whole(1, 1_000_000)),
-            breaker_pause: reader.read("vendors.image.breaker_pause", &pause()),
-            breaker_pause_max: reader.read("vendors.image.breaker_pause_max", &duration("1ms", "1d")),
+            url: reader.read(&key("url"), &base_url()),
+            api_key: reader.read(&key("api_key"), &credential()),
+            auth_header: reader.read(&key("auth_header"), &header_name()),
+            recovery: reader.read(&key("recovery"), &choice(recoveries)),
+            key_header: reader.read(&key("key_header"), &header_name()),
+            search_path: reader.read(&key("search_path"), &path_with_key()),
+            search_settles: reader.read(&key("search_settles"), &duration("0s", "1h")),
+            concurrency: reader.read(&key("concurrency"), &whole(1, 65_536)),
+            connect_timeout: reader.read(&key("connect_timeout"), &timeout()),
+            submit_timeout: reader.read(&key("submit_timeout"), &timeout()),
+            poll_timeout: reader.read(&key("poll_timeout"), &timeout()),
+            result_timeout: reader.read(&key("result_timeout"), &timeout()),
+            poll_min: reader.read(&key("poll_min"), &pause()),
+            poll_max: reader.read(&key("poll_max"), &pause()),
+            retry_min: reader.read(&key("retry_min"), &pause()),
+            retry_max: reader.read(&key("retry_max"), &pause()),
+            lost_after: reader.read(&key("lost_after"), &duration("0s", "1d")),
+            breaker_failures: reader.read(&key("breaker_failures"), &whole(1, 1_000_000)),
+            breaker_pause: reader.read(&key("breaker_pause"), &pause()),
+            breaker_pause_max: reader.read(&key("breaker_pause_max"), &duration("1ms", "1d")),
         }
     }
 }

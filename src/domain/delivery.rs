@@ -82,8 +82,8 @@ pub enum DeliveryRejection {
 pub struct Redelivery {
     pub delivery: DeliveryId,
     pub task: TaskId,
-    /// Whose task it is.
-    pub owner: UserId,
+    /// Whose task it is; nobody's known, where gateways take jobs of anybody.
+    pub owner: Option<UserId>,
     pub url: CallbackUrl,
     /// The version of the task's stream after the change that is told: what is told first has a lower one.
     pub change: u64,

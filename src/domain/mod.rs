@@ -11,6 +11,7 @@ pub mod field_set;
 pub mod ids;
 pub mod image;
 mod labels;
+pub mod music;
 pub mod node;
 pub mod personal;
 pub mod policy;

@@ -1,73 +1,30 @@
-//! Media tasks: from the submission to a picture or a reason, through a vendor that may be asked only once.
+//! Media tasks: from the submission to a result or a reason, through a vendor that may be asked only once.
 
 use serde::{Deserialize, Serialize};
 
 use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::ids::{StreamKind, TaskId, UserId};
-use super::image::{ImageWork, Picture};
-use super::value::{CallbackUrl, Text, Timestamp, named_values};
+use super::image::Picture;
+use super::music::MusicStream;
+use super::value::{CallbackUrl, Text, Timestamp};
+use super::video::{Clip, Creation};
 
 mod kind;
+mod record;
+mod status;
+mod work;
 
-pub use kind::TaskKind;
-
-named_values! {
-    /// The states of an image task (contract 5); the last two are terminal.
-    TaskStatus {
-        Created = "CREATED",
-        InProgress = "IN_PROGRESS",
-        Completed = "COMPLETED",
-        Failed = "FAILED",
-    }
-}
-
-/// What is to be made, and from what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
-    /// A job of the image gateway.
-    Image(ImageWork),
-}
-
-impl Work {
-    /// Where it was submitted.
-    #[must_use]
-    pub const fn kind(&self) -> TaskKind {
-        let Self::Image(work) = self;
-        TaskKind::of_image(&work.job)
-    }
-
-    /// The pictures that it is made from, as far as they are in our store.
-    pub fn inputs(&self) -> impl Iterator<Item = &Picture> {
-        let Self::Image(work) = self;
-        work.sources().filter_map(super::image::Source::kept)
-    }
-
-    /// Whether the webhook is told of the end only, instead of every change of status.
-    #[must_use]
-    pub const fn tells_only_the_end(&self) -> bool {
-        let Self::Image(work) = self;
-        work.job.tells_only_the_end()
-    }
-
-    /// Whether inputs must be fetched before a vendor can be asked.
-    #[must_use]
-    pub fn lacks_inputs(&self) -> bool {
-        let Self::Image(work) = self;
-        work.remote().next().is_some()
-    }
-
-    fn take_in(&mut self, pictures: &[Picture]) {
-        let Self::Image(work) = self;
-        work.take_in(pictures);
-    }
-}
+pub use kind::{Gateway, TaskKind};
+pub use status::{ImageStatus, TaskStatus, VideoState};
+pub use work::{Results, Work};
 
 /// A job as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     pub task: TaskId,
-    pub owner: UserId,
+    /// Who submitted it; nobody known, where a gateway takes jobs of anybody (contract 3).
+    pub owner: Option<UserId>,
     pub work: Work,
     pub webhook: Option<CallbackUrl>,
 }
@@ -101,10 +58,12 @@ pub enum Stage {
     /// A vendor is about to be asked, or was and the answer is not recorded, or it forgot what it had taken. `attempt`
     /// counts from 1.
     Submitting { attempt: u32, key: VendorKey },
-    /// The vendor works on it.
+    /// The vendor has it.
     InProgress { attempt: u32, key: VendorKey, reference: VendorReference },
-    /// The results are in our store.
-    Completed { results: Vec<Picture> },
+    /// It is made and sent at once, while its client listens; no vendor is asked after it, and it is never made again.
+    Streaming,
+    /// The results are in our store, or were sent to the end.
+    Completed { results: Results },
     /// It ended without a result.
     Failed { failure: Failure },
 }
@@ -118,20 +77,6 @@ pub struct TaskRecord {
     pub status: TaskStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-}
-
-impl TaskRecord {
-    /// The results; empty until the task is completed.
-    #[must_use]
-    pub fn results(&self) -> &[Picture] {
-        if let Stage::Completed { results } = &self.stage { results } else { &[] }
-    }
-
-    /// Whether the task has ended for good.
-    #[must_use]
-    pub fn is_terminal(&self) -> bool {
-        matches!(self.status, TaskStatus::Completed | TaskStatus::Failed)
-    }
 }
 
 /// A task's life.
@@ -180,28 +125,66 @@ pub enum TaskEvent {
     TaskFailed { failure: Failure },
     /// Whoever owns the task wants no result any more.
     TaskCancelled,
+    /// Everything is here that it is made from, and it waits for a slot.
+    TaskQueued,
+    /// The video that was given as a URL is in our store.
+    FootageFetched { clip: Clip },
+    /// It is being made: a vendor that had queued it says so, or a stream has begun.
+    WorkBegan,
+    /// The video is stored.
+    VideoCompleted { creation: Creation },
+    /// The stream was sent to its end.
+    StreamCompleted { stream: MusicStream },
 }
 
 part_of_event!(TaskEvent as Task {
     TaskSubmitted, InputsFetched, SubmissionStarted, VendorAccepted, VendorRefused, SubmissionUndelivered, OutcomeUnknown,
-    VendorForgot, TaskCompleted, TaskFailed, TaskCancelled,
+    VendorForgot, TaskCompleted, TaskFailed, TaskCancelled, TaskQueued, FootageFetched, WorkBegan, VideoCompleted,
+    StreamCompleted,
 });
 
 impl TaskEvent {
-    /// The status that the event brings, if it changes the status: what callbacks tell of.
+    /// The status that the event brings to a task of this gateway, if it changes the status: what callbacks tell of.
     #[must_use]
-    pub fn status_change(&self) -> Option<TaskStatus> {
+    pub const fn status_change(&self, gateway: Gateway) -> Option<TaskStatus> {
         match self {
             Self::TaskSubmitted(_) => Some(TaskStatus::Created),
-            Self::VendorAccepted { .. } => Some(TaskStatus::InProgress),
-            Self::TaskCompleted { .. } => Some(TaskStatus::Completed),
+            Self::TaskQueued => Some(TaskStatus::Queueing),
+            // Vendors of videos queue what they take, and say when they begin.
+            Self::VendorAccepted { .. } if matches!(gateway, Gateway::Video) => None,
+            Self::VendorAccepted { .. } | Self::WorkBegan => Some(TaskStatus::InProgress),
+            Self::TaskCompleted { .. } | Self::VideoCompleted { .. } | Self::StreamCompleted { .. } => {
+                Some(TaskStatus::Completed)
+            }
             Self::TaskFailed { .. } | Self::TaskCancelled => Some(TaskStatus::Failed),
             Self::InputsFetched { .. }
+            | Self::FootageFetched { .. }
             | Self::SubmissionStarted { .. }
             | Self::VendorRefused { .. }
             | Self::SubmissionUndelivered { .. }
             | Self::OutcomeUnknown { .. }
             | Self::VendorForgot => None,
+        }
+    }
+
+    /// What was made, if the task ends well with this event.
+    #[must_use]
+    pub fn results(&self) -> Option<Results> {
+        match self {
+            Self::TaskCompleted { results } => Some(Results::Pictures(results.clone())),
+            Self::VideoCompleted { creation } => Some(Results::Video(creation.clone())),
+            Self::StreamCompleted { stream } => Some(Results::Music(stream.clone())),
+            _ => None,
+        }
+    }
+
+    /// The event that these results are there.
+    #[must_use]
+    pub fn completed(results: Results) -> Self {
+        match results {
+            Results::Pictures(results) => Self::TaskCompleted { results },
+            Results::Video(creation) => Self::VideoCompleted { creation },
+            Results::Music(stream) => Self::StreamCompleted { stream },
         }
     }
 
@@ -223,11 +206,15 @@ pub enum TaskCommand {
     Submit(Submission),
     /// The inputs that were given as URLs are in our store.
     RecordInputs { inputs: Vec<Picture> },
+    /// The video that was given as a URL is in our store.
+    RecordFootage { clip: Clip },
     /// Announces the call to the vendor. From `Submitting`, only where the vendor honours `key` (contract 5): the caller
     /// says so with `repeatable`.
     StartSubmission { key: VendorKey, repeatable: bool },
     /// The vendor took the job.
     RecordAcceptance { reference: VendorReference },
+    /// The vendor has begun to work on what it had queued, or a stream begins. Said again, it changes nothing.
+    RecordBegun,
     /// The vendor refused the job: the task fails.
     RecordRefusal { failure: Failure },
     /// The call surely began nothing: the task waits for the next one.
@@ -236,8 +223,8 @@ pub enum TaskCommand {
     RecordUnknown { reason: Text<1000>, repeatable: bool },
     /// The vendor forgot the job: it may be submitted again.
     RecordForgotten,
-    /// The results are stored.
-    Complete { results: Vec<Picture> },
+    /// The results are stored, or were sent to the end.
+    Complete { results: Results },
     /// The task cannot be done.
     Fail { failure: Failure },
     /// Its owner wants no result any more. A task that has ended stays as it is, and that is no refusal (contract 5: the
@@ -254,7 +241,7 @@ impl Decider for Task {
 
     fn decide(state: &Self, command: TaskCommand, _now: Timestamp) -> Result<Vec<TaskEvent>, TaskRejection> {
         match (state, command) {
-            (Self::Absent, TaskCommand::Submit(submission)) => Ok(vec![TaskEvent::TaskSubmitted(submission)]),
+            (Self::Absent, TaskCommand::Submit(submission)) => Ok(record::submitted(submission)),
             (Self::Present(_), TaskCommand::Submit(_)) => Err(TaskRejection::AlreadyExists),
             (Self::Absent, _) => Err(TaskRejection::NotFound),
             (Self::Present(task), command) => task.decide(command),
@@ -279,84 +266,6 @@ impl Decider for Task {
 
     fn narrow(event: &Event) -> Option<&TaskEvent> {
         if let Event::Task(event) = event { Some(event) } else { None }
-    }
-}
-
-impl TaskRecord {
-    fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
-        match (&self.stage, command) {
-            (Stage::Waiting { .. }, TaskCommand::RecordInputs { inputs }) if self.submission.work.lacks_inputs() => {
-                Ok(vec![TaskEvent::InputsFetched { inputs }])
-            }
-            (Stage::Waiting { .. }, TaskCommand::StartSubmission { .. }) if self.submission.work.lacks_inputs() => {
-                Err(TaskRejection::WrongStage { status: self.status })
-            }
-            (Stage::Waiting { attempts }, TaskCommand::StartSubmission { key, .. })
-            | (Stage::Submitting { attempt: attempts, .. }, TaskCommand::StartSubmission { key, repeatable: true }) => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key }])
-            }
-            (Stage::Submitting { .. }, TaskCommand::RecordAcceptance { reference }) => {
-                Ok(vec![TaskEvent::VendorAccepted { reference }])
-            }
-            (Stage::Submitting { .. }, TaskCommand::RecordRefusal { failure }) => {
-                Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
-            }
-            (Stage::Submitting { .. }, TaskCommand::RecordUndelivered { reason }) => {
-                Ok(vec![TaskEvent::SubmissionUndelivered { reason }])
-            }
-            (Stage::Submitting { .. }, TaskCommand::RecordUnknown { reason, repeatable }) => {
-                let failure = Failure { code: Text::recorded("outcome_unknown".to_owned()), message: reason.clone() };
-                let ended = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
-                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(ended).collect())
-            }
-            (Stage::InProgress { .. }, TaskCommand::RecordForgotten) => Ok(vec![TaskEvent::VendorForgot]),
-            (Stage::InProgress { .. }, TaskCommand::Complete { results }) => {
-                Ok(vec![TaskEvent::TaskCompleted { results }])
-            }
-            (
-                Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
-                TaskCommand::Fail { failure },
-            ) => Ok(vec![TaskEvent::TaskFailed { failure }]),
-            (Stage::Completed { .. } | Stage::Failed { .. }, TaskCommand::Cancel) => Ok(Vec::new()),
-            (_, TaskCommand::Cancel) => Ok(vec![TaskEvent::TaskCancelled]),
-            _ => Err(TaskRejection::WrongStage { status: self.status }),
-        }
-    }
-
-    fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
-        self.stage = match (&self.stage, event) {
-            (Stage::Waiting { .. } | Stage::Submitting { .. }, TaskEvent::SubmissionStarted { attempt, key }) => {
-                Stage::Submitting { attempt: *attempt, key: key.clone() }
-            }
-            (Stage::Submitting { attempt, key }, TaskEvent::VendorAccepted { reference }) => {
-                Stage::InProgress { attempt: *attempt, key: key.clone(), reference: reference.clone() }
-            }
-            (Stage::InProgress { attempt, .. }, TaskEvent::VendorForgot)
-            | (Stage::Submitting { attempt, .. }, TaskEvent::SubmissionUndelivered { .. }) => {
-                Stage::Waiting { attempts: *attempt }
-            }
-            (Stage::Waiting { attempts }, TaskEvent::InputsFetched { inputs }) => {
-                self.submission.work.take_in(inputs);
-                Stage::Waiting { attempts: *attempts }
-            }
-            (
-                Stage::Submitting { attempt, key },
-                TaskEvent::VendorRefused { .. } | TaskEvent::OutcomeUnknown { .. },
-            ) => Stage::Submitting { attempt: *attempt, key: key.clone() },
-            (Stage::InProgress { .. }, TaskEvent::TaskCompleted { results }) => {
-                Stage::Completed { results: results.clone() }
-            }
-            (
-                Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. },
-                TaskEvent::TaskFailed { failure },
-            ) => Stage::Failed { failure: failure.clone() },
-            (Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. }, TaskEvent::TaskCancelled) => {
-                Stage::Failed { failure: Failure::cancelled() }
-            }
-            _ => return,
-        };
-        self.status = event.status_change().unwrap_or(self.status);
-        self.updated_at = at;
     }
 }
 

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::value::{Invalid, Text, named_values};
 
 mod extend;
+mod file;
 mod generate;
 mod job;
 mod multiframe;
 mod price;
 
 pub use extend::{Extend, ExtendModel, ExtendResolution};
+pub use file::{Clip, Creation, VendorCreation, VideoFormat};
 pub use generate::{AudioType, Generate, MovementAmplitude, Resolution, VideoModel, VideoStyle, Watermark};
 pub use job::{Document, Footage, VideoJob, VideoWork};
 pub use multiframe::{KeyFrame, Multiframe};

@@ -18,12 +18,15 @@ pub enum Actor {
     User(UserId),
     /// A publisher's personal access token.
     Token(TokenId),
+    /// Whoever it was: no credentials were presented, and none were needed.
+    Anonymous,
 }
 
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => f.write_str("system"),
+            Self::Anonymous => f.write_str("anonymous"),
             Self::User(id) => write!(f, "user/{id}"),
             Self::Token(id) => write!(f, "token/{id}"),
         }

@@ -84,7 +84,7 @@ async fn own_delivery(call: &Admitted) -> Result<Owned, Problem> {
     let task = services.models.task_of_delivery(id).await?.ok_or_else(not_found)?;
     let user = call.user()?;
     let told = services.models.announcement(task, id).await?.ok_or_else(not_found)?;
-    if told.owner != user.id && !user.is_admin {
+    if told.owner != Some(user.id) && !user.is_admin {
         return Err(not_found());
     }
     Ok(Owned { task, told })
@@ -114,7 +114,7 @@ fn view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> D
         id: told.id.to_string(),
         webhook_id: told.id.webhook_id(),
         task_id: task.to_string(),
-        status: told.content.status.as_str(),
+        status: told.content.status(),
         url: told.content.url.as_str().to_owned(),
         state,
         created_at: told.at.to_string(),

@@ -108,7 +108,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let task = TaskId(call.services().surroundings.random_uuid());
     let limit = services.options.submissions_per_caller;
     // Held until the task is in the read models, which count it from then on.
-    let place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;
+    let place = shared.submissions.reserve(Some(owner), task, limit, &services.models.read().tasks)?;
 
     let body = call.body().await?;
     let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
@@ -124,19 +124,19 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let ((work, webhook), place) = web::block(work).await.map_err(Problem::internal)??;
 
     if webhook.is_some() {
-        check_callbacks(services, owner)?;
+        check_callbacks(services, Some(owner))?;
     }
-    let submission = Submission { task, owner, work: Work::Image(work), webhook };
+    let submission = Submission { task, owner: Some(owner), work: Work::Image(work), webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
     drop(place);
     let (wait, public_url) = (Wait::of(call.headers()), &services.options.public_url);
     let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
-    let created = || ImageTaskView::new(task, TaskStatus::Created, &[], None, public_url);
+    let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
     Ok((waited.map_or_else(created, |record| ImageTaskView::of_record(&record, public_url)), wait))
 }
 
 /// What waits for receivers that are down is bounded: nobody else pays for them.
-fn check_callbacks(services: &Services, owner: UserId) -> Result<(), Problem> {
+pub(super) fn check_callbacks(services: &Services, owner: Option<UserId>) -> Result<(), Problem> {
     let most = services.options.callbacks_per_account;
     if services.models.read().deliveries.pending_of(owner) < most {
         return Ok(());
@@ -152,7 +152,7 @@ async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
     let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
     let user = call.user()?;
-    if !is_of(&task, family) || (task.submission.owner != user.id && !user.is_admin) {
+    if !is_of(&task, family) || (task.submission.owner != Some(user.id) && !user.is_admin) {
         return Err(not_found());
     }
     let wait = Wait::of(call.headers());
@@ -162,6 +162,5 @@ async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
 }
 
 fn is_of(task: &TaskRecord, family: ImageFamily) -> bool {
-    let Work::Image(work) = &task.submission.work;
-    work.job.family() == family
+    matches!(&task.submission.work, Work::Image(work) if work.job.family() == family)
 }

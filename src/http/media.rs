@@ -9,6 +9,7 @@ use super::gate::Call;
 use crate::domain::image::ImageFormat;
 use crate::domain::policy::Action;
 use crate::domain::value::Digest;
+use crate::domain::video::VideoFormat;
 use crate::media::store::Area;
 
 /// A name never stands for other bytes: it is their hash.
@@ -18,8 +19,7 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<Answer, Problem> {
     let name = call.segment("file");
     let path = call.services().store.path_of(Area::Result, &name).ok_or_else(not_found)?;
-    let (digest, format) = named(&name).ok_or_else(not_found)?;
-    let content_type = format.media_type();
+    let (digest, content_type) = named(&name).ok_or_else(not_found)?;
     let described = Described { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
     let retention = call.services().options.media_retention;
     file::send(&call, &path, described).await?.ok_or_else(|| not_kept(retention))
@@ -44,10 +44,12 @@ fn span(time: Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// What a file name says: the hash of the bytes and their format.
-fn named(name: &str) -> Option<(Digest, ImageFormat)> {
+/// What a file name says: the hash of the bytes, and the media type of their format.
+fn named(name: &str) -> Option<(Digest, &'static str)> {
     let (stem, extension) = name.split_once('.')?;
-    Some((Digest::parse(stem).ok()?, ImageFormat::parse(extension).ok()?))
+    let of_picture = ImageFormat::parse(extension).map(ImageFormat::media_type);
+    let media_type = of_picture.or_else(|_| VideoFormat::parse(extension).map(VideoFormat::media_type));
+    Some((Digest::parse(stem).ok()?, media_type.ok()?))
 }
 
 #[cfg(test)]
@@ -63,7 +65,9 @@ mod tests {
     #[test]
     fn only_names_of_results_name_files() {
         let digest = "a5".repeat(32);
-        assert_eq!(named(&format!("{digest}.png")).map(|(_, format)| format), Some(ImageFormat::Png));
+        for (extension, media_type) in [("png", "image/png"), ("mp4", "video/mp4")] {
+            assert_eq!(named(&format!("{digest}.{extension}")).map(|(_, known)| known), Some(media_type));
+        }
         for bad in
             ["", "a.png", &format!("{digest}.exe"), &digest, &format!("../{digest}.png"), &format!("{digest}.png/")]
         {

@@ -115,7 +115,7 @@ impl From<TaskRejection> for Problem {
             TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id exists already"),
             TaskRejection::NotFound => Self::not_found("task"),
             TaskRejection::WrongStage { status } => {
-                Self::new(Code::Conflict, format!("the task is {}", status.as_str()))
+                Self::new(Code::Conflict, format!("the task is {}", status.of_video().as_str()))
             }
         }
     }

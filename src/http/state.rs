@@ -97,7 +97,7 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Ans
     // Read models first: the log is never behind them.
     let (position, tasks, deliveries) = {
         let models = services.models.read();
-        (models.position.0, models.tasks.unfinished().count(), models.deliveries.pending())
+        (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending())
     };
     let Probe { head, indexed, waiting, mended, started_at } = (services.prober)();
     let StorageState { state, reason, free_bytes, reserve_bytes } = (services.storage)();

@@ -12,13 +12,13 @@ use crate::projections::task::Tasks;
 /// Submissions that are being checked: not in the read models yet, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
-    under_way: Arc<Mutex<HashMap<UserId, Vec<TaskId>>>>,
+    under_way: Arc<Mutex<HashMap<Option<UserId>, Vec<TaskId>>>>,
 }
 
 /// A place among the caller's unfinished tasks; given back when it is dropped.
 pub struct Reservation {
     submissions: Submissions,
-    owner: UserId,
+    owner: Option<UserId>,
     task: TaskId,
 }
 
@@ -28,7 +28,13 @@ impl Submissions {
     ///
     /// # Errors
     /// When the caller has `limit` unfinished tasks already.
-    pub fn reserve(&self, owner: UserId, task: TaskId, limit: usize, tasks: &Tasks) -> Result<Reservation, Problem> {
+    pub fn reserve(
+        &self,
+        owner: Option<UserId>,
+        task: TaskId,
+        limit: usize,
+        tasks: &Tasks,
+    ) -> Result<Reservation, Problem> {
         let mut under_way = self.under_way.lock();
         let waiting = under_way.entry(owner).or_default();
         // A task that the read models show already must not count twice.
@@ -37,7 +43,8 @@ impl Submissions {
             if waiting.is_empty() {
                 under_way.remove(&owner);
             }
-            let detail = format!("{limit} of your tasks are unfinished; submit more when some have ended");
+            let whose = if owner.is_some() { "your tasks" } else { "the tasks of callers without a token" };
+            let detail = format!("{limit} of {whose} are unfinished; submit more when some have ended");
             return Err(Problem::new(Code::TooManySubmissions, detail).retry_after(5));
         }
         waiting.push(task);
@@ -66,7 +73,7 @@ mod tests {
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
         let reserve = |owner: u128, task: u128| {
-            submissions.reserve(UserId(Uuid::from_u128(owner)), TaskId(Uuid::from_u128(task)), 2, &tasks)
+            submissions.reserve(Some(UserId(Uuid::from_u128(owner))), TaskId(Uuid::from_u128(task)), 2, &tasks)
         };
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();

@@ -32,16 +32,15 @@ pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<Answer, 
     shown(&call, id).await
 }
 
-/// The task that the path names, if the caller may see it. Tasks of others are not found, except by administrators.
+/// The task that the path names, if the caller may see it. Tasks of others are not found, except by administrators; that of
+/// an anonymous caller is found by whoever knows its id.
 pub(super) async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
     let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
     let user = call.user()?;
-    if task.submission.owner != user.id && !user.is_admin {
-        return Err(not_found());
-    }
-    Ok(id)
+    let is_visible = task.submission.owner.is_none_or(|owner| owner == user.id) || user.is_admin;
+    if is_visible { Ok(id) } else { Err(not_found()) }
 }
 
 async fn shown<const ACTION: u8>(call: &Call<ACTION>, id: TaskId) -> Result<Answer, Problem> {

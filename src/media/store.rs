@@ -1,4 +1,4 @@
-//! Content-addressed files: a picture is named by the SHA-256 of its bytes and never changes.
+//! Content-addressed files: a picture, a video or a text is named by the SHA-256 of its bytes and never changes.
 //!
 //! Two areas lie apart, so that a name guessed or learned can never fetch what a client sent in: inputs are only read by
 //! the engine, results are served. A file is complete or absent: it is written beside its place, synced, renamed, and the
@@ -19,6 +19,7 @@ use crate::clock::{Step, Surroundings};
 use crate::data_dir::create_durably;
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::value::{Digest, Timestamp};
+use crate::domain::video::{Clip, Document, VideoFormat};
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,19 +91,45 @@ impl Store {
         Self { surroundings, ..self }
     }
 
-    /// Stores `bytes` durably and names them. A file that is there already is kept as it is.
+    /// Stores a picture durably and names it. A file that is there already is kept as it is.
     ///
     /// # Errors
     /// When the file cannot be written or synced; nothing is left behind then that could be read.
     pub fn put(&self, area: Area, bytes: &[u8], format: ImageFormat, width: u32, height: u32) -> io::Result<Picture> {
         let picture = Picture { digest: digest_of(bytes), format, bytes: bytes.len() as u64, width, height };
-        let path = self.path(area, &picture.file_name());
+        self.put_file(area, bytes, &picture.file_name())?;
+        Ok(picture)
+    }
+
+    /// Stores a video, as [`Store::put`].
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    pub fn put_clip(&self, area: Area, bytes: &[u8], format: VideoFormat) -> io::Result<Clip> {
+        let clip = Clip { digest: digest_of(bytes), format, bytes: bytes.len() as u64 };
+        self.put_file(area, bytes, &clip.file_name())?;
+        Ok(clip)
+    }
+
+    /// Stores text that a client sent, as [`Store::put`].
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    pub fn put_document(&self, text: &str) -> io::Result<Document> {
+        let document = Document { digest: digest_of(text.as_bytes()), bytes: text.len() as u64 };
+        self.put_file(Area::Input, text.as_bytes(), &document.file_name())?;
+        Ok(document)
+    }
+
+    /// `file_name` begins with the hash of `bytes`.
+    fn put_file(&self, area: Area, bytes: &[u8], file_name: &str) -> io::Result<()> {
+        let path = self.path(area, file_name);
         let directory = path.parent().unwrap_or(&self.root);
         // From here on a sweep lets the file be; one that it has just removed is not complete any more.
         self.fresh.lock().insert(path.clone(), self.surroundings.now());
-        if !is_complete(&path, picture.bytes)? {
+        if !is_complete(&path, bytes.len() as u64)? {
             let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
-            let unfinished = directory.join(format!("{}.{number}{UNFINISHED}", picture.digest));
+            let unfinished = path.with_extension(format!("{number}{UNFINISHED}"));
             if let Err(error) = self.write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
@@ -111,7 +138,7 @@ impl Store {
         }
         sync_directory(directory)?;
         self.surroundings.mishaps().done(Step::PictureNamed);
-        Ok(picture)
+        Ok(())
     }
 
     /// Reads a picture and checks that its bytes are those that were stored.
@@ -119,9 +146,30 @@ impl Store {
     /// # Errors
     /// `NotFound` when it is not there, `InvalidData` when the bytes do not have the hash of the name.
     pub fn read(&self, area: Area, picture: &Picture) -> io::Result<Vec<u8>> {
-        let bytes = fs::read(self.path(area, &picture.file_name()))?;
-        if digest_of(&bytes) != picture.digest {
-            let reason = format!("file {} is damaged: its bytes do not have the hash of its name", picture.file_name());
+        self.read_file(area, &picture.digest, &picture.file_name())
+    }
+
+    /// Reads a video, as [`Store::read`].
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_clip(&self, area: Area, clip: &Clip) -> io::Result<Vec<u8>> {
+        self.read_file(area, &clip.digest, &clip.file_name())
+    }
+
+    /// Reads text that a client sent, as [`Store::read`].
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_document(&self, document: &Document) -> io::Result<String> {
+        let bytes = self.read_file(Area::Input, &document.digest, &document.file_name())?;
+        String::from_utf8(bytes).map_err(io::Error::other)
+    }
+
+    fn read_file(&self, area: Area, digest: &Digest, file_name: &str) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path(area, file_name))?;
+        if digest_of(&bytes) != *digest {
+            let reason = format!("file {file_name} is damaged: its bytes do not have the hash of its name");
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Ok(bytes)
@@ -175,7 +223,7 @@ impl Store {
     pub fn path_of(&self, area: Area, file_name: &str) -> Option<PathBuf> {
         let (digest, extension) = file_name.split_once('.')?;
         Digest::parse(digest).ok()?;
-        ImageFormat::parse(extension).ok()?;
+        ImageFormat::parse(extension).map(drop).or_else(|_| VideoFormat::parse(extension).map(drop)).ok()?;
         Some(self.path(area, file_name))
     }
 
@@ -229,6 +277,17 @@ mod tests {
         assert_eq!(picture.file_name(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.png");
         assert_eq!((picture.bytes, picture.width, picture.height), (3, 3, 1));
         assert_eq!(store.read(Area::Result, &picture).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn videos_and_texts_are_read_as_they_were_put() {
+        let (_root, store) = store();
+        let clip = store.put_clip(Area::Result, b"film", VideoFormat::Mp4).unwrap();
+        assert_eq!(store.read_clip(Area::Result, &clip).unwrap(), b"film");
+        let text = "\u{1F3B5} \" \n".repeat(1000);
+        let document = store.put_document(&text).unwrap();
+        assert_eq!((document.bytes, store.read_document(&document).unwrap()), (text.len() as u64, text));
+        assert!(store.read_clip(Area::Input, &clip).is_err());
     }
 
     #[test]
@@ -293,12 +352,13 @@ mod tests {
     fn only_hashes_with_known_extensions_are_paths() {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
-        assert!(store.path_of(Area::Result, &format!("{hash}.png")).is_some());
+        assert!(["png", "mp4"].iter().all(|known| store.path_of(Area::Result, &format!("{hash}.{known}")).is_some()));
         let upper = hash.to_uppercase();
         for bad in [
             String::new(),
             hash.clone(),
             format!("{hash}.exe"),
+            format!("{hash}.txt"),
             format!("{hash}.png.png"),
             format!("{hash}./png"),
             format!("../{hash}.png"),

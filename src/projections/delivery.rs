@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::history::{Attempt, DeliveryRecord};
-pub use self::told::{Announcement, Content};
+pub use self::told::{Announcement, Change, Content, Subject};
 
 use self::told::Telling;
 use crate::domain::delivery::{DeliveryEvent, Redelivery};
@@ -36,7 +36,7 @@ pub struct Due {
     pub id: DeliveryId,
     pub task: TaskId,
     /// Whose task it is.
-    pub owner: UserId,
+    pub owner: Option<UserId>,
     /// What is told, if it is in memory.
     pub content: Option<Content>,
 }
@@ -48,8 +48,8 @@ pub struct Deliveries {
     waiting: HashMap<DeliveryId, Waiting>,
     /// For each receiver: the first delivery of every queue that has one, by the time when it is due.
     lanes: BTreeMap<Box<str>, BTreeSet<(Timestamp, TaskId)>>,
-    /// How many each account has; accounts without any are left out.
-    pending_of: HashMap<UserId, usize>,
+    /// How many each account has; accounts without any are left out. Anonymous callers are one.
+    pending_of: HashMap<Option<UserId>, usize>,
     /// How many have their content here.
     contents: usize,
 }
@@ -57,7 +57,7 @@ pub struct Deliveries {
 /// What a task has to tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
-    owner: UserId,
+    owner: Option<UserId>,
     /// Who receives.
     lane: Box<str>,
     /// Where, while the task goes on.
@@ -92,11 +92,11 @@ impl Deliveries {
             return;
         }
         let Some(queue) = self.queues.get_mut(&task) else { return };
-        let Some(status) = queue.telling.hear(event) else { return };
+        let Some(change) = queue.telling.hear(event) else { return };
         let url = if queue.telling.has_ended() { queue.url.take() } else { queue.url.clone() };
         let content = url
             .filter(|_| !queue.failing && self.contents < CONTENTS_MAX)
-            .map(|url| Box::new(Content::new(url, status, event)));
+            .map(|url| Box::new(queue.telling.content(url, change, event)));
         self.contents += usize::from(content.is_some());
         let (change, due) = (recorded.version.0, recorded.at);
         self.enqueue(DeliveryId(recorded.id.0), Waiting { task, change, due, content });
@@ -211,7 +211,7 @@ impl Deliveries {
 
     /// How many deliveries of this account's tasks are still to be made.
     #[must_use]
-    pub fn pending_of(&self, owner: UserId) -> usize {
+    pub fn pending_of(&self, owner: Option<UserId>) -> usize {
         self.pending_of.get(&owner).copied().unwrap_or(0)
     }
 
@@ -224,7 +224,7 @@ impl Deliveries {
     /// Of the deliveries that are due at `now` those that `take` takes; it is told task, owner and receiver. Those of a receiver
     /// come in the order of their times, and the receiver who waits longest comes first; one who takes nothing is left soon,
     /// however much waits for it.
-    pub fn due(&self, now: Timestamp, mut take: impl FnMut(TaskId, UserId, &str) -> bool) -> Vec<Due> {
+    pub fn due(&self, now: Timestamp, mut take: impl FnMut(TaskId, Option<UserId>, &str) -> bool) -> Vec<Due> {
         let first =
             |heads: &BTreeSet<(Timestamp, TaskId)>| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
         let mut lanes: Vec<_> =

@@ -4,22 +4,24 @@
 //! from its stream when somebody asks for it later ([`super::ReadModels::task`]). Of every task a few words stay
 //! ([`index`]).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::decider::Decider;
 use crate::domain::ids::{EventId, TaskId, UserId};
-use crate::domain::image::Picture;
-use crate::domain::task::{Failure, Stage, Task, TaskEvent, TaskRecord, TaskStatus};
+use crate::domain::task::{Gateway, Stage, Task, TaskEvent, TaskRecord, Work};
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::Position;
 
 pub mod index;
 mod moment;
+mod view;
 
 use index::Index;
 pub use moment::TaskMoment;
+pub use view::{CreationView, CreationsView, FailureView, ImageTaskView, VideoMoment, progress, urls};
 
 /// How many ended tasks are kept in memory.
 const RECENT_MAX: usize = 10_000;
@@ -32,18 +34,45 @@ pub struct TaskEntry {
     pub last_event: EventId,
 }
 
+/// A place among the tasks of a gateway that wait: the lowest is worked on first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Rank {
+    gateway: Gateway,
+    /// After all that are to be made now.
+    off_peak: bool,
+    priority: Reverse<i32>,
+    submitted: Position,
+}
+
+impl Rank {
+    fn of(work: &Work, submitted: Position) -> Self {
+        let (off_peak, priority) = (work.is_off_peak(), Reverse(work.priority()));
+        Self { gateway: work.gateway(), off_peak, priority, submitted }
+    }
+
+    /// The lowest of a gateway.
+    const fn first(gateway: Gateway) -> Self {
+        Self { gateway, off_peak: false, priority: Reverse(i32::MAX), submitted: Position(0) }
+    }
+
+    /// The highest of a gateway.
+    const fn last(gateway: Gateway) -> Self {
+        Self { gateway, off_peak: true, priority: Reverse(i32::MIN), submitted: Position(u64::MAX) }
+    }
+}
+
 /// The tasks in memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tasks {
     by_id: HashMap<TaskId, TaskEntry>,
-    /// Unfinished tasks, oldest first.
-    unfinished: BTreeMap<Position, TaskId>,
-    submitted_at: HashMap<TaskId, Position>,
-    /// How many unfinished tasks an owner has; owners without any are left out.
-    unfinished_of: HashMap<UserId, usize>,
+    /// Unfinished tasks, in the order in which they are worked on.
+    unfinished: BTreeMap<Rank, TaskId>,
+    ranks: HashMap<TaskId, Rank>,
+    /// How many unfinished tasks an owner has; owners without any are left out. Anonymous callers are one.
+    unfinished_of: HashMap<Option<UserId>, usize>,
     recent: VecDeque<TaskId>,
     /// Unfinished tasks that no vendor has taken.
-    waiting: BTreeSet<Position>,
+    waiting: BTreeSet<Rank>,
     /// Every task. Kept apart in snapshots.
     #[serde(skip)]
     pub index: Index,
@@ -56,16 +85,17 @@ impl Tasks {
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = task else { return };
         if matches!(event, TaskEvent::TaskSubmitted(_)) {
-            self.unfinished.insert(recorded.position, id);
-            self.submitted_at.insert(id, recorded.position);
+            let rank = Rank::of(&record.submission.work, recorded.position);
+            self.unfinished.insert(rank, id);
+            self.ranks.insert(id, rank);
             *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
         }
-        if let Some(submitted) = self.submitted_at.get(&id).copied() {
-            self.index.apply(&record, event, submitted);
+        if let Some(rank) = self.ranks.get(&id).copied() {
+            self.index.apply(&record, event, rank.submitted);
             if matches!(record.stage, Stage::Waiting { .. } | Stage::Submitting { .. }) {
-                self.waiting.insert(submitted);
+                self.waiting.insert(rank);
             } else {
-                self.waiting.remove(&submitted);
+                self.waiting.remove(&rank);
             }
         }
         if record.is_terminal() {
@@ -74,9 +104,9 @@ impl Tasks {
         self.by_id.insert(id, TaskEntry { record: *record, last_event: recorded.id });
     }
 
-    fn retire(&mut self, id: TaskId, owner: UserId) {
-        let Some(position) = self.submitted_at.remove(&id) else { return };
-        self.unfinished.remove(&position);
+    fn retire(&mut self, id: TaskId, owner: Option<UserId>) {
+        let Some(rank) = self.ranks.remove(&id) else { return };
+        self.unfinished.remove(&rank);
         let left = self.unfinished_of.remove(&owner).unwrap_or(0).saturating_sub(1);
         if left > 0 {
             self.unfinished_of.insert(owner, left);
@@ -95,12 +125,12 @@ impl Tasks {
         self.by_id.get(&id)
     }
 
-    /// Which of the tasks that no vendor has taken this one is, in the order of their submission, from 1; `None` for a task
-    /// that does not wait.
+    /// Which of its gateway's tasks that no vendor has taken this one is, in the order in which they are worked on, from 1;
+    /// `None` for a task that does not wait.
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
-        let submitted = self.submitted_at.get(&id).filter(|submitted| self.waiting.contains(submitted))?;
-        Some(self.waiting.range(..=*submitted).count())
+        let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
+        Some(self.waiting.range(Rank::first(rank.gateway)..=*rank).count())
     }
 
     /// The same tasks to be written down elsewhere: shares what is large.
@@ -109,7 +139,7 @@ impl Tasks {
         Self {
             by_id: self.by_id.clone(),
             unfinished: self.unfinished.clone(),
-            submitted_at: self.submitted_at.clone(),
+            ranks: self.ranks.clone(),
             unfinished_of: self.unfinished_of.clone(),
             recent: self.recent.clone(),
             waiting: self.waiting.clone(),
@@ -117,59 +147,22 @@ impl Tasks {
         }
     }
 
-    /// How many unfinished tasks this user has.
+    /// How many unfinished tasks this caller has; anonymous callers are one.
     #[must_use]
-    pub fn unfinished_of(&self, owner: UserId) -> usize {
+    pub fn unfinished_of(&self, owner: Option<UserId>) -> usize {
         self.unfinished_of.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Every unfinished task, oldest first.
-    pub fn unfinished(&self) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
-        self.unfinished.values().filter_map(|id| Some((*id, self.by_id.get(id)?)))
-    }
-}
-
-/// An image task as it is shown to its owner and told to its webhook: the seed's `ImageTask`, and why it failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ImageTaskView {
-    /// URLs of the results.
-    pub generated: Vec<String>,
-    pub status: &'static str,
-    pub task_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<FailureView>,
-}
-
-/// Why a task failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailureView {
-    pub code: String,
-    pub message: String,
-}
-
-impl ImageTaskView {
-    /// The task as it is now.
+    /// How many tasks of all gateways are unfinished.
     #[must_use]
-    pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
-        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
-        Self::new(record.submission.task, record.status, record.results(), failure, public_url)
+    pub fn unfinished_count(&self) -> usize {
+        self.unfinished.len()
     }
 
-    /// A task by its parts; results are served below `public_url`, which has no trailing slash.
-    #[must_use]
-    pub fn new(
-        task: TaskId,
-        status: TaskStatus,
-        results: &[Picture],
-        failure: Option<&Failure>,
-        public_url: &str,
-    ) -> Self {
-        Self {
-            generated: results.iter().map(|picture| format!("{public_url}/media/{}", picture.file_name())).collect(),
-            status: status.as_str(),
-            task_id: task.to_string(),
-            error: failure
-                .map(|failure| FailureView { code: failure.code.to_string(), message: failure.message.to_string() }),
-        }
+    /// Every unfinished task of a gateway, in the order in which they are worked on: what is to be made now before what has
+    /// time, high priority before low, old before young.
+    pub fn unfinished(&self, gateway: Gateway) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
+        let ranked = self.unfinished.range(Rank::first(gateway)..=Rank::last(gateway));
+        ranked.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))
     }
 }

@@ -6,8 +6,9 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::domain::ids::TaskId;
-use crate::domain::image::Picture;
-use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
+use crate::domain::image::ImageWork;
+use crate::domain::task::{Failure, Results, VendorKey, VendorReference, Work};
+use crate::domain::video::VideoWork;
 
 pub mod error;
 pub mod hint;
@@ -24,7 +25,8 @@ pub trait Vendor: Send + Sync + 'static {
     /// What can be done where nobody knows whether a submission arrived.
     fn recovery(&self) -> Recovery;
 
-    /// Hands over a job. Answers as soon as the vendor has it, never waits for the work.
+    /// Hands over a job. Answers as soon as the vendor has it, never waits for the work. Work that the vendor does not do is
+    /// refused.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
 
     /// Asks how a job stands. May be asked again after an end was told; the answer is the same or
@@ -69,13 +71,37 @@ pub struct Job {
     pub work: Work,
 }
 
+impl Job {
+    /// The work on pictures that it is.
+    ///
+    /// # Errors
+    /// When it is other work: its vendor makes pictures only.
+    pub fn image(self) -> Result<ImageWork, VendorError> {
+        if let Work::Image(work) = self.work { Ok(work) } else { Err(not_made("pictures")) }
+    }
+
+    /// The video that it is.
+    ///
+    /// # Errors
+    /// When it is other work: its vendor makes videos only.
+    pub fn video(self) -> Result<VideoWork, VendorError> {
+        if let Work::Video(work) = self.work { Ok(work) } else { Err(not_made("videos")) }
+    }
+}
+
+fn not_made(made: &str) -> VendorError {
+    VendorError::new(ErrorKind::Refused, format!("this vendor makes {made} only"))
+}
+
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It waits or runs.
+    /// It waits at the vendor.
+    Queued,
+    /// It is being made.
     Running,
     /// The results are in our store.
-    Done(Vec<Picture>),
+    Done(Results),
     /// It ended without a result.
     Failed(Failure),
     /// It ended well, and its results could not be brought home this time.

@@ -38,7 +38,8 @@ fn samples() -> Vec<Sample> {
     let before_jobs = kinds.iter().position(|(name, _)| name == "TaskCancelled").unwrap() + 1;
     let later = kinds.split_off(before_jobs);
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
-    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later));
+    let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later).chain(further));
     numbered.map(|(nth, (name, event))| Sample { name, commit: commit_of(nth, event) }).collect()
 }
 

@@ -17,9 +17,11 @@ use uuid::Uuid;
 mod jobs;
 mod nodes;
 mod registry;
+mod video;
 
 pub use jobs::every_job;
 use jobs::submitted;
+pub use video::further;
 
 /// The moment at which samples happened.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
@@ -83,7 +85,12 @@ fn after(last: Option<&Event>) -> Option<Event> {
     let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
-        Some(Event::User(UserEvent::WebhookSecretsRevoked)) => return None,
+        Some(Event::User(UserEvent::WebhookSecretsRevoked)) => T::TaskQueued.into(),
+        Some(Event::Task(T::TaskQueued)) => T::FootageFetched { clip: video::clip() }.into(),
+        Some(Event::Task(T::FootageFetched { .. })) => T::WorkBegan.into(),
+        Some(Event::Task(T::WorkBegan)) => T::VideoCompleted { creation: video::creation() }.into(),
+        Some(Event::Task(T::VideoCompleted { .. })) => T::StreamCompleted { stream: video::stream() }.into(),
+        Some(Event::Task(T::StreamCompleted { .. })) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
@@ -125,7 +132,7 @@ fn key_claimed() -> Event {
 }
 
 fn redelivery_requested() -> Event {
-    let (delivery, task, owner) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), UserId(id(0xA)));
+    let (delivery, task, owner) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), Some(UserId(id(0xA))));
     let url = CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap();
     DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, change: 5 }).into()
 }

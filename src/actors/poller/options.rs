@@ -4,12 +4,20 @@ use std::time::Duration;
 
 use super::breaker::BreakerOptions;
 use super::pace::Pauses;
+use crate::domain::task::{Gateway, TaskRecord};
+use crate::domain::value::Timestamp;
 
 /// How a vendor is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollerOptions {
+    /// Whose tasks it works on.
+    pub gateway: Gateway,
+    /// How many tasks it has at a time; the others wait here, in their order.
+    pub slots: usize,
     /// How long a task may take from its submission.
     pub deadline: Duration,
+    /// How long one may take that is made off peak.
+    pub deadline_off_peak: Duration,
     /// Rests between two questions about a task.
     pub poll: Pauses,
     /// Rests after failures.
@@ -23,12 +31,26 @@ pub struct PollerOptions {
 }
 
 impl PollerOptions {
+    /// How long a task may take that is made off peak (seed).
+    pub const OFF_PEAK: Duration = Duration::from_hours(48);
+
     /// For a vendor inside the process.
     #[must_use]
-    pub const fn inside(deadline: Duration) -> Self {
+    pub const fn inside(gateway: Gateway, deadline: Duration) -> Self {
         let poll = Pauses { min: Duration::from_secs(2), max: Duration::from_secs(2) };
         let retry = Pauses { min: Duration::from_secs(5), max: Duration::from_mins(5) };
-        let none = Duration::ZERO;
-        Self { deadline, poll, retry, lost_after: none, search_settles: none, breaker: None }
+        let (none, slots, deadline_off_peak) = (Duration::ZERO, usize::MAX, Self::OFF_PEAK);
+        let (lost_after, search_settles, breaker) = (none, none, None);
+        Self { gateway, slots, deadline, deadline_off_peak, poll, retry, lost_after, search_settles, breaker }
+    }
+
+    /// How long this task may take from its submission.
+    pub(super) fn deadline_of(&self, record: &TaskRecord) -> Duration {
+        if record.submission.work.is_off_peak() { self.deadline_off_peak.max(self.deadline) } else { self.deadline }
+    }
+
+    /// Whether a task that is made off peak has waited for half of its time: then it goes first.
+    pub(super) fn has_waited_off_peak(&self, record: &TaskRecord, now: Timestamp) -> bool {
+        record.submission.work.is_off_peak() && now.since(record.created_at) >= self.deadline_of(record) / 2
     }
 }

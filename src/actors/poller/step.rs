@@ -6,6 +6,27 @@ use crate::domain::task::{Stage, TaskRecord, VendorKey, VendorReference};
 use crate::domain::value::Timestamp;
 use crate::vendors::Recovery;
 
+/// The lanes: servers of inputs that are slow do not keep the vendor waiting, nor do questions keep submissions.
+const INPUT_LANE: &str = "inputs";
+pub(super) const SUBMIT_LANE: &str = "submissions";
+const POLL_LANE: &str = "polls";
+/// How many lanes there are.
+pub const LANES: usize = 3;
+
+/// The lane of what is to be done next for a task.
+pub(super) fn lane(record: &TaskRecord) -> &'static str {
+    match &record.stage {
+        _ if record.submission.work.lacks_inputs() => INPUT_LANE,
+        Stage::InProgress { .. } => POLL_LANE,
+        _ => SUBMIT_LANE,
+    }
+}
+
+/// Whether a vendor has the task, or may have it: it takes one of the vendor's slots.
+pub(super) const fn is_at_vendor(stage: &Stage) -> bool {
+    matches!(stage, Stage::Submitting { .. } | Stage::InProgress { .. })
+}
+
 /// What is to be done next for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
@@ -32,7 +53,8 @@ const STILL_UNKNOWN: &str = "it was not known in time whether the vendor took th
 pub(super) fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, recovery: Recovery) -> Step {
     let late = now.since(record.created_at) >= deadline;
     match &record.stage {
-        Stage::Completed { .. } | Stage::Failed { .. } => Step::Nothing,
+        // Streams are not the poller's.
+        Stage::Completed { .. } | Stage::Failed { .. } | Stage::Streaming => Step::Nothing,
         // Asked once more even when its time is up: it may have been done while nobody looked.
         Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
         Stage::Submitting { .. } if late => Step::GiveUpUnknown { reason: STILL_UNKNOWN },
@@ -52,7 +74,7 @@ pub(super) fn attempts(stage: &Stage) -> u32 {
     match stage {
         Stage::Waiting { attempts } => *attempts,
         Stage::Submitting { attempt, .. } | Stage::InProgress { attempt, .. } => *attempt,
-        Stage::Completed { .. } | Stage::Failed { .. } => 0,
+        Stage::Completed { .. } | Stage::Failed { .. } | Stage::Streaming => 0,
     }
 }
 
@@ -71,7 +93,7 @@ mod tests {
         let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
         let job = ImageJob::Upscale(Upscale::default());
         let work = Work::Image(ImageWork { job, image: Source::Kept(picture), reference: None, seed: None });
-        let (task, owner) = (TaskId(Uuid::nil()), UserId(Uuid::nil()));
+        let (task, owner) = (TaskId(Uuid::nil()), Some(UserId(Uuid::nil())));
         let submission = Submission { task, owner, work, webhook: None };
         let at = Timestamp::from_micros(0);
         TaskRecord { submission, stage, status: TaskStatus::Created, created_at: at, updated_at: at }

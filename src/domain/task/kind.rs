@@ -1,7 +1,10 @@
 //! Kinds of tasks: what lists of tasks tell apart.
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::image::ImageJob;
 use crate::domain::value::named_values;
+use crate::domain::video::VideoJob;
 
 named_values! {
     /// Where a task was submitted: the last part of the path, without the mode.
@@ -11,7 +14,20 @@ named_values! {
         ImageStyleTransfer = "image-style-transfer",
         SkinEnhancer = "skin-enhancer",
         ImageRelight = "image-relight",
+        StartEndToVideo = "start-end2video",
+        ReferenceToVideo = "reference2video",
+        ExtendVideo = "extend",
+        MultiframeVideo = "multiframe",
+        Music = "music",
     }
+}
+
+/// Which of the gateways a task came through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Gateway {
+    Image,
+    Video,
+    Music,
 }
 
 impl TaskKind {
@@ -24,6 +40,33 @@ impl TaskKind {
             ImageJob::StyleTransfer(_) => Self::ImageStyleTransfer,
             ImageJob::SkinEnhance(_) => Self::SkinEnhancer,
             ImageJob::Relight(_) => Self::ImageRelight,
+        }
+    }
+
+    /// The kind of a job of the video gateway.
+    #[must_use]
+    pub const fn of_video<P>(job: &VideoJob<P>) -> Self {
+        match job {
+            VideoJob::StartEnd(_) => Self::StartEndToVideo,
+            VideoJob::Reference(_) => Self::ReferenceToVideo,
+            VideoJob::Extend(_) => Self::ExtendVideo,
+            VideoJob::Multiframe(_) => Self::MultiframeVideo,
+        }
+    }
+
+    /// The gateway of its tasks.
+    #[must_use]
+    pub const fn gateway(self) -> Gateway {
+        match self {
+            Self::ImageUpscaler
+            | Self::ImageUpscalerPrecision
+            | Self::ImageStyleTransfer
+            | Self::SkinEnhancer
+            | Self::ImageRelight => Gateway::Image,
+            Self::StartEndToVideo | Self::ReferenceToVideo | Self::ExtendVideo | Self::MultiframeVideo => {
+                Gateway::Video
+            }
+            Self::Music => Gateway::Music,
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Every command in every stage, and what histories amount to.
+//! Every command in every stage, and what histories amount to: of image tasks here, of the others below.
+
+mod video;
 
 use super::*;
 use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
-use crate::domain::image::{ImageFormat, ImageJob, Source, Upscale};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Source, Upscale};
 use crate::domain::value::Digest;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -18,7 +20,7 @@ fn submission_of(image: Source) -> Submission {
     let job = ImageJob::Upscale(Upscale::default());
     Submission {
         task: TaskId(Uuid::from_u128(1)),
-        owner: UserId(Uuid::from_u128(2)),
+        owner: Some(UserId(Uuid::from_u128(2))),
         work: Work::Image(ImageWork { job, image, reference: None, seed: None }),
         webhook: None,
     }
@@ -98,13 +100,13 @@ fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
 
 /// Every command with its answer in every stage, in the order of [`stages`].
 #[rustfmt::skip]
-fn table() -> [(TaskCommand, [&'static str; 9]); 13] {
+fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     use TaskCommand::{Cancel, Complete, Fail, StartSubmission, Submit};
-    use TaskCommand::{RecordAcceptance, RecordForgotten, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknown};
+    use TaskCommand::{RecordAcceptance, RecordBegun, RecordForgotten, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknown};
     let start = |repeatable| StartSubmission { key: text("key"), repeatable };
     let unknown = |repeatable| RecordUnknown { reason: text("timed out"), repeatable };
     let (acceptance, refusal) = (RecordAcceptance { reference: text("job-7") }, RecordRefusal { failure: busy() });
-    let (completion, failing) = (Complete { results: vec![picture(2)] }, Fail { failure: busy() });
+    let (completion, failing) = (Complete { results: vec![picture(2)].into() }, Fail { failure: busy() });
     let inputs = RecordInputs { inputs: vec![picture(1)] };
     let undeliverable = RecordUndelivered { reason: text("no connection") };
     let (none, no, taken) = ("NotFound", "WrongStage", "AlreadyExists");
@@ -118,6 +120,7 @@ fn table() -> [(TaskCommand, [&'static str; 9]); 13] {
         (start(false),            [none,            no,      started, no,        started,    no,         started,  no,       no]),
         (start(true),             [none,            no,      started, started,   started,    no,         started,  no,       no]),
         (acceptance,              [none,            no,      no,      accepted,  no,         no,         no,       no,       no]),
+        (RecordBegun,             [none,            no,      no,      no,        no,         "",         no,       no,       no]),
         (refusal,                 [none,            no,      no,      refused,   no,         no,         no,       no,       no]),
         (undeliverable,           [none,            no,      no,      back,      no,         no,         no,       no,       no]),
         (unknown(false),          [none,            no,      no,      lost,      no,         no,         no,       no,       no]),
@@ -212,8 +215,8 @@ fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task_and_says_so() {
 #[test]
 fn results_appear_with_the_completion_only() {
     for (stage, history) in stages().into_iter().skip(1) {
-        let expected: &[_] = if stage == "completed" { &[picture(2)] } else { &[] };
-        assert_eq!(record(&history).results(), expected, "{stage}");
+        let expected = (stage == "completed").then(|| Results::Pictures(vec![picture(2)]));
+        assert_eq!(record(&history).results(), expected.as_ref(), "{stage}");
     }
 }
 
@@ -304,7 +307,7 @@ fn agree(state: &Task) -> bool {
     match task.stage {
         Stage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
         Stage::Waiting { .. } | Stage::Submitting { .. } => !task.is_terminal(),
-        Stage::InProgress { .. } => task.status == TaskStatus::InProgress,
+        Stage::InProgress { .. } | Stage::Streaming => task.status == TaskStatus::InProgress,
         Stage::Completed { .. } => task.status == TaskStatus::Completed,
         Stage::Failed { .. } => task.status == TaskStatus::Failed,
     }

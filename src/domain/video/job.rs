@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Extend, Generate, Multiframe, Seed};
+use super::{Clip, Credits, Extend, Generate, Multiframe, Seed, VendorCreation};
 use crate::domain::ids::TaskId;
 use crate::domain::image::{Picture, Source};
 use crate::domain::value::{CallbackUrl, Digest};
@@ -17,6 +17,14 @@ pub struct Document {
     pub bytes: u64,
 }
 
+impl Document {
+    /// The name under which the text is stored; it is never served.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("{}.txt", self.digest)
+    }
+}
+
 /// A video that is worked on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footage {
@@ -24,6 +32,10 @@ pub struct Footage {
     pub creation: TaskId,
     /// Where it is.
     pub url: CallbackUrl,
+    /// Once it is in our store.
+    pub kept: Option<Clip>,
+    /// Where a remote vendor made it.
+    pub at_vendor: Option<VendorCreation>,
 }
 
 /// What is asked for, a variant for each submission endpoint.
@@ -40,17 +52,6 @@ pub enum VideoJob<P = Source> {
 }
 
 impl<P> VideoJob<P> {
-    /// What the job is called where tasks of every kind are shown: the last part of the path where it is submitted.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::StartEnd(_) => "start-end2video",
-            Self::Reference(_) => "reference2video",
-            Self::Extend(_) => "extend",
-            Self::Multiframe(_) => "multiframe",
-        }
-    }
-
     /// Whether it may be made at any time within two days.
     #[must_use]
     pub const fn is_off_peak(&self) -> bool {
@@ -108,6 +109,8 @@ pub struct VideoWork {
     pub payload: Option<Document>,
     /// JSON; handed back as it was.
     pub meta_data: Option<Document>,
+    /// What it costs, by the prices at its submission.
+    pub credits: Credits,
 }
 
 impl VideoWork {
@@ -119,6 +122,42 @@ impl VideoWork {
     /// The URLs of pictures that are not in our store yet, in the order of [`VideoWork::sources`].
     pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
         self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
+    }
+
+    /// The video that is worked on, if one is.
+    #[must_use]
+    pub const fn footage(&self) -> Option<&Footage> {
+        match &self.job {
+            VideoJob::Extend(job) => Some(&job.video),
+            VideoJob::StartEnd(_) | VideoJob::Reference(_) | VideoJob::Multiframe(_) => None,
+        }
+    }
+
+    /// Whether something must be fetched before the work can begin.
+    #[must_use]
+    pub fn lacks_inputs(&self) -> bool {
+        self.remote().next().is_some() || self.footage().is_some_and(|footage| footage.kept.is_none())
+    }
+
+    /// What of it is in our store.
+    #[must_use]
+    pub fn files(&self) -> Vec<Digest> {
+        let pictures = self.sources().filter_map(Source::kept).map(|picture| picture.digest);
+        let clip = self.footage().and_then(|footage| footage.kept).map(|clip| clip.digest);
+        let documents = self.payload.iter().chain(&self.meta_data).map(|document| document.digest);
+        pictures.chain(clip).chain(documents).collect()
+    }
+
+    /// As [`VideoWork::with_fetched`].
+    pub fn take_in(&mut self, pictures: &[Picture]) {
+        *self = self.clone().with_fetched(pictures);
+    }
+
+    /// The video that is worked on is in our store.
+    pub fn take_in_footage(&mut self, clip: &Clip) {
+        if let VideoJob::Extend(job) = &mut self.job {
+            job.video.kept = Some(*clip);
+        }
     }
 
     /// Puts fetched pictures in the place of their URLs; those that are too many are ignored, those that lack stay URLs.
@@ -140,7 +179,9 @@ impl VideoWork {
 mod tests {
     use super::*;
     use crate::domain::image::ImageFormat;
-    use crate::domain::video::{ExtendModel, ExtendResolution, KeyFrame, Seconds, Watermark, WatermarkPosition};
+    use crate::domain::video::{
+        ExtendModel, ExtendResolution, KeyFrame, Seconds, VideoFormat, Watermark, WatermarkPosition,
+    };
 
     fn picture(nth: u8) -> Picture {
         Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
@@ -151,7 +192,7 @@ mod tests {
     }
 
     fn work(job: VideoJob, images: Vec<Source>) -> VideoWork {
-        VideoWork { job, images, seed: Seed::drawn(1), payload: None, meta_data: None }
+        VideoWork { job, images, seed: Seed::drawn(1), payload: None, meta_data: None, credits: 0 }
     }
 
     #[test]
@@ -179,5 +220,21 @@ mod tests {
         let work = work(VideoJob::Multiframe(job), Vec::new()).with_fetched(&[picture(1), picture(2)]);
         let urls: Vec<_> = work.remote().map(|url| url.as_str().to_owned()).collect();
         assert_eq!(urls, ["https://a.example/b.png"]);
+    }
+
+    #[test]
+    fn work_begins_once_pictures_and_video_are_here() {
+        let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
+        let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, kept: None, at_vendor: None };
+        let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
+        let job = Extend { model, resolution, seconds: Seconds::USUAL, prompt: None, video };
+        let mut work = work(VideoJob::Extend(job), vec![remote("end")]);
+        let clip = Clip { digest: Digest([9; 32]), format: VideoFormat::Mp4, bytes: 7 };
+
+        work.take_in(&[picture(1)]);
+        assert!(work.lacks_inputs());
+        work.take_in_footage(&clip);
+        assert!(!work.lacks_inputs());
+        assert_eq!(work.files(), [picture(1).digest, clip.digest]);
     }
 }

@@ -186,7 +186,7 @@ mod tests {
         for (model, prices) in table {
             for (resolution, (base, rate)) in ExtendResolution::ALL.iter().zip(prices) {
                 let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
-                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url };
+                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, kept: None, at_vendor: None };
                 let longer = Extend { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
                 assert_eq!(tariff.credits(&VideoJob::<Source>::Extend(longer)), Some(base + 6 * rate));
                 let key_frames = vec![frame(3), frame(8)];

@@ -17,6 +17,7 @@ mod image;
 mod media;
 mod node;
 mod registry;
+mod video;
 
 /// The commit that a stored one stands for.
 ///
@@ -77,6 +78,7 @@ fn actor(stored: &v1::Actor) -> Actor {
         v1::Actor::System => Actor::System,
         v1::Actor::User(id) => Actor::User(UserId(uuid(id))),
         v1::Actor::Token(id) => Actor::Token(TokenId(uuid(id))),
+        v1::Actor::Anonymous => Actor::Anonymous,
     }
 }
 

@@ -12,6 +12,7 @@ mod image;
 mod media;
 mod node;
 mod registry;
+mod video;
 
 /// The stored shape of a commit; `None` when it has no events.
 #[must_use]
@@ -54,6 +55,7 @@ fn actor(actor: Actor) -> v1::Actor {
         Actor::System => v1::Actor::System,
         Actor::User(id) => v1::Actor::User(id.0.into()),
         Actor::Token(id) => v1::Actor::Token(id.0.into()),
+        Actor::Anonymous => v1::Actor::Anonymous,
     }
 }
 

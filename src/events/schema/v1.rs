@@ -37,6 +37,7 @@ pub enum Actor {
     System,
     User(Id),
     Token(Id),
+    Anonymous,
 }
 
 /// One event of a commit.
@@ -122,6 +123,7 @@ pub enum DeliveryEvent<'a> {
     DeliverySucceeded { delivery: Id, task: Id, attempt: u32, status: u16 },
     DeliveryDeadLettered { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a> },
     RedeliveryRequested { delivery: Id, task: Id, owner: Id, url: Str<'a>, change: u64 },
+    AnonymousRedeliveryRequested { delivery: Id, task: Id, url: Str<'a>, change: u64 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

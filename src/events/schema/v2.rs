@@ -8,12 +8,16 @@ use super::v1::{self, Actor, ClaimEvent, DeliveryEvent, Id, NodeEvent, Publisher
 
 mod task;
 mod user;
+mod video;
 
 pub use task::{
     ImageJob, LightSettings, Portrait, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, TaskEvent,
     UpscalePrecision, Work,
 };
 pub use user::{Personal, Sealed, UserEvent, UserFields};
+pub use video::{
+    Clip, Creation, Document, Extend, Generate, KeyFrame, Multiframe, MusicStream, VideoJob, VideoWork, Watermark,
+};
 
 /// All events of one append: the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]

@@ -121,8 +121,7 @@ impl Admitted {
     #[must_use]
     pub fn why(&self) -> Circumstances {
         Circumstances {
-            // The policy lets no anonymous caller through to a command.
-            actor: self.identity.actor().unwrap_or(Actor::System),
+            actor: self.identity.actor().unwrap_or(Actor::Anonymous),
             request: self.request.extensions().get::<RequestId>().cloned(),
             causation: None,
             at: self.keyed.as_ref().map_or_else(|| self.services().surroundings.now(), |keyed| keyed.at()),

@@ -6,7 +6,7 @@ use super::Group;
 use super::operation::{Operation, get};
 use super::schema::{Documented, Url, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
-use crate::domain::task::TaskStatus;
+use crate::domain::task::ImageStatus;
 
 mod bodies;
 mod submissions;
@@ -86,7 +86,7 @@ fn task_view() -> Value {
         field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
         field_of("generated", "URLs of the results; empty until the task is completed.", array(&Url::schema()))
             .required(),
-        field::<TaskStatus>("status", "`COMPLETED` and `FAILED` are final.").required(),
+        field::<ImageStatus>("status", "`COMPLETED` and `FAILED` are final.").required(),
         field::<TaskId>("task_id", "").required(),
     ])
 }

@@ -9,7 +9,7 @@ use crate::domain::image::{
 };
 use crate::domain::node::NodeStatus;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
-use crate::domain::task::{TaskKind, TaskStatus};
+use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::projections::node::facets::FormFactor;
@@ -167,6 +167,7 @@ macro_rules! named {
 
 named!(
     FormFactor,
+    ImageStatus,
     MemberRole,
     NodeStatus,
     OptimizedFor,
@@ -181,12 +182,18 @@ named!(
     StyleEngine,
     StyleFlavor,
     TaskKind,
-    TaskStatus,
     TransferLightA,
     TransferLightB,
     UpscaleEngine,
-    VersionStatus
+    VersionStatus,
+    VideoState
 );
+
+impl Documented for TaskStatus {
+    fn schema() -> Value {
+        one_of(Self::names())
+    }
+}
 
 /// One of these texts.
 pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {

@@ -31,7 +31,7 @@ use crate::projections::task::TaskMoment;
 struct Feed {
     shared: Data<Shared>,
     task: TaskId,
-    owner: UserId,
+    owner: Option<UserId>,
     /// The last change that was sent; `None` before the snapshot.
     after: Option<Position>,
     /// The last event of the task as it was when its changes were read.
@@ -161,6 +161,8 @@ impl Feed {
         }
         self.checked = Instant::now();
         let identity = authorize::identify(&self.secret, &self.shared.services);
-        identity.is_ok_and(|identity| identity.user().is_some_and(|user| user.is_admin || user.id == self.owner))
+        identity.is_ok_and(|identity| {
+            identity.user().is_some_and(|user| user.is_admin || self.owner.is_none_or(|owner| owner == user.id))
+        })
     }
 }

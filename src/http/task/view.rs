@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::task::{TaskRecord, TaskStatus};
+use crate::domain::task::{Stage, TaskRecord, TaskStatus};
 use crate::domain::value::Timestamp;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
-use crate::projections::task::{FailureView, ImageTaskView, TaskMoment};
+use crate::projections::task::{FailureView, TaskMoment, urls};
 
 /// How far a task is whose inputs are all here, and one that a vendor works on.
 const INPUTS_HERE: f64 = 0.1;
@@ -70,25 +70,29 @@ impl<'s> Viewer<'s> {
 
     /// The task as it was then. Its place in the queue is that of now.
     pub fn view(&self, TaskMoment { record, states, .. }: &TaskMoment) -> TaskView {
-        let work = &record.submission.work;
-        let ImageTaskView { generated, status, task_id, error } = ImageTaskView::of_record(record, self.public_url);
+        let (task, work) = (record.submission.task, &record.submission.work);
+        let gateway = work.gateway();
+        let generated = record.results().map_or_else(Vec::new, |results| urls(results, self.public_url));
+        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
         let expires_at = (!generated.is_empty()).then(|| record.updated_at.after(self.retention));
-        let waits = record.status == TaskStatus::Created;
+        let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing);
         TaskView {
-            task_id,
+            task_id: task.to_string(),
             kind: work.kind().as_str(),
-            state: status,
+            state: record.status.name(gateway),
             progress: progress(record, states),
-            queue_position: waits.then(|| self.models.read().tasks.queue_position(record.submission.task)).flatten(),
-            // Contract 7 has prices for videos and music, none for images.
-            cost: 0,
+            queue_position: waits.then(|| self.models.read().tasks.queue_position(task)).flatten(),
+            cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),
-            history: states.iter().map(|(state, at)| Change { state: state.as_str(), at: at.to_string() }).collect(),
+            history: states
+                .iter()
+                .map(|(state, at)| Change { state: state.name(gateway), at: at.to_string() })
+                .collect(),
             generated,
             expires_at: expires_at.map(|time| time.to_string()),
             expired: expires_at.map(|time| self.now >= time),
-            error,
+            error: failure.map(FailureView::of),
         }
     }
 }

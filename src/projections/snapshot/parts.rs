@@ -47,7 +47,7 @@ pub enum Part {
     TokensOfPublishers(Vec<(PublisherId, Vec<TokenId>)>),
     TokensOfUsers(Vec<(UserId, Vec<TokenId>)>),
     Tasks(Vec<Tasks>),
-    TaskOwners(Vec<UserId>),
+    TaskOwners(Vec<Option<UserId>>),
     TaskBlocks(Vec<Vec<Listed>>),
     TaskMarks(Vec<(TaskId, Vec<Mark>)>),
     Deliveries(Vec<Deliveries>),

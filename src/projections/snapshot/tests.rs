@@ -128,7 +128,7 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
             let (image, reference) = (Source::Kept(picture()), Some(Source::Remote(hook.clone())));
             let work = Work::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
-            TaskEvent::TaskSubmitted(Submission { task, owner: user(a), work, webhook: Some(hook) })
+            TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(hook) })
         }
         1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::recorded(text(a)) },
         2 => TaskEvent::VendorAccepted { reference: Text::recorded(text(a)) },

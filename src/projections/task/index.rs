@@ -9,7 +9,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::image::Picture;
 use crate::domain::task::{TaskEvent, TaskKind, TaskRecord, TaskStatus};
 use crate::domain::value::{Digest, Timestamp};
 use crate::events::stream::Position;
@@ -54,9 +53,9 @@ pub fn mark_of(digest: &Digest) -> Mark {
 pub struct Index {
     /// In the order of the log; all but the last are full.
     blocks: Vec<Arc<Vec<Listed>>>,
-    /// Owners by their numbers.
-    owners: Vec<UserId>,
-    of_owner: HashMap<UserId, Owned>,
+    /// Owners by their numbers; nobody is one of them, whose are the tasks of anonymous callers.
+    owners: Vec<Option<UserId>>,
+    of_owner: HashMap<Option<UserId>, Owned>,
     /// Marks of tasks that name more files than an entry has room for.
     more: HashMap<TaskId, Vec<Mark>>,
 }
@@ -104,14 +103,22 @@ pub struct Found {
 impl Index {
     /// Takes in what happened to a task; `record` is how it is now.
     pub fn apply(&mut self, record: &TaskRecord, event: &TaskEvent, submitted: Position) {
+        let task = record.submission.task;
         match event {
             TaskEvent::TaskSubmitted(submission) => {
                 self.push(record, submitted);
-                self.name_files(submission.task, submitted, submission.work.inputs());
+                self.name_files(task, submitted, &submission.work.files());
             }
-            TaskEvent::InputsFetched { inputs } => self.name_files(record.submission.task, submitted, inputs.iter()),
-            TaskEvent::TaskCompleted { results } => self.name_files(record.submission.task, submitted, results.iter()),
-            _ => {}
+            TaskEvent::InputsFetched { inputs } => {
+                let files: Vec<_> = inputs.iter().map(|input| input.digest).collect();
+                self.name_files(task, submitted, &files);
+            }
+            TaskEvent::FootageFetched { clip } => self.name_files(task, submitted, &[clip.digest]),
+            _ => {
+                if let Some(results) = event.results() {
+                    self.name_files(task, submitted, &results.files());
+                }
+            }
         }
         let Some(entry) = self.entry_mut(submitted).filter(|entry| entry.status != record.status) else { return };
         entry.status = record.status;
@@ -146,9 +153,9 @@ impl Index {
         }
     }
 
-    fn name_files<'p>(&mut self, task: TaskId, submitted: Position, pictures: impl Iterator<Item = &'p Picture>) {
-        for picture in pictures {
-            let mark = mark_of(&picture.digest);
+    fn name_files(&mut self, task: TaskId, submitted: Position, files: &[Digest]) {
+        for file in files {
+            let mark = mark_of(file);
             let Some(entry) = self.entry_mut(submitted) else { return };
             match entry.files.iter_mut().find(|place| **place == 0 || **place == mark) {
                 Some(place) => *place = mark,
@@ -181,7 +188,7 @@ impl Index {
         let Some(owner) = filter.owner else {
             return self.gather((0..end).rev(), filter, limit, looked);
         };
-        let Some(Owned { places, .. }) = self.of_owner.get(&owner) else { return Found::default() };
+        let Some(Owned { places, .. }) = self.of_owner.get(&Some(owner)) else { return Found::default() };
         let own = places.partition_point(|place| (*place as usize) < end);
         self.gather(places[..own].iter().rev().map(|place| *place as usize), filter, limit, looked)
     }
@@ -235,12 +242,12 @@ impl Index {
     }
 
     /// What a snapshot keeps: owners by their numbers, blocks, and the marks that stand apart.
-    pub fn saved(&self) -> (&[UserId], impl Iterator<Item = &Vec<Listed>>, &HashMap<TaskId, Vec<Mark>>) {
+    pub fn saved(&self) -> (&[Option<UserId>], impl Iterator<Item = &Vec<Listed>>, &HashMap<TaskId, Vec<Mark>>) {
         (&self.owners, self.blocks.iter().map(|block| &**block), &self.more)
     }
 
     /// Puts owners back, in the order of their numbers.
-    pub fn restore_owners(&mut self, owners: Vec<UserId>) {
+    pub fn restore_owners(&mut self, owners: Vec<Option<UserId>>) {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
             self.of_owner.insert(owner, Owned { number, places: Vec::new() });

@@ -30,7 +30,7 @@ impl TaskMoment {
     pub fn all_of(history: &[RecordedEvent]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         follow(history, |moment, event| {
-            let has_inputs = matches!(event, TaskEvent::InputsFetched { .. });
+            let has_inputs = matches!(event, TaskEvent::InputsFetched { .. } | TaskEvent::FootageFetched { .. });
             let before = all.last().map(|before| before.record.status);
             if has_inputs || before != Some(moment.record.status) {
                 all.push(moment.clone());
@@ -47,9 +47,9 @@ fn follow<'h>(history: &'h [RecordedEvent], mut look: impl FnMut(&TaskMoment, &'
         let Some(event) = Task::narrow(&recorded.event) else { continue };
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = &task else { continue };
-        let reached = event.status_change();
+        let reached = event.status_change(record.submission.work.gateway());
         // A job that a vendor took twice was in progress once.
-        if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last != reached)) {
+        if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last < reached)) {
             states.push((reached, recorded.at));
         }
         look(&TaskMoment { position: recorded.position, record: (**record).clone(), states: states.clone() }, event);

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::encode;
 use super::job::Ready;
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
-use crate::domain::task::{Failure, VendorKey, VendorReference, Work};
+use crate::domain::task::{Failure, VendorKey, VendorReference};
 use crate::domain::value::Text;
 use crate::media::input::{self, Decoded};
 use crate::media::store::{Area, Store};
@@ -97,12 +97,12 @@ impl Vendor for LocalImage {
     /// Must be called within a tokio runtime, which then carries the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let Work::Image(work) = job.work;
-            let work = Ready::of(work).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
-            if self.engine.admit(&job.key)? {
-                tokio::spawn(Arc::clone(&self.engine).work(job.key.clone(), work));
+            let key = job.key.clone();
+            let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
+            if self.engine.admit(&key)? {
+                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), work));
             }
-            Ok(job.key)
+            Ok(key)
         }
         .boxed()
     }
@@ -111,7 +111,7 @@ impl Vendor for LocalImage {
         let progress = match self.engine.jobs.lock().outcomes.get(reference) {
             None => Progress::Forgotten,
             Some(None) => Progress::Running,
-            Some(Some(Ok(picture))) => Progress::Done(vec![*picture]),
+            Some(Some(Ok(picture))) => Progress::Done(vec![*picture].into()),
             Some(Some(Err(failure))) => Progress::Failed(failure.clone()),
         };
         std::future::ready(Ok(progress)).boxed()
@@ -239,6 +239,7 @@ mod tests {
     use super::*;
     use crate::domain::ids::TaskId;
     use crate::domain::image::{Dial, ImageFormat, ImageJob, ImageWork, Source, Upscale};
+    use crate::domain::task::{Results, Work};
     use crate::domain::value::Digest;
     use crate::media::input::Pixels;
 
@@ -282,12 +283,13 @@ mod tests {
     async fn a_job_ends_with_a_picture_in_the_store() {
         let house = house(Options::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let Progress::Done(pictures) = end_of(&house.vendor, &reference).await else { panic!("the job is done") };
+        let done = end_of(&house.vendor, &reference).await;
+        let Progress::Done(Results::Pictures(pictures)) = &done else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
         assert_eq!(input::inspect(&bytes).unwrap().format, ImageFormat::Png);
         // Asked again, it says the same.
-        assert_eq!(house.vendor.poll(&reference).await.unwrap(), Progress::Done(pictures));
+        assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
     }
 
     #[tokio::test]

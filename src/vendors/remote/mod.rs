@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageWork, Picture, Source};
-use crate::domain::task::{VendorReference, Work};
+use crate::domain::task::VendorReference;
 use crate::domain::value::Text;
 use crate::media::store::{Area, Store};
 use crate::outbound::client::CallFailure;
@@ -81,14 +81,15 @@ impl RemoteImage {
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
-        let Work::Image(work) = job.work;
+        let (task, key) = (job.task, job.key.clone());
+        let work = job.image()?;
         let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
             return Err(VendorError::new(ErrorKind::Unreached, "the service stops"));
         };
         let family = status_family(&work.job);
-        let (path, body) = self.request_for(work, job.task).await?;
-        let key = (self.options.key_header.as_str(), job.key.as_str());
+        let (path, body) = self.request_for(work, task).await?;
+        let key = (self.options.key_header.as_str(), key.as_str());
         let answer = self.caller.post(&path, key, body, self.surroundings.now()).await;
         let answer = answer.map_err(|failure| self.told(unanswered(&failure, "the vendor was not reached")))?;
         let id = answer::submitted(answer.status, &answer.body).map_err(|error| self.of(&answer, error))?;
@@ -127,15 +128,17 @@ impl RemoteImage {
                 failure.message = Text::recorded(self.without_key(failure.message.as_str()));
                 Ok(Progress::Failed(failure))
             }
-            Polled::Done(urls) => {
-                Ok(self.results.bring(&urls, id).await.map_or_else(Progress::Unfetched, Progress::Done))
-            }
+            Polled::Done(urls) => Ok(self
+                .results
+                .bring(&urls, id)
+                .await
+                .map_or_else(Progress::Unfetched, |pictures| Progress::Done(pictures.into()))),
         }
     }
 
     async fn find_job(&self, job: Job) -> Result<Option<VendorReference>, VendorError> {
-        let Work::Image(work) = &job.work;
         let path = self.options.search_path.replace("{key}", job.key.as_str());
+        let work = job.image()?;
         let answer = self.ask(&path).await?;
         let found = answer::found(answer.status, &answer.body).map_err(|error| self.of(&answer, error))?;
         Ok(found.map(|id| reference(status_family(&work.job), &id)))

@@ -192,7 +192,7 @@ fn own(
             NodeEvent::NodeCreated { id: node.clone(), publisher, fields }.into()
         }
         Event::Task(TaskEvent::TaskSubmitted(submission)) => {
-            TaskEvent::TaskSubmitted(Submission { task, owner: user, ..submission }).into()
+            TaskEvent::TaskSubmitted(Submission { task, owner: Some(user), ..submission }).into()
         }
         Event::Delivery(DeliveryEvent::DeliverySucceeded { attempt, status, .. }) => {
             DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }.into()

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mediary::actors::Circumstances;
 use mediary::actors::inputs::Inputs;
-use mediary::actors::poller::{ImagePoller, PollerOptions};
+use mediary::actors::poller::{Poller, PollerOptions};
 use mediary::actors::reactor::{ReactorOptions, keep_running};
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors};
@@ -16,7 +16,7 @@ use mediary::clock::Surroundings;
 use mediary::domain::ids::{TaskId, UserId};
 use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
 use mediary::domain::task::{
-    Failure, Submission, TaskCommand, TaskRecord, TaskStatus, VendorKey, VendorReference, Work,
+    Failure, Gateway, Submission, TaskCommand, TaskRecord, TaskStatus, VendorKey, VendorReference, Work,
 };
 use mediary::domain::value::{Digest, Text};
 use mediary::events::log::EventLog;
@@ -66,7 +66,7 @@ impl Vendor for Scripted {
     }
 
     fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
-        let progress = self.polls.lock().pop_front().unwrap_or_else(|| Progress::Done(vec![picture()]));
+        let progress = self.polls.lock().pop_front().unwrap_or_else(|| Progress::Done(vec![picture()].into()));
         std::future::ready(Ok(progress)).boxed()
     }
 
@@ -109,8 +109,8 @@ async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progr
         polls: Mutex::new(polls.iter().cloned().collect()),
         moved: Arc::default(),
     });
-    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::inside(Duration::from_hours(1)));
-    let poller = ImagePoller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, options);
+    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::inside(Gateway::Image, Duration::from_hours(1)));
+    let poller = Poller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, options);
     keep_running(poller, ReactorOptions { concurrency: 4, lane: 4 }, surroundings);
     let mut given = Given { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store: store };
     given.submit().await;
@@ -121,7 +121,7 @@ impl Given {
     async fn submit(&mut self) {
         let job = ImageJob::Upscale(Upscale::default());
         let work = Work::Image(ImageWork { job, image: Source::Kept(picture()), reference: None, seed: None });
-        let submission = Submission { task: self.task, owner: UserId(Uuid::nil()), work, webhook: None };
+        let submission = Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None };
         self.ask(TaskCommand::Submit(submission)).await;
     }
 

@@ -37,7 +37,7 @@ pub fn every_job() -> Vec<(&'static str, Event)> {
 fn of_work(work: ImageWork) -> Event {
     TaskEvent::TaskSubmitted(Submission {
         task: TaskId(id(0x7A)),
-        owner: UserId(id(0xA)),
+        owner: Some(UserId(id(0xA))),
         work: Work::Image(work),
         webhook: Some(CallbackUrl::parse("https://example.com/hook").unwrap()),
     })

@@ -10,21 +10,22 @@ use crate::domain::image::{
 };
 use crate::domain::value::CallbackUrl;
 
-pub(super) fn work(stored: v2::Work<'_>) -> Result<ImageWork, DecodeError> {
-    Ok(match stored {
-        v2::Work::ImageUpscale { input, parameters } => ImageWork {
-            job: ImageJob::Upscale(upscale(parameters)?),
-            image: Source::Kept(picture(&input)?),
-            reference: None,
-            seed: None,
-        },
-        v2::Work::Image { job: asked, image, reference, seed } => {
-            ImageWork { job: job(*asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed }
-        }
-    })
+/// An upscale of a picture that came with the submission: the shape that was there first.
+pub(super) fn first_upscale(input: &v1::Picture<'_>, parameters: v1::Upscale<'_>) -> Result<ImageWork, DecodeError> {
+    let (job, image) = (ImageJob::Upscale(upscale(parameters)?), Source::Kept(picture(input)?));
+    Ok(ImageWork { job, image, reference: None, seed: None })
 }
 
-fn source(stored: v2::Source<'_>) -> Result<Source, DecodeError> {
+pub(super) fn work(
+    asked: v2::ImageJob<'_>,
+    image: v2::Source<'_>,
+    reference: Option<v2::Source<'_>>,
+    seed: Option<u32>,
+) -> Result<ImageWork, DecodeError> {
+    Ok(ImageWork { job: job(asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed })
+}
+
+pub(super) fn source(stored: v2::Source<'_>) -> Result<Source, DecodeError> {
     Ok(match stored {
         v2::Source::Kept(kept) => Source::Kept(picture(&kept)?),
         v2::Source::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),

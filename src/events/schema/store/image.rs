@@ -24,7 +24,7 @@ pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
     }
 }
 
-fn source(place: &Source) -> v2::Source<'_> {
+pub(super) fn source(place: &Source) -> v2::Source<'_> {
     match place {
         Source::Kept(kept) => v2::Source::Kept(picture(kept)),
         Source::Remote(url) => v2::Source::Remote(Cow::Borrowed(url.as_str())),
@@ -116,6 +116,6 @@ fn light_settings(settings: &LightSettings) -> v2::LightSettings<'static> {
     }
 }
 
-fn name(name: &'static str) -> v1::Str<'static> {
+pub(super) fn name(name: &'static str) -> v1::Str<'static> {
     Cow::Borrowed(name)
 }

@@ -3,19 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{image, text, v1, v2};
-use crate::domain::delivery::{AttemptOutcome, DeliveryEvent};
+use super::{image, text, v1, v2, video};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::image::Picture;
-use crate::domain::task::{Failure, TaskEvent, Work};
+use crate::domain::task::{Failure, Submission, TaskEvent, Work};
 
 pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
     match event {
-        TaskEvent::TaskSubmitted(submission) => v2::TaskEvent::TaskSubmitted {
-            task: submission.task.0.into(),
-            owner: submission.owner.0.into(),
-            work: work(&submission.work),
-            webhook: submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str())),
-        },
+        TaskEvent::TaskSubmitted(submission) => submitted(submission),
         TaskEvent::SubmissionStarted { attempt, key } => {
             v2::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
         }
@@ -32,12 +27,30 @@ pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
         }
         TaskEvent::SubmissionUndelivered { reason } => v2::TaskEvent::SubmissionUndelivered { reason: text(reason) },
         TaskEvent::TaskCancelled => v2::TaskEvent::TaskCancelled,
+        TaskEvent::TaskQueued => v2::TaskEvent::TaskQueued,
+        TaskEvent::FootageFetched { clip } => v2::TaskEvent::FootageFetched { clip: video::clip(clip) },
+        TaskEvent::WorkBegan => v2::TaskEvent::WorkBegan,
+        TaskEvent::VideoCompleted { creation } => v2::TaskEvent::VideoCompleted { creation: video::creation(creation) },
+        TaskEvent::StreamCompleted { stream } => v2::TaskEvent::StreamCompleted { stream: video::stream(stream) },
+    }
+}
+
+/// A submission of somebody keeps the shape that was there first.
+fn submitted(submission: &Submission) -> v2::TaskEvent<'_> {
+    let (task, work) = (submission.task.0.into(), work(&submission.work));
+    let webhook = submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str()));
+    match submission.owner {
+        Some(owner) => v2::TaskEvent::TaskSubmitted { task, owner: owner.0.into(), work, webhook },
+        None => v2::TaskEvent::AnonymousTaskSubmitted { task, work, webhook },
     }
 }
 
 fn work(work: &Work) -> v2::Work<'_> {
-    let Work::Image(work) = work;
-    image::work(work)
+    match work {
+        Work::Image(work) => image::work(work),
+        Work::Video(work) => video::work(work),
+        Work::Music(work) => video::music(work),
+    }
 }
 
 pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
@@ -79,13 +92,16 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
                 outcome: outcome(came),
             }
         }
-        DeliveryEvent::RedeliveryRequested(again) => v1::DeliveryEvent::RedeliveryRequested {
-            delivery: again.delivery.0.into(),
-            task: again.task.0.into(),
-            owner: again.owner.0.into(),
-            url: Cow::Borrowed(again.url.as_str()),
-            change: again.change,
-        },
+        DeliveryEvent::RedeliveryRequested(again) => redelivery(again),
+    }
+}
+
+fn redelivery(again: &Redelivery) -> v1::DeliveryEvent<'_> {
+    let (delivery, task, change) = (again.delivery.0.into(), again.task.0.into(), again.change);
+    let url = Cow::Borrowed(again.url.as_str());
+    match again.owner {
+        Some(owner) => v1::DeliveryEvent::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },
+        None => v1::DeliveryEvent::AnonymousRedeliveryRequested { delivery, task, url, change },
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::v1::{self, Failure, Id, Picture, Str, Upscale};
+use super::video::{Clip, Creation, MusicStream, VideoWork};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TaskEvent<'a> {
@@ -18,12 +19,20 @@ pub enum TaskEvent<'a> {
     InputsFetched { inputs: Vec<Picture<'a>> },
     SubmissionUndelivered { reason: Str<'a> },
     TaskCancelled,
+    AnonymousTaskSubmitted { task: Id, work: Work<'a>, webhook: Option<Str<'a>> },
+    TaskQueued,
+    FootageFetched { clip: Clip<'a> },
+    WorkBegan,
+    VideoCompleted { creation: Creation<'a> },
+    StreamCompleted { stream: MusicStream<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Work<'a> {
     ImageUpscale { input: Picture<'a>, parameters: Upscale<'a> },
     Image { job: Box<ImageJob<'a>>, image: Source<'a>, reference: Option<Source<'a>>, seed: Option<u32> },
+    Video(Box<VideoWork<'a>>),
+    Music { prompt: Str<'a>, seconds: Option<u16> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

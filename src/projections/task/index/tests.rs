@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Source, Upscale};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
 use crate::domain::task::{Stage, Submission, Work};
 
 /// More than two blocks, of three owners; every fourth has ended, a second after it began.
@@ -31,7 +31,7 @@ fn picture(number: u64) -> Picture {
 fn submission(number: u64) -> Submission {
     let job = ImageJob::Upscale(Upscale::default());
     let work = ImageWork { job, image: Source::Kept(picture(number)), reference: None, seed: None };
-    Submission { task: task(number), owner: user(number % 3), work: Work::Image(work), webhook: None }
+    Submission { task: task(number), owner: Some(user(number % 3)), work: Work::Image(work), webhook: None }
 }
 
 fn index() -> Index {
@@ -49,7 +49,7 @@ fn index() -> Index {
         if number % 4 == 0 {
             let results: Vec<_> = (1..=3).map(|nth| picture(number + nth * 1_000_000)).collect();
             (record.status, record.updated_at) = (TaskStatus::Completed, second(number + 1));
-            record.stage = Stage::Completed { results: results.clone() };
+            record.stage = Stage::Completed { results: results.clone().into() };
             index.apply(&record, &TaskEvent::TaskCompleted { results }, position);
         }
     }

@@ -1,0 +1,29 @@
+//! Streams that a stop or a crash cut off: nobody listens to them any more, and they are not made again.
+
+use crate::actors::Circumstances;
+use crate::actors::system::Dispatch;
+use crate::clock::Surroundings;
+use crate::domain::task::{Failure, Gateway, TaskCommand};
+use crate::domain::value::Text;
+use crate::projections::ReadModels;
+
+/// Records of every stream that was not ended that it failed. One of which that cannot be recorded now is left to the next
+/// start.
+pub(super) async fn end_interrupted(dispatch: &Dispatch, models: &ReadModels, surroundings: &Surroundings) {
+    let unfinished: Vec<_> = {
+        let models = models.read();
+        models.tasks.unfinished(Gateway::Music).map(|(task, entry)| (task, entry.last_event)).collect()
+    };
+    for (task, last_event) in unfinished {
+        let command = TaskCommand::Fail { failure: interrupted() };
+        let why = Circumstances::of_system(Some(last_event), surroundings.now());
+        if let Err(error) = dispatch.task(task, command, why).await {
+            tracing::warn!(%task, %error, "a stream that was interrupted could not be ended");
+        }
+    }
+}
+
+fn interrupted() -> Failure {
+    let message = "the service stopped while the stream was being sent; it was not made again";
+    Failure { code: Text::recorded("interrupted".to_owned()), message: Text::recorded(message.to_owned()) }
+}

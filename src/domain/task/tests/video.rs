@@ -1,0 +1,143 @@
+//! Video tasks, which queue, and music tasks, which are streamed.
+
+use super::*;
+use crate::domain::music::{MusicPrompt, MusicStream, MusicWork};
+use crate::domain::video::{
+    Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoFormat, VideoJob, VideoWork,
+};
+
+fn work(job: VideoJob, images: Vec<Source>) -> Work {
+    Work::Video(VideoWork { job, images, seed: Seed::drawn(1), payload: None, meta_data: None, credits: 150 })
+}
+
+fn submission_of(work: Work) -> Submission {
+    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None }
+}
+
+fn url(name: &str) -> CallbackUrl {
+    CallbackUrl::parse(&format!("https://a.example/{name}")).unwrap()
+}
+
+/// A video of a picture that is here.
+fn submission() -> Submission {
+    submission_of(work(VideoJob::StartEnd(Generate::default()), vec![Source::Kept(picture(1))]))
+}
+
+/// A video that goes on, with a picture for its end, neither of which is here.
+fn extension() -> Submission {
+    let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), kept: None, at_vendor: None };
+    let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
+    let job = Extend { model, resolution, seconds: Seconds::USUAL, prompt: None, video };
+    submission_of(work(VideoJob::Extend(job), vec![Source::Remote(url("end.png"))]))
+}
+
+fn music() -> Submission {
+    submission_of(Work::Music(MusicWork { prompt: MusicPrompt::parse("a waltz").unwrap(), seconds: None }))
+}
+
+fn clip() -> Clip {
+    Clip { digest: Digest([7; 32]), format: VideoFormat::Mp4, bytes: 70 }
+}
+
+fn creation() -> Creation {
+    Creation { video: clip(), cover: Some(picture(2)), watermarked: None, at_vendor: None }
+}
+
+fn stream() -> MusicStream {
+    MusicStream { title: text("Waltz"), millis: 30_000, bytes: 480_000 }
+}
+
+/// What commands record, one after the other, and the status after each.
+fn told(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)> {
+    let mut state = Task::default();
+    let mut tell = |command| {
+        let events = Task::decide(&state, command, NOW).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+        events.iter().for_each(|event| Task::evolve(&mut state, event, NOW));
+        (events, status_of(&state))
+    };
+    commands.into_iter().map(&mut tell).collect()
+}
+
+fn start() -> TaskCommand {
+    TaskCommand::StartSubmission { key: text("key"), repeatable: false }
+}
+
+fn take() -> TaskCommand {
+    TaskCommand::RecordAcceptance { reference: text("job-7") }
+}
+
+#[test]
+fn a_video_queues_until_its_vendor_begins() {
+    let done = TaskCommand::Complete { results: Results::Video(creation()) };
+    let submit = TaskCommand::Submit(submission());
+    let told = told(vec![submit, start(), take(), TaskCommand::RecordBegun, TaskCommand::RecordBegun, done]);
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
+        (vec![started(1)], Some(TaskStatus::Queueing)),
+        (vec![accepted()], Some(TaskStatus::Queueing)),
+        (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
+        (vec![], Some(TaskStatus::InProgress)),
+        (vec![TaskEvent::VideoCompleted { creation: creation() }], Some(TaskStatus::Completed)),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
+    let done = TaskCommand::Complete { results: Results::Video(creation()) };
+    let told = told(vec![TaskCommand::Submit(submission()), start(), take(), done]);
+    let completed = vec![TaskEvent::WorkBegan, TaskEvent::VideoCompleted { creation: creation() }];
+    assert_eq!(told.last(), Some(&(completed, Some(TaskStatus::Completed))));
+}
+
+#[test]
+fn a_video_queues_once_everything_is_here_that_it_is_made_from() {
+    let (inputs, clip) = (vec![picture(1)], clip());
+    let took_in = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
+    let told = told([vec![TaskCommand::Submit(extension())], took_in.to_vec()].concat());
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(extension())], Some(TaskStatus::Created)),
+        (vec![TaskEvent::InputsFetched { inputs }], Some(TaskStatus::Created)),
+        (vec![TaskEvent::FootageFetched { clip }, TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_video_that_is_begun_anew_does_not_queue_again() {
+    let began = [TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued, started(1), accepted()];
+    let again = [TaskEvent::WorkBegan, TaskEvent::VendorForgot, started(2), accepted()];
+    let history = [began, again].concat();
+    for events in (5..=history.len()).map(|end| &history[..end]) {
+        assert_eq!(status_after(events), Some(TaskStatus::InProgress));
+    }
+    assert_eq!(given_when::<Task>(&history, TaskCommand::RecordBegun), Ok(vec![]));
+}
+
+#[test]
+fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
+    let done = TaskCommand::Complete { results: Results::Music(stream()) };
+    let told = told(vec![TaskCommand::Submit(music()), TaskCommand::RecordBegun, done]);
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(music())], Some(TaskStatus::Created)),
+        (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
+        (vec![TaskEvent::StreamCompleted { stream: stream() }], Some(TaskStatus::Completed)),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_stream_ends_early_or_not_at_all_begun() {
+    let created = vec![TaskEvent::TaskSubmitted(music())];
+    let streaming = [created.clone(), vec![TaskEvent::WorkBegan]].concat();
+    for history in [&created, &streaming] {
+        let fail = TaskCommand::Fail { failure: busy() };
+        assert_eq!(given_when::<Task>(history, fail), Ok(vec![failed(busy())]));
+        assert_eq!(given_when::<Task>(history, TaskCommand::Cancel), Ok(vec![TaskEvent::TaskCancelled]));
+        let refused = Err(TaskRejection::WrongStage { status: record(history).status });
+        assert_eq!(given_when::<Task>(history, start()), refused);
+        assert_eq!(given_when::<Task>(history, take()), refused);
+    }
+    let done = TaskCommand::Complete { results: Results::Music(stream()) };
+    assert!(given_when::<Task>(&created, done).is_err());
+}

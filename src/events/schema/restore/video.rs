@@ -1,0 +1,123 @@
+//! Stored video and music jobs, and what came of them, into domain values.
+
+use super::image::source;
+use super::media::picture;
+use super::{DecodeError, checked, text, uuid, v2};
+use crate::domain::ids::TaskId;
+use crate::domain::image::Source;
+use crate::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
+use crate::domain::value::{CallbackUrl, Digest};
+use crate::domain::video::{
+    AspectRatio, AudioType, Clip, Creation, Document, Extend, ExtendModel, ExtendResolution, Footage, Generate,
+    KeyFrame, MovementAmplitude, Multiframe, Resolution, Seconds, Seed, VideoFormat, VideoJob, VideoModel, VideoStyle,
+    VideoWork, Watermark, WatermarkPosition,
+};
+
+pub(super) fn work(stored: v2::VideoWork<'_>) -> Result<VideoWork, DecodeError> {
+    Ok(VideoWork {
+        job: job(stored.job)?,
+        images: stored.images.into_iter().map(source).collect::<Result<_, _>>()?,
+        seed: checked("seed", Seed::new(stored.seed.into()))?,
+        payload: stored.payload.as_ref().map(document),
+        meta_data: stored.meta_data.as_ref().map(document),
+        credits: stored.credits,
+    })
+}
+
+pub(super) fn music(prompt: String, stored: Option<u16>) -> Result<MusicWork, DecodeError> {
+    let seconds = stored.map(|stored| checked("music seconds", MusicSeconds::new(stored.into()))).transpose()?;
+    Ok(MusicWork { prompt: MusicPrompt::recorded(prompt), seconds })
+}
+
+fn job(stored: v2::VideoJob<'_>) -> Result<VideoJob, DecodeError> {
+    Ok(match stored {
+        v2::VideoJob::StartEnd(stored) => VideoJob::StartEnd(generate(stored)?),
+        v2::VideoJob::Reference(stored) => VideoJob::Reference(generate(stored)?),
+        v2::VideoJob::Extend(stored) => VideoJob::Extend(extend(stored)?),
+        v2::VideoJob::Multiframe(stored) => VideoJob::Multiframe(multiframe(stored)?),
+    })
+}
+
+fn generate(stored: v2::Generate<'_>) -> Result<Generate, DecodeError> {
+    let ratio = |stored| checked("aspect ratio", AspectRatio::parse(stored));
+    Ok(Generate {
+        model: checked("model", VideoModel::parse(&stored.model))?,
+        resolution: checked("resolution", Resolution::parse(&stored.resolution))?,
+        seconds: seconds(stored.seconds)?,
+        aspect_ratio: stored.aspect_ratio.as_deref().map(ratio).transpose()?,
+        movement_amplitude: checked("movement amplitude", MovementAmplitude::parse(&stored.movement_amplitude))?,
+        style: checked("style", VideoStyle::parse(&stored.style))?,
+        audio: stored.audio,
+        audio_type: checked("audio type", AudioType::parse(&stored.audio_type))?,
+        bgm: stored.bgm,
+        voice_id: stored.voice_id.map(text),
+        enhance: stored.enhance,
+        is_rec: stored.is_rec,
+        off_peak: stored.off_peak,
+        priority: stored.priority,
+        prompt: stored.prompt.map(text),
+        watermark: stored.watermark.map(watermark).transpose()?,
+    })
+}
+
+fn watermark(stored: v2::Watermark<'_>) -> Result<Watermark, DecodeError> {
+    Ok(Watermark {
+        position: checked("watermark position", WatermarkPosition::parse(&stored.position))?,
+        image: stored.image.map(source).transpose()?,
+    })
+}
+
+fn extend(stored: v2::Extend<'_>) -> Result<Extend, DecodeError> {
+    Ok(Extend {
+        model: checked("model", ExtendModel::parse(&stored.model))?,
+        resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
+        seconds: seconds(stored.seconds)?,
+        prompt: stored.prompt.map(text),
+        video: Footage {
+            creation: TaskId(uuid(stored.creation)),
+            url: CallbackUrl::recorded(stored.url.into_owned()),
+            kept: stored.clip.as_ref().map(clip).transpose()?,
+            at_vendor: stored.at_vendor.map(text),
+        },
+    })
+}
+
+fn multiframe(stored: v2::Multiframe<'_>) -> Result<Multiframe, DecodeError> {
+    Ok(Multiframe {
+        model: checked("model", ExtendModel::parse(&stored.model))?,
+        resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
+        start_image: stored.start_image.map(source).transpose()?,
+        key_frames: stored.key_frames.into_iter().map(key_frame).collect::<Result<_, _>>()?,
+    })
+}
+
+fn key_frame(stored: v2::KeyFrame<'_>) -> Result<KeyFrame<Source>, DecodeError> {
+    let (image, seconds) = (source(stored.image)?, seconds(stored.seconds)?);
+    Ok(KeyFrame { image, seconds, prompt: stored.prompt.map(text) })
+}
+
+fn seconds(stored: u8) -> Result<Seconds, DecodeError> {
+    checked("seconds", Seconds::within(stored.into(), Seconds::MAX))
+}
+
+fn document(stored: &v2::Document) -> Document {
+    Document { digest: Digest(stored.digest.0), bytes: stored.bytes }
+}
+
+pub(super) fn clip(stored: &v2::Clip<'_>) -> Result<Clip, DecodeError> {
+    let format = checked("video format", VideoFormat::parse(&stored.format))?;
+    Ok(Clip { digest: Digest(stored.digest.0), format, bytes: stored.bytes })
+}
+
+pub(super) fn creation(stored: v2::Creation<'_>) -> Result<Creation, DecodeError> {
+    Ok(Creation {
+        video: clip(&stored.video)?,
+        cover: stored.cover.as_ref().map(picture).transpose()?,
+        watermarked: stored.watermarked.as_ref().map(clip).transpose()?,
+        at_vendor: stored.at_vendor.map(text),
+    })
+}
+
+pub(super) fn stream(stored: v2::MusicStream<'_>) -> MusicStream {
+    MusicStream { title: text(stored.title), millis: stored.millis, bytes: stored.bytes }
+}
