@@ -22,7 +22,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
@@ -51,7 +51,7 @@ use files::{open_archives, open_keyring, open_upload_key, snapshot_remover};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
-use vendors::{hints, image_vendor};
+use vendors::{hints, image_vendor, musician};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -173,7 +173,6 @@ impl App {
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let (closing, closes) = watch::channel(false);
-        let prober = prober(&log, actors.waiting(), &reports, surroundings.now());
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -183,25 +182,25 @@ impl App {
             upload_key,
             tally,
             personal,
+            prober: prober(&log, actors.waiting(), &reports, surroundings.now()),
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             space: log.space().clone(),
             storage: storage(&log),
             readiness: readiness(&log, actors.pulse()),
-            prober,
             audit,
             closing: closes,
             checkpoint: checkpointer(&log),
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
             hints,
+            musician: musician(&settings),
             vendors: reactors.vendors.clone(),
             options: http_options(&settings, &public_url),
         };
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
-        let handle = server.handle();
-        let serving = actix_web::rt::spawn(server);
+        let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
@@ -347,6 +346,10 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
         media_retention: settings.media.retention,
+        music: MusicOptions {
+            streams: settings.music.streams,
+            billing_rate_per_sec: settings.music.billing_rate_per_sec,
+        },
     }
 }
 

@@ -36,6 +36,7 @@ mod joined;
 mod media;
 mod member;
 mod moderation;
+mod music;
 mod node;
 mod node_body;
 mod node_change;

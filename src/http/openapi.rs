@@ -11,6 +11,7 @@ mod delivery;
 mod error;
 mod health;
 mod image;
+mod music;
 mod node;
 mod operation;
 mod parameter;
@@ -59,6 +60,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        music::group(),
         task::group(),
         delivery::group(),
         health::group(),

@@ -13,21 +13,21 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
+use super::body::BodyLimit::{Archive, Form, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
     admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
-    moderation, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
+    moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
     version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
 
 /// The table.
 fn table() -> Vec<Route> {
-    [service(), people(), questions(), registry(), images()].into_iter().flatten().collect()
+    [service(), people(), questions(), registry(), images(), music_gateway()].into_iter().flatten().collect()
 }
 
 fn get() -> Method {
@@ -161,6 +161,11 @@ fn images() -> Vec<Route> {
         Route::new(post(), "/proxy/imagevendor/v1/ai/image-relight", Images, image::relight),
         Route::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", NoBody, image::show_relight),
     ]
+}
+
+#[rustfmt::skip]
+fn music_gateway() -> Vec<Route> {
+    vec![Route::new(post(), "/proxy/musicvendor/t2m/generate", Form, music::generate)]
 }
 
 /// One row of the table, as others may see it.

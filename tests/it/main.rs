@@ -38,6 +38,7 @@ mod media;
 mod member;
 mod model;
 mod moderation;
+mod music;
 mod node;
 mod node_change;
 mod old_log;

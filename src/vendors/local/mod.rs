@@ -1,10 +1,11 @@
 //! The engine inside: media made by this process, without a network.
 //!
-//! Music is made in [`music`], which stands alone. All the rest is classical image processing, which is deterministic: the
-//! same file and the same parameters give the same bytes on one machine, whatever the number of cores; on another kind of
-//! processor sums may be rounded otherwise. In order of dependency: a channel ([`plane`]), what can be done with one
-//! ([`resample`], [`filters`], [`flow`], [`noise`], [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile
-//! by tile ([`bands`]) and as a whole
+//! Music is made in [`music`], which stands alone, and played by [`musician`].
+//!
+//! All the rest is classical image processing, which is deterministic: the same file and the same parameters give the same
+//! bytes on one machine, whatever the number of cores; on another kind of processor sums may be rounded otherwise. In order
+//! of dependency: a channel ([`plane`]), what can be done with one ([`resample`], [`filters`], [`flow`], [`noise`],
+//! [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile by tile ([`bands`]) and as a whole
 //! ([`guide`]), what is wanted ([`presets`], [`prompt`]), the work at the size of the input ([`grade`]) and of the output
 //! ([`detail`], [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`style`], [`skin`],
 //! [`relight`]), the file ([`encode`]) and the vendor with its jobs ([`image`]).
@@ -30,6 +31,7 @@ pub mod image;
 mod job;
 pub mod light;
 pub mod music;
+pub mod musician;
 pub mod noise;
 pub mod plane;
 pub mod precision;

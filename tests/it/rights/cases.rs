@@ -32,6 +32,7 @@ pub enum Body {
     Nothing,
     Json(Value),
     Bytes(Vec<u8>),
+    Form(&'static [(&'static str, &'static str)]),
 }
 
 /// What an administrator does first.
@@ -220,6 +221,9 @@ fn versions() -> Vec<Case> {
     ]
 }
 
+/// The shortest piece of music.
+const STING: &[(&str, &str)] = &[("prompt", "a soft sting"), ("duration", "1")];
+
 #[rustfmt::skip]
 fn media() -> Vec<Case> {
     let picture = || json!({"image": base64_png(4, 4)});
@@ -233,6 +237,7 @@ fn media() -> Vec<Case> {
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-relight", 200, picture()),
+        case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, Body::Form(STING)),
         get(ReadTask, "/tasks"),
         get(ReadTask, "/tasks/{task_id}").of_the_owner(),
         get(ReadTask, "/tasks/{task_id}/events").of_the_owner(),

@@ -170,11 +170,15 @@ impl Chord {
     /// A pitch of the scale as it sounds over this chord: where the chord has raised or lowered a step, the step follows.
     #[must_use]
     pub fn bend(&self, key: Key, pitch: i32) -> i32 {
-        if self.holds(pitch) {
-            return pitch;
+        for tone in &self.tones {
+            let altered = self.root + tone;
+            // Thirds and sevenths that are not of the scale are raised if they are major; everything else was lowered.
+            let step = if matches!(tone, 4 | 11) { 1 } else { -1 };
+            if !key.holds(altered) && (altered - step - pitch).rem_euclid(12) == 0 && !self.holds(pitch) {
+                return pitch + step;
+            }
         }
-        let altered = |pitch: i32| self.holds(pitch) && !key.holds(pitch);
-        [pitch + 1, pitch - 1].into_iter().find(|near| altered(*near)).unwrap_or(pitch)
+        pitch
     }
 }
 
@@ -226,6 +230,8 @@ mod tests {
         let dominant = Chord::parse(A_MINOR, "5d", 0);
         assert_eq!(dominant.bend(A_MINOR, 67), 68);
         assert_eq!(dominant.bend(A_MINOR, 69), 69);
+        let lowered = Chord::parse(C_MAJOR, "7b", 0);
+        assert_eq!([69, 71, 72].map(|pitch| lowered.bend(C_MAJOR, pitch)), [69, 70, 72]);
         assert_eq!(dominant.nearest(66), 65 - 1);
         assert_eq!(at_or_above(9, 60), 69);
         assert_eq!(at_or_above(0, 60), 60);

@@ -11,11 +11,11 @@ use super::score::{Pen, Score, dynamic};
 #[must_use]
 pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("bass");
-    let floor = instrument.range().0.max(28);
+    let (floor, ceiling) = (instrument.range().0.max(28), instrument.range().1);
     for phrase in score.phrases_of(Role::Bass) {
         let line = if phrase.intensity < 0.45 { BassLine::Held } else { score.plan.style.bass };
         for span in score.spans_in(phrase) {
-            let walk = Walk { score, span, line, root: at_or_above(span.chord.root, floor), floor };
+            let walk = Walk { score, span, line, root: at_or_above(span.chord.root, floor), floor, ceiling };
             walk.write(&mut pen, dynamic(0.85, phrase.intensity));
         }
     }
@@ -31,6 +31,7 @@ struct Walk<'a> {
     line: BassLine,
     root: i32,
     floor: i32,
+    ceiling: i32,
 }
 
 /// What a step of a pattern plays: which tone, and for how many steps.
@@ -99,6 +100,7 @@ impl Walk<'_> {
     }
 
     fn stroke(&self, pen: &mut Pen, at: u32, steps: f64, pitch: i32, velocity: f32) {
+        let pitch = if pitch > self.ceiling { pitch - 12 } else { pitch };
         pen.note(f64::from(self.span.start + at), steps, pitch, velocity);
     }
 

@@ -11,7 +11,8 @@ use super::score::{Pen, Score, dynamic};
 pub fn write(score: &Score) -> Vec<Note> {
     let mut pen = score.pen("drums");
     let groove = score.plan.style.groove.unwrap_or(&groove::FOLK);
-    let mut played = false;
+    // Where there is no room for a phrase, the last stroke is all there is.
+    let mut played = score.phrases.is_empty();
     for phrase in score.phrases_of(Role::Drums) {
         let kit = Kit { score, groove, phrase, full: phrase.intensity >= 0.55 || score.always };
         kit.write(&mut pen);

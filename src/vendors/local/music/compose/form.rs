@@ -125,7 +125,7 @@ fn finish(phrases: &mut [Phrase], shape: &Shape) {
             Label::Bridge => 0.48,
             Label::Outro => 0.45,
         };
-        let grown = 0.2 + 0.8 * (at as f32 + 1.0) / count as f32;
+        let grown = 0.05 + 0.95 * (at as f32 + 1.0) / count as f32;
         let intensity = if shape.build { 0.2 * usual + 0.8 * grown } else { usual };
         phrase.intensity = (intensity + 0.1 * shape.energy).clamp(0.15, 1.0);
     }

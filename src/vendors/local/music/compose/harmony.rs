@@ -20,6 +20,8 @@ pub struct Span {
 
 /// Where the upper voices stay.
 pub const VOICES: (i32, i32) = (50, 74);
+/// Furthest that an upper voice moves, in semitones, where there is any other way.
+const LEAP_MAX: i32 = 7;
 
 /// What chords are made of.
 #[derive(Debug, Clone, Copy)]
@@ -113,8 +115,10 @@ fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> V
     let cost = |voices: &Vec<i32>| {
         let middle = voices.iter().sum::<i32>() / voices.len() as i32;
         let centred = (middle - (VOICES.0 + VOICES.1) / 2).abs();
-        let moved = before.map_or(0, |before| motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30);
-        moved + centred
+        let Some(before) = before else { return centred };
+        let leaps = paired(&before.0, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
+        let moved = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;
+        moved + centred + if leaps { 1_000 } else { 0 }
     };
     voicings(chord).into_iter().min_by_key(cost).unwrap_or_default()
 }

