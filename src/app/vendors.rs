@@ -71,7 +71,8 @@ pub(super) fn image_vendor(
 
 /// Who makes music: the engine inside. Chunks are made by as many threads as requests are served by.
 pub(super) fn musician(settings: &Settings) -> Musician {
-    let threads = if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
+    let threads =
+        if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
     let vendor: Arc<dyn MusicVendor> = Arc::new(LocalMusic::new(threads));
     tracing::debug!(vendor = vendor.name(), threads, "music is made");
     Arc::new(move |task, work| vendor.play(task, work))

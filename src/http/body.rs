@@ -172,7 +172,11 @@ pub async fn receive(
     limit: BodyLimit,
     room: &BodyRoom,
 ) -> Result<Body, Problem> {
-    if limit == BodyLimit::Form { check_form_type(headers)? } else { check_type(headers)? }
+    if limit == BodyLimit::Form {
+        check_form_type(headers)?
+    } else {
+        check_type(headers)?
+    }
     let (mut bytes, mut share, mut chunks) =
         (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
     while let Some(chunk) = chunks.next().await? {

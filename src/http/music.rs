@@ -40,7 +40,8 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let body = call.body().await?;
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
-    let place = Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(services.options.music.streams))?;
+    let place =
+        Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(services.options.music.streams))?;
     let task = TaskId(services.surroundings.random_uuid());
     let limit = services.options.submissions_per_caller;
     let reservation = shared.submissions.reserve(Some(owner), task, limit, &services.models.read().tasks)?;

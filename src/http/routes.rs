@@ -20,8 +20,8 @@ use super::paths::Paths;
 use super::server::Shared;
 use super::{
     admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
-    moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user, version,
-    version_list, webhook_secret,
+    moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user,
+    version, version_list, webhook_secret,
 };
 use crate::domain::policy::Action;
 

@@ -70,5 +70,10 @@ pub async fn ended(app: &TestApp, user: &TestUser, task: &str) -> Value {
 
 /// The states of a task, in their order.
 pub fn states(task: &Value) -> Vec<&str> {
-    task["history"].as_array().expect("a list").iter().map(|change| change["state"].as_str().expect("a state")).collect()
+    task["history"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|change| change["state"].as_str().expect("a state"))
+        .collect()
 }

@@ -197,7 +197,8 @@ impl Feed {
         let Some(format) = self.heard.format.take() else {
             return self.fail(failure("no_sound", "the music ended before it began")).await;
         };
-        let stream = MusicStream { title: self.heard.title.clone(), millis: self.heard.millis, bytes: self.heard.bytes };
+        let stream =
+            MusicStream { title: self.heard.title.clone(), millis: self.heard.millis, bytes: self.heard.bytes };
         match self.record.end(TaskCommand::Complete { results: Results::Music(stream) }).await {
             Ok(()) => {
                 let generated = Line::generated(&format, self.heard.seconds(), self.billing_rate);

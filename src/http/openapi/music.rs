@@ -11,7 +11,8 @@ use crate::domain::music::MusicSeconds;
 use crate::http::error::Code;
 use crate::http::music::NDJSON;
 
-const ABOUT: &str = "Music from a text. It is sent while it is made: the answer is a stream of JSON values, one a line.";
+const ABOUT: &str =
+    "Music from a text. It is sent while it is made: the answer is a stream of JSON values, one a line.";
 
 pub fn group() -> Group {
     Group {

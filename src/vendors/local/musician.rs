@@ -126,7 +126,9 @@ mod tests {
         let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
         let moments: Vec<MusicMoment> = playing.try_collect().await.unwrap();
         assert_eq!(moments[0], MusicMoment::Length { millis: 1_000 });
-        assert!(matches!(&moments[1], MusicMoment::Title { title, tags } if !title.as_str().is_empty() && tags.len() > 2));
+        assert!(
+            matches!(&moments[1], MusicMoment::Title { title, tags } if !title.as_str().is_empty() && tags.len() > 2)
+        );
         let bytes: Vec<u8> = moments[2..]
             .iter()
             .flat_map(|moment| match moment {

@@ -65,7 +65,8 @@ async fn after_a_crash_a_stream_that_was_being_sent_has_failed_and_says_why() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let task = crash_while_playing(dir.path()).await;
     let process = Process::start(dir.path());
-    let shown = client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
+    let shown =
+        client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
     let shown: serde_json::Value = shown.json().await.expect("JSON");
     assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
     assert_eq!(states(&shown), ["created", "processing", "failed"]);

@@ -91,7 +91,10 @@ async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
     let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
     let full = app.send(request).await;
     // Then it is asked to come again, and nothing of it is recorded
-    assert_eq!((full.status, full.header("retry-after"), full.json()["error"].as_str()), (503, Some("5"), Some("overloaded")));
+    assert_eq!(
+        (full.status, full.header("retry-after"), full.json()["error"].as_str()),
+        (503, Some("5"), Some("overloaded"))
+    );
     assert_eq!(tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
     // And once the first has gone, there is a place again
     let task = listener.task.clone();

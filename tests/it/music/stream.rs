@@ -38,7 +38,9 @@ fn heard(file: &[u8]) -> (usize, f32) {
 #[actix_web::test]
 async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length() {
     // Given a user
-    let app = TestApp::start_with(|settings| settings.music.billing_rate_per_sec = 3, mediary::clock::Surroundings::real()).await;
+    let app =
+        TestApp::start_with(|settings| settings.music.billing_rate_per_sec = 3, mediary::clock::Surroundings::real())
+            .await;
     let user = app.user("listener").await;
     // When music is asked for
     let listener = Listener::ask(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
@@ -55,7 +57,10 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
     assert!(title["display_tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "flute")), "{title}");
     assert_eq!([&title["stream_index"], &title["prompt_index"], &title["copy_index"]], [0, 0, 0]);
     let chunk = &lines[2];
-    assert_eq!([&chunk["stream_index"], &chunk["num_streams"], &chunk["sample_rate"], &chunk["channels"]], [0, 1, 48_000, 2]);
+    assert_eq!(
+        [&chunk["stream_index"], &chunk["num_streams"], &chunk["sample_rate"], &chunk["channels"]],
+        [0, 1, 48_000, 2]
+    );
     assert_eq!(chunk["encoding"], "ogg_opus");
     let generated = &lines[lines.len() - 2];
     assert_eq!(generated["duration_sec_by_stream"], serde_json::json!([2.0]));
@@ -76,7 +81,8 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
 async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_given() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
-    for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]] {
+    for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]]
+    {
         let mut listener = Listener::ask(&app, &user, fields).await;
         assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(3.0.into()));
     }
