@@ -22,7 +22,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
-use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, Services};
+use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::space::Space;
@@ -52,7 +52,7 @@ use prices::open_tariff;
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
-use vendors::{Makers, hints, makers};
+use vendors::{Makers, hints, makers, musician};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -196,6 +196,7 @@ impl App {
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
             hints,
+            musician: musician(&settings),
             vendors: reactors.vendors.clone(),
             metrics,
             tariff: Arc::new(tariff),
@@ -203,8 +204,7 @@ impl App {
         };
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
-        let handle = server.handle();
-        let serving = actix_web::rt::spawn(server);
+        let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
@@ -370,6 +370,10 @@ fn http_options(settings: &Settings, public_url: &str, makers: &Makers) -> HttpO
         moderation: settings.registry.moderation,
         media_retention: settings.media.retention,
         heartbeat: settings.streams.heartbeat,
+        music: MusicOptions {
+            streams: settings.music.streams,
+            billing_rate_per_sec: settings.music.billing_rate_per_sec,
+        },
     }
 }
 

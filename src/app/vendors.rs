@@ -1,6 +1,8 @@
 //! The vendors: which of them does the work, and how it is treated.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use super::StartError;
 use super::reactors::{FETCHED_BYTES_MAX, address_rules};
@@ -14,6 +16,7 @@ use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::task::Gateway;
 use crate::domain::video::Clip;
+use crate::http::server::Musician;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::client::{Client, ClientFailure, Limits};
@@ -21,6 +24,8 @@ use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+use crate::vendors::local::musician::LocalMusic;
+use crate::vendors::music::MusicVendor;
 use crate::vendors::remote::{Options as RemoteOptions, RemoteImage, RemoteVideo};
 use crate::vendors::{Recovery, Vendor};
 
@@ -108,6 +113,15 @@ fn result_fetcher(
     let limits = Limits { connect: own.connect_timeout, total: own.result_timeout, body_bytes };
     let client = Client::resolving(address_rules(settings), limits, surroundings.names().as_ref())?;
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
+}
+
+/// Who makes music: the engine inside. Chunks are made by as many threads as requests are served by.
+pub(super) fn musician(settings: &Settings) -> Musician {
+    let threads =
+        if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
+    let vendor: Arc<dyn MusicVendor> = Arc::new(LocalMusic::new(threads));
+    tracing::debug!(vendor = vendor.name(), threads, "music is made");
+    Arc::new(move |task, work| vendor.play(task, work))
 }
 
 fn bounds(lane: usize) -> ReactorOptions {

@@ -44,6 +44,7 @@ pub struct Settings {
     /// `vendors.video`
     pub video_vendor: VendorSettings,
     pub video: VideoSettings,
+    pub music: MusicSettings,
     pub callbacks: CallbackSettings,
     pub streams: StreamSettings,
     pub limits: LimitSettings,
@@ -141,6 +142,15 @@ pub struct VideoSettings {
     pub max_images: usize,
     /// Tasks that the vendor has at a time.
     pub slots: usize,
+}
+
+/// The music gateway.
+#[derive(Debug, Clone)]
+pub struct MusicSettings {
+    /// Streams that are sent at a time.
+    pub streams: usize,
+    /// What a second is said to cost, in credits.
+    pub billing_rate_per_sec: u32,
 }
 
 /// Files of media tasks.
@@ -287,6 +297,10 @@ impl Reader {
                 pricing: self.read("video.pricing", &file()),
                 max_images: self.read("video.max_images", &whole(1, 7)),
                 slots: self.read("video.slots", &whole(1, 65_536)),
+            },
+            music: MusicSettings {
+                streams: self.read("music.streams", &whole(1, 65_536)),
+                billing_rate_per_sec: self.read("music.billing_rate_per_sec", &whole(0, 1_000_000)),
             },
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),

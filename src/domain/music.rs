@@ -75,6 +75,27 @@ pub struct MusicStream {
     pub bytes: u64,
 }
 
+/// What is heard of music while it is made, in the order in which it comes: the length, the title, then sound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MusicMoment {
+    /// How long it will be, in milliseconds.
+    Length { millis: u64 },
+    /// What it is called, and what it is in a few words each.
+    Title { title: Text<200>, tags: Vec<String> },
+    /// The next bytes of the file.
+    Sound { format: SoundFormat, data: Vec<u8> },
+}
+
+/// What the file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundFormat {
+    /// Samples a second.
+    pub sample_rate: u32,
+    pub channels: u8,
+    /// How samples are written, and in which container.
+    pub encoding: Text<40>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

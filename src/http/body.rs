@@ -38,6 +38,8 @@ pub enum BodyLimit {
     Images,
     /// The archive of a version, of any type: 100 MiB, never in memory whole.
     Archive,
+    /// A form with parts (multipart/form-data): 256 KiB.
+    Form,
 }
 
 impl BodyLimit {
@@ -49,16 +51,17 @@ impl BodyLimit {
             Self::Json => 2 << 20,
             Self::Images => 70 << 20,
             Self::Archive => 100 << 20,
+            Self::Form => 256 << 10,
         }
     }
 
-    /// Whether the body is in memory as a whole before it is worked on. Requests whose body streams past take no
-    /// idempotency keys: there is nothing of them to compare.
+    /// Whether requests may have an idempotency key. Those whose body streams past may not: there is nothing of them to
+    /// compare; nor those with forms, whose answers stream past: there is nothing of them to keep (`docs/music.md`).
     #[must_use]
-    pub const fn received_whole(self) -> bool {
+    pub const fn takes_keys(self) -> bool {
         match self {
             Self::None | Self::Json | Self::Images => true,
-            Self::Archive => false,
+            Self::Archive | Self::Form => false,
         }
     }
 }
@@ -80,7 +83,7 @@ impl BodyRoom {
     /// Room for a body, of which nothing has come yet.
     fn share(&self, limit: BodyLimit) -> Share {
         let room = match limit {
-            BodyLimit::None | BodyLimit::Json => &self.json,
+            BodyLimit::None | BodyLimit::Json | BodyLimit::Form => &self.json,
             BodyLimit::Images | BodyLimit::Archive => &self.images,
         };
         Share { room: Arc::clone(room), held: None, bytes: 0 }
@@ -159,17 +162,21 @@ impl Body {
     }
 }
 
-/// Reads a JSON body to its end.
+/// Reads a body of JSON, or a form, to its end.
 ///
 /// # Errors
-/// When it is not JSON by its type, too large, too slow, or breaks off; or when there is no room for it.
+/// When it is not of the type that the route takes, too large, too slow, or breaks off; or when there is no room for it.
 pub async fn receive(
     headers: &HeaderMap,
     payload: Payload,
     limit: BodyLimit,
     room: &BodyRoom,
 ) -> Result<Body, Problem> {
-    check_type(headers)?;
+    if limit == BodyLimit::Form {
+        check_form_type(headers)?
+    } else {
+        check_type(headers)?
+    }
     let (mut bytes, mut share, mut chunks) =
         (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
     while let Some(chunk) = chunks.next().await? {
@@ -195,6 +202,16 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
         None | Some("utf-8" | "utf8") => Ok(()),
         Some(_) => Err(refusal("the body must be in UTF-8")),
     }
+}
+
+/// A form is what it says it is, with what parts it.
+fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("multipart/form-data") {
+        return Ok(());
+    }
+    Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
 }
 
 /// Refuses what would take much more memory than its bytes once it is parsed; gives the number of elements.

@@ -20,11 +20,12 @@ use futures_util::future::LocalBoxFuture;
 
 use super::frame::{self, X_REQUEST_ID};
 use super::idempotency::IDEMPOTENT_REPLAYED;
+use super::music::X_TASK_ID;
 use super::node::X_TOTAL_COUNT;
 use super::server::{CorsOrigins, Shared};
 
 /// The headers that pages of other origins may read.
-const EXPOSED: [HeaderName; 11] = [
+const EXPOSED: [HeaderName; 12] = [
     ETAG,
     LINK,
     LOCATION,
@@ -36,6 +37,7 @@ const EXPOSED: [HeaderName; 11] = [
     X_REQUEST_ID,
     X_TOTAL_COUNT,
     IDEMPOTENT_REPLAYED,
+    X_TASK_ID,
 ];
 
 /// What CORS makes every answer differ by.

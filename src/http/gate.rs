@@ -161,7 +161,7 @@ impl Route {
 
     /// Whether requests may have an idempotency key; on others it has no meaning.
     fn takes_keys(&self) -> bool {
-        matches!(self.method, Method::POST | Method::PUT) && self.limit.received_whole()
+        matches!(self.method, Method::POST | Method::PUT) && self.limit.takes_keys()
     }
 
     /// As [`Route::handle`], but a request that comes again is not carried out again. Once begun it goes on when the caller

@@ -39,6 +39,7 @@ mod media;
 mod member;
 mod metrics;
 mod moderation;
+mod music;
 mod node;
 mod node_body;
 mod node_change;

@@ -11,6 +11,7 @@ mod delivery;
 mod error;
 mod health;
 mod image;
+mod music;
 mod node;
 mod operation;
 mod parameter;
@@ -61,6 +62,7 @@ fn groups() -> Vec<Group> {
         audit::group(),
         image::group(),
         video::group(),
+        music::group(),
         task::group(),
         delivery::group(),
         health::group(),

@@ -14,21 +14,21 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::body::BodyLimit::{Archive, Images, Json, None as NoBody};
+use super::body::BodyLimit::{Archive, Form, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
     admin, audit, audit_stream, bulk, checkpoint, console, credits, delivery, erase, health, hint, image, install,
-    media, member, metrics, moderation, node, node_change, openapi, publisher, review, state, task, token, translation,
-    upload, user, version, version_list, video, webhook_secret,
+    media, member, metrics, moderation, music, node, node_change, openapi, publisher, review, state, task, token,
+    translation, upload, user, version, version_list, video, webhook_secret,
 };
 use crate::domain::policy::Action;
 
 /// The table.
 fn table() -> Vec<Route> {
-    [service(), people(), questions(), registry(), images(), videos()].into_iter().flatten().collect()
+    [service(), people(), questions(), registry(), images(), videos(), music_gateway()].into_iter().flatten().collect()
 }
 
 fn get() -> Method {
@@ -176,6 +176,10 @@ fn videos() -> Vec<Route> {
         Route::new(get(), "/proxy/videovendor/tasks/{task_id}/creations", NoBody, video::creations),
         Route::new(post(), "/proxy/videovendor/tasks/{task_id}/cancel", Json, video::cancel),
     ]
+}
+
+fn music_gateway() -> Vec<Route> {
+    vec![Route::new(post(), "/proxy/musicvendor/t2m/generate", Form, music::generate)]
 }
 
 /// One row of the table, as others may see it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
+use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
@@ -25,7 +26,9 @@ use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::audit::Audit;
 use crate::clock::Surroundings;
-use crate::domain::ids::UserId;
+use crate::domain::ids::{TaskId, UserId};
+use crate::domain::music::{MusicMoment, MusicWork};
+use crate::domain::task::Failure;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::media::archive::store::Archives;
@@ -79,6 +82,8 @@ pub struct Services {
     pub webhook_key: String,
     /// Takes what vendors hint at.
     pub hints: Hints,
+    /// Plays music.
+    pub musician: Musician,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
     pub metrics: Metrics,
@@ -86,6 +91,10 @@ pub struct Services {
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
 }
+
+/// Plays the music of a task. It is made while it is listened to, never further in advance than one moment; whoever drops it
+/// stops the work.
+pub type Musician = Arc<dyn Fn(TaskId, MusicWork) -> BoxStream<'static, Result<MusicMoment, Failure>> + Send + Sync>;
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -143,6 +152,16 @@ pub struct HttpOptions {
     pub moderation: bool,
     /// How long a stream of events is silent at most, and how often its reader's rights are looked at again.
     pub heartbeat: Duration,
+    pub music: MusicOptions,
+}
+
+/// The settings of the music gateway.
+#[derive(Debug, Clone, Copy)]
+pub struct MusicOptions {
+    /// Streams that are sent at a time.
+    pub streams: usize,
+    /// What a second is said to cost, in credits.
+    pub billing_rate_per_sec: u32,
 }
 
 /// What all workers share.
@@ -162,6 +181,8 @@ pub struct Shared {
     pub streams: Arc<Semaphore>,
     /// Bounds the streams of tasks that are open.
     pub task_streams: TaskStreams,
+    /// Bounds the streams of music.
+    pub music_streams: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -171,8 +192,9 @@ impl Shared {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        let music_streams = Arc::new(Semaphore::new(services.options.music.streams));
         let (ready_pages, task_streams) = (ReadyPages::default(), TaskStreams::default());
-        Self { services, submissions, bodies, decoders, ready_pages, uploads, streams, task_streams }
+        Self { services, submissions, bodies, decoders, ready_pages, uploads, streams, task_streams, music_streams }
     }
 }
 

@@ -24,7 +24,7 @@ pub const TASK_STREAMS_OF_USER: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Keeps a proxy in between from gathering events.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The beginning of a stream.
 pub fn opened() -> HttpResponseBuilder {

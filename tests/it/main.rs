@@ -40,6 +40,7 @@ mod member;
 mod metrics;
 mod model;
 mod moderation;
+mod music;
 mod node;
 mod node_change;
 mod old_log;

@@ -25,6 +25,7 @@ pub struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     streams: bool,
+    keyless: bool,
     waits: bool,
     answers: BTreeMap<u16, Value>,
     failures: Vec<Failure>,
@@ -76,6 +77,7 @@ impl Operation {
             parameters: Vec::new(),
             body: None,
             streams: false,
+            keyless: false,
             waits: false,
             answers: BTreeMap::new(),
             failures: Vec::new(),
@@ -113,6 +115,13 @@ impl Operation {
     #[must_use]
     pub fn streams(self, media_type: &str, content: &Value) -> Self {
         Self { streams: true, ..self.takes_content(media_type, content) }
+    }
+
+    /// A form with parts, on requests that take no idempotency key.
+    #[must_use]
+    pub fn takes_form(self, component: &str, example: &Value) -> Self {
+        let content = json!({"schema": named(component), "example": example});
+        Self { keyless: true, ..self.takes_content("multipart/form-data", &content) }
     }
 
     /// Waits for the end of a task when the caller prefers so.
@@ -273,7 +282,7 @@ impl Operation {
 
     /// Whether it can be asked for with a key, so that it is done once.
     fn is_keyed(&self) -> bool {
-        (self.method == Method::POST || self.method == Method::PUT) && !self.streams
+        (self.method == Method::POST || self.method == Method::PUT) && !self.streams && !self.keyless
     }
 
     /// Whether what is read carries an entity tag: JSON does.

@@ -137,6 +137,11 @@ pub fn answer_headers() -> Value {
             false,
             json!({"type": "string", "pattern": "^wait=[0-9]+$"}),
         ),
+        "X-Task-Id": header(
+            "The task of the stream, which can be shown and cancelled while it is sent.",
+            true,
+            TaskId::schema(),
+        ),
         "Idempotent-Replayed": header(
             "On the answer to a request that had been carried out before: the answer is the one that it had then.",
             false,

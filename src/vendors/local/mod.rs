@@ -1,6 +1,8 @@
 //! The engine inside: media made by this process, without a network.
 //!
-//! All of it is classical image processing, which is deterministic: the same file and the same parameters give the same
+//! Music is made in [`music`], which stands alone, and played by [`musician`].
+//!
+//! All the rest is classical image processing, which is deterministic: the same file and the same parameters give the same
 //! bytes on one machine, whatever the number of cores; on another kind of processor sums may be rounded otherwise. In order
 //! of dependency: a channel ([`plane`]), what can be done with one ([`resample`], [`filters`], [`flow`], [`noise`],
 //! [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile by tile ([`bands`]) and as a whole
@@ -28,6 +30,8 @@ pub mod guide;
 pub mod image;
 mod job;
 pub mod light;
+pub mod music;
+pub mod musician;
 pub mod noise;
 pub mod plane;
 pub mod precision;

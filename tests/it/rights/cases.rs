@@ -32,6 +32,7 @@ pub enum Body {
     Nothing,
     Json(Value),
     Bytes(Vec<u8>),
+    Form(&'static [(&'static str, &'static str)]),
 }
 
 /// What an administrator does first.
@@ -221,6 +222,9 @@ fn versions() -> Vec<Case> {
     ]
 }
 
+/// The shortest piece of music.
+const STING: &[(&str, &str)] = &[("prompt", "a soft sting"), ("duration", "1")];
+
 #[rustfmt::skip]
 fn media() -> Vec<Case> {
     let picture = || json!({"image": base64_png(4, 4)});
@@ -243,6 +247,7 @@ fn media() -> Vec<Case> {
         get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").of_the_owner(),
         post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).of_the_owner(),
         get(ReadCredits, "/users/credits"),
+        case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, Body::Form(STING)),
         get(ReadTask, "/tasks"),
         get(ReadTask, "/tasks/{task_id}").of_the_owner(),
         get(ReadTask, "/tasks/{task_id}/events").of_the_owner(),

@@ -16,6 +16,7 @@ use super::Caller;
 use super::cases::{Body, Case, Step, archive};
 use crate::delivery::settled;
 use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
+use crate::support::form::form;
 use crate::support::picture::base64_png;
 use crate::support::receiver::Receiver;
 use crate::support::{Answer, TestApp, TestUser};
@@ -264,6 +265,7 @@ impl World {
         match &case.body {
             Body::Nothing => self.app.send(request).await,
             Body::Bytes(bytes) => self.upload(request, bytes.clone()).await,
+            Body::Form(fields) => self.app.send(form(request, fields)).await,
             Body::Json(body) => {
                 let body = body.to_string().replace("{fresh}", &self.fresh());
                 self.app.send(request.header("content-type", "application/json").body(body)).await

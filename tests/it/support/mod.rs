@@ -1,6 +1,7 @@
 //! What the tests share: the real application on a free port with a fresh data directory, and the people who use it.
 
 pub mod files;
+pub mod form;
 pub mod picture;
 pub mod process;
 pub mod receiver;

@@ -1,0 +1,96 @@
+//! The lines of the answer: one JSON value each, as contract 7 has them.
+
+use actix_web::web::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use crate::domain::ids::TaskId;
+use crate::domain::music::SoundFormat;
+use crate::domain::task::Failure;
+
+/// A line that says nothing: sent while there is nothing to say.
+pub const BLANK: Bytes = Bytes::from_static(b"\n");
+
+/// There is one stream, of one prompt, in one copy.
+const ONLY: u8 = 0;
+
+/// What is told.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Line<'l> {
+    Duration {
+        duration_sec: f64,
+    },
+    Title {
+        stream_index: u8,
+        prompt_index: u8,
+        copy_index: u8,
+        title: &'l str,
+        display_tags: &'l [String],
+    },
+    AudioChunk {
+        stream_index: u8,
+        num_streams: u8,
+        sample_rate: u32,
+        channels: u8,
+        encoding: &'l str,
+        data: String,
+    },
+    GeneratedAudio {
+        sample_rate: u32,
+        channels: u8,
+        duration_sec_by_stream: [f64; 1],
+        billing_rate_per_sec: u32,
+        billing: f64,
+    },
+    Complete {
+        task_id: String,
+    },
+    Error {
+        code: &'l str,
+        message: &'l str,
+    },
+}
+
+impl<'l> Line<'l> {
+    pub fn title(title: &'l str, display_tags: &'l [String]) -> Self {
+        Self::Title { stream_index: ONLY, prompt_index: ONLY, copy_index: ONLY, title, display_tags }
+    }
+
+    pub fn sound(format: &'l SoundFormat, data: &[u8]) -> Self {
+        Self::AudioChunk {
+            stream_index: ONLY,
+            num_streams: 1,
+            sample_rate: format.sample_rate,
+            channels: format.channels,
+            encoding: format.encoding.as_str(),
+            data: STANDARD.encode(data),
+        }
+    }
+
+    pub fn generated(format: &SoundFormat, seconds: f64, billing_rate_per_sec: u32) -> Self {
+        Self::GeneratedAudio {
+            sample_rate: format.sample_rate,
+            channels: format.channels,
+            duration_sec_by_stream: [seconds],
+            billing_rate_per_sec,
+            billing: f64::from(billing_rate_per_sec) * seconds,
+        }
+    }
+
+    pub fn complete(task: TaskId) -> Self {
+        Self::Complete { task_id: task.to_string() }
+    }
+
+    pub fn failed(failure: &'l Failure) -> Self {
+        Self::Error { code: failure.code.as_str(), message: failure.message.as_str() }
+    }
+
+    /// The line as it is sent. JSON as it is written here has no line breaks.
+    pub fn written(&self) -> Bytes {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line.into()
+    }
+}

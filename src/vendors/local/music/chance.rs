@@ -1,0 +1,98 @@
+//! Chance that follows from the prompt: the same words draw the same numbers, on every machine.
+
+use sha2::{Digest, Sha256};
+
+/// A sequence of numbers that look random (`SplitMix64`, Steele, Lea and Flood 2014).
+#[derive(Debug, Clone)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// The sequence that belongs to a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(first_bytes(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// A sequence of its own for one part of the work, so that what is drawn there changes nothing elsewhere.
+    #[must_use]
+    pub fn fork(&self, part: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(self.0.to_le_bytes());
+        hash.update(part.as_bytes());
+        Self(first_bytes(&hash.finalize()))
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to below 1.
+    pub fn unit(&mut self) -> f32 {
+        (self.bits() >> 40) as f32 / (1_u32 << 24) as f32
+    }
+
+    /// From `low` to below `high`.
+    pub fn between(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * self.unit()
+    }
+
+    /// From 0 to below `count`; 0 when there is nothing to choose from.
+    pub fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.bits()) * count as u128) >> 64) as usize
+    }
+
+    /// True this often.
+    pub fn odds(&mut self, probability: f32) -> bool {
+        self.unit() < probability
+    }
+
+    /// One of them. The tables that are drawn from are never empty.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// The place of one of them, each as likely as its weight; the first when no weight is above zero.
+    pub fn weighted(&mut self, weights: &[f32]) -> usize {
+        let mut left = self.unit() * weights.iter().map(|weight| weight.max(0.0)).sum::<f32>();
+        for (at, weight) in weights.iter().enumerate() {
+            left -= weight.max(0.0);
+            if left < 0.0 {
+                return at;
+            }
+        }
+        0
+    }
+}
+
+fn first_bytes(digest: &[u8]) -> u64 {
+    digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_text_draws_the_same_and_forks_go_their_own_ways() {
+        let draw = |mut chance: Chance| -> Vec<u64> { (0..8).map(|_| chance.bits()).collect() };
+        assert_eq!(draw(Chance::of("rain")), draw(Chance::of("rain")));
+        assert_ne!(draw(Chance::of("rain")), draw(Chance::of("snow")));
+        assert_ne!(draw(Chance::of("rain").fork("bass")), draw(Chance::of("rain").fork("drums")));
+    }
+
+    #[test]
+    fn weights_decide_how_often_something_is_drawn() {
+        let mut chance = Chance::of("weights");
+        let mut counts = [0_u32; 3];
+        for _ in 0..1_000 {
+            counts[chance.weighted(&[3.0, 0.0, 1.0])] += 1;
+        }
+        assert!(counts[0] > 650 && counts[1] == 0 && counts[2] > 150, "{counts:?}");
+        assert_eq!(chance.weighted(&[0.0, 0.0]), 0);
+    }
+}

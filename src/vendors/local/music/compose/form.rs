@@ -1,0 +1,204 @@
+//! The form: phrases of four bars, what each is in the whole, and how much happens in it.
+
+use super::super::instrument::Role;
+
+/// What a phrase is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Label {
+    Intro,
+    Verse,
+    Chorus,
+    Bridge,
+    Outro,
+}
+
+/// A few bars that belong together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phrase {
+    /// What it is.
+    pub label: Label,
+    /// How many phrases of this label came before.
+    pub nth: u32,
+    /// First step.
+    pub start: u32,
+    /// Steps, whole bars but in pieces shorter than a bar.
+    pub steps: u32,
+    /// From quiet (0) to everything (1).
+    pub intensity: f32,
+    /// Whether another label was before.
+    pub opens: bool,
+    /// Whether another label, or nothing, follows.
+    pub closes: bool,
+    /// Whether it is the last one.
+    pub last: bool,
+}
+
+/// What is asked of the form.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shape {
+    /// Steps of the whole.
+    pub steps: u32,
+    /// Steps of a bar.
+    pub bar: u32,
+    /// An introduction, even where there is little room.
+    pub intro: bool,
+    /// It grows from beginning to end.
+    pub build: bool,
+    /// It goes round, so it neither begins nor ends.
+    pub seamless: bool,
+    /// Quiet (-1) to driven (1).
+    pub energy: f32,
+}
+
+/// Bars of a phrase.
+const PHRASE_BARS: u32 = 4;
+
+/// The phrases, one after the other, without gaps.
+#[must_use]
+pub fn phrases(shape: &Shape) -> Vec<Phrase> {
+    let bars = shape.steps / shape.bar;
+    let labels = labels((bars / PHRASE_BARS) as usize, shape);
+    let mut rest = shape.steps - PHRASE_BARS * shape.bar * (bars / PHRASE_BARS);
+    let mut phrases: Vec<Phrase> = Vec::new();
+    let mut start = 0;
+    let mut push = |label: Label, steps: u32| {
+        phrases.push(Phrase { label, nth: 0, start, steps, intensity: 0.0, opens: false, closes: false, last: false });
+        start += steps;
+    };
+    // Bars that make no phrase go before the first one, where it is an introduction, and else after the last.
+    if rest > 0 && labels.first() == Some(&Label::Intro) {
+        push(Label::Intro, rest);
+        rest = 0;
+    }
+    labels.iter().for_each(|label| push(*label, PHRASE_BARS * shape.bar));
+    if rest > 0 {
+        push(labels.last().copied().unwrap_or(Label::Verse), rest);
+    }
+    finish(&mut phrases, shape);
+    phrases
+}
+
+/// The labels of so many phrases of four bars.
+fn labels(count: usize, shape: &Shape) -> Vec<Label> {
+    use Label::{Bridge, Chorus, Intro, Outro, Verse};
+    const CYCLE: [Label; 12] =
+        [Verse, Verse, Chorus, Chorus, Verse, Verse, Chorus, Chorus, Bridge, Bridge, Chorus, Chorus];
+    if shape.seamless {
+        return [Verse, Verse, Chorus, Chorus].into_iter().cycle().take(count).collect();
+    }
+    let mut labels = match count {
+        0 => vec![],
+        1 => vec![Verse],
+        2 if shape.intro => vec![Intro, Verse],
+        2 => vec![Verse, Chorus],
+        3 => vec![Intro, Verse, Chorus],
+        4 => vec![Intro, Verse, Chorus, Chorus],
+        5 => vec![Intro, Verse, Chorus, Chorus, Outro],
+        6 => vec![Intro, Verse, Verse, Chorus, Chorus, Outro],
+        7 => vec![Intro, Verse, Verse, Chorus, Bridge, Chorus, Outro],
+        8 => vec![Intro, Verse, Verse, Chorus, Chorus, Bridge, Chorus, Outro],
+        _ => Vec::new(),
+    };
+    if count > 8 {
+        let intros = 1 + usize::from(shape.intro || count > 16);
+        labels.extend(vec![Intro; intros]);
+        let middle = count - intros - 1;
+        labels.extend(CYCLE.into_iter().cycle().take(middle - 3));
+        // The bridge stands before the last time, whatever the cycle had got to.
+        labels.extend([Bridge, Chorus, Chorus, Outro]);
+    }
+    labels
+}
+
+fn finish(phrases: &mut [Phrase], shape: &Shape) {
+    let count = phrases.len();
+    let labels: Vec<Label> = phrases.iter().map(|phrase| phrase.label).collect();
+    for (at, phrase) in phrases.iter_mut().enumerate() {
+        phrase.nth = labels[..at].iter().filter(|label| **label == phrase.label).count() as u32;
+        phrase.opens = at == 0 || labels[at - 1] != phrase.label;
+        phrase.closes = labels.get(at + 1) != Some(&phrase.label);
+        phrase.last = at + 1 == count;
+        let usual = match phrase.label {
+            Label::Intro => 0.35,
+            Label::Verse => 0.58 + 0.03 * phrase.nth.min(4) as f32,
+            Label::Chorus => 0.84 + 0.04 * phrase.nth.min(3) as f32,
+            Label::Bridge => 0.48,
+            Label::Outro => 0.45,
+        };
+        let grown = 0.05 + 0.95 * (at as f32 + 1.0) / count as f32;
+        let intensity = if shape.build { 0.2 * usual + 0.8 * grown } else { usual };
+        phrase.intensity = (intensity + 0.1 * shape.energy).clamp(0.15, 1.0);
+    }
+}
+
+impl Phrase {
+    /// The step behind its last one.
+    #[must_use]
+    pub const fn end(&self) -> u32 {
+        self.start + self.steps
+    }
+
+    /// Whether a role plays in it; `builds` when the whole grows, so that roles come in by how much happens.
+    #[must_use]
+    pub fn has(&self, role: Role, builds: bool) -> bool {
+        let quiet = matches!(self.label, Label::Intro | Label::Bridge | Label::Outro);
+        let enough = |least: f32| self.intensity >= least;
+        match role {
+            Role::Pad => true,
+            Role::Lead if builds => enough(0.4),
+            Role::Lead => self.label != Label::Intro,
+            Role::Comp if builds => enough(0.3),
+            Role::Comp => self.label != Label::Intro,
+            Role::Bass if builds => enough(0.45),
+            Role::Bass => self.label != Label::Intro || enough(0.42),
+            Role::Arpeggio => !matches!(self.label, Label::Verse) || enough(0.66),
+            Role::Drums => enough(if quiet { 0.42 } else { 0.5 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(steps: u32) -> Shape {
+        Shape { steps, bar: 16, ..Shape::default() }
+    }
+
+    #[test]
+    fn phrases_cover_every_step_once() {
+        for steps in (0..3_000).step_by(4) {
+            let phrases = phrases(&shape(steps));
+            let mut next = 0;
+            for phrase in &phrases {
+                assert_eq!(phrase.start, next);
+                next = phrase.end();
+            }
+            assert_eq!(next, steps);
+            assert_eq!(phrases.iter().filter(|phrase| phrase.last).count(), usize::from(steps > 0));
+        }
+    }
+
+    #[test]
+    fn long_pieces_begin_end_and_have_a_climax_late() {
+        for bars in [20, 32, 45, 90, 200] {
+            let phrases = phrases(&shape(bars * 16));
+            let labels: Vec<_> = phrases.iter().map(|phrase| phrase.label).collect();
+            assert_eq!((labels[0], labels[labels.len() - 1]), (Label::Intro, Label::Outro), "{bars}");
+            let loudest = phrases.iter().max_by(|a, b| a.intensity.total_cmp(&b.intensity)).unwrap();
+            assert_eq!(loudest.label, Label::Chorus);
+            assert!(loudest.start * 2 >= bars * 16 / 2, "{bars}: {}", loudest.start);
+        }
+    }
+
+    #[test]
+    fn wishes_change_the_form() {
+        let intro = phrases(&Shape { intro: true, ..shape(128) });
+        assert_eq!((intro[0].label, phrases(&shape(128))[0].label), (Label::Intro, Label::Verse));
+        let built = phrases(&Shape { build: true, ..shape(640) });
+        assert!(built.is_sorted_by(|a, b| a.intensity <= b.intensity + 0.12));
+        assert!(built[built.len() - 1].intensity > 0.85);
+        let round = phrases(&Shape { seamless: true, ..shape(640) });
+        assert!(round.iter().all(|phrase| matches!(phrase.label, Label::Verse | Label::Chorus)));
+    }
+}

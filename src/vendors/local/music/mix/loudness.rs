@@ -1,0 +1,216 @@
+//! Loudness as ears hear it (ITU-R BS.1770-4, EBU R 128), and the gain that brings a mix to where it should be.
+
+use super::super::piece::RATE;
+
+/// Where all pieces are, in LUFS: the level of streaming services.
+pub const TARGET: f64 = -14.0;
+
+/// A filter of the standard, in double precision: its poles are too near to the circle for less.
+#[derive(Debug, Clone, Default)]
+struct Biquad {
+    b: [f64; 3],
+    a: [f64; 2],
+    state: [f64; 2],
+}
+
+impl Biquad {
+    #[inline]
+    fn next(&mut self, input: f64) -> f64 {
+        let out = self.b[0] * input + self.state[0];
+        self.state[0] = self.b[1] * input - self.a[0] * out + self.state[1];
+        self.state[1] = self.b[2] * input - self.a[1] * out;
+        out
+    }
+}
+
+/// The weighting of one channel at 48 kHz, with the coefficients of the standard.
+#[derive(Debug, Clone)]
+struct Weighting {
+    shelf: Biquad,
+    low_cut: Biquad,
+}
+
+impl Weighting {
+    fn new() -> Self {
+        let shelf = Biquad {
+            b: [1.535_124_859_586_97, -2.691_696_189_406_38, 1.198_392_810_852_85],
+            a: [-1.690_659_293_182_41, 0.732_480_774_215_85],
+            ..Biquad::default()
+        };
+        let low_cut =
+            Biquad { b: [1.0, -2.0, 1.0], a: [-1.990_047_454_833_98, 0.990_072_250_366_21], ..Biquad::default() };
+        Self { shelf, low_cut }
+    }
+
+    #[inline]
+    fn power(&mut self, sample: f32) -> f64 {
+        let weighted = self.low_cut.next(self.shelf.next(f64::from(sample)));
+        weighted * weighted
+    }
+}
+
+/// Measures as it goes.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    sides: [Weighting; 2],
+    sum: f64,
+    count: usize,
+    /// Mean powers of tenths of a second.
+    tenths: Vec<f64>,
+}
+
+/// Samples of a tenth of a second.
+const TENTH: usize = RATE as usize / 10;
+/// Tenths of a block of the standard.
+const BLOCK: usize = 4;
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { sides: [Weighting::new(), Weighting::new()], sum: 0.0, count: 0, tenths: Vec::new() }
+    }
+}
+
+impl Meter {
+    /// Takes more samples in.
+    pub fn add(&mut self, left: &[f32], right: &[f32]) {
+        for (left, right) in left.iter().zip(right) {
+            self.sum += self.sides[0].power(*left) + self.sides[1].power(*right);
+            self.count += 1;
+            if self.count == TENTH {
+                self.tenths.push(self.sum / TENTH as f64);
+                (self.sum, self.count) = (0.0, 0);
+            }
+        }
+    }
+
+    /// The loudness so far in LUFS, quiet passages left out as the standard says; none before 0.4 seconds or in silence.
+    #[must_use]
+    pub fn integrated(&self) -> Option<f64> {
+        gated(&self.tenths)
+    }
+}
+
+/// The gated loudness of mean powers of tenths of a second.
+fn gated(tenths: &[f64]) -> Option<f64> {
+    let blocks: Vec<f64> = tenths.windows(BLOCK).map(|block| block.iter().sum::<f64>() / BLOCK as f64).collect();
+    let mean_above = |gate: f64| {
+        let (sum, count) =
+            blocks.iter().filter(|power| loudness(**power) > gate).fold((0.0, 0_u32), |(s, c), p| (s + p, c + 1));
+        (count > 0).then(|| sum / f64::from(count))
+    };
+    let absolute = mean_above(-70.0)?;
+    mean_above(loudness(absolute) - 10.0).map(loudness)
+}
+
+fn loudness(power: f64) -> f64 {
+    -0.691 + 10.0 * power.max(1e-12).log10()
+}
+
+/// Decides the gain while the music is made: what is expected of the score says how loud each moment should be against the
+/// whole, what was measured says how far off that was so far.
+#[derive(Debug, Clone)]
+pub struct Leveller {
+    /// Expected mean powers of tenths of a second.
+    expected: Vec<f64>,
+    /// The gain that the expectation asks for, in decibels.
+    base_db: f64,
+    /// What was measured before the gain.
+    raw: Meter,
+    /// What was measured behind everything.
+    out: Meter,
+    correction_db: f64,
+}
+
+/// Furthest correction of the expectation, in decibels.
+const CORRECTION_MAX_DB: f64 = 14.0;
+/// Fastest change of the correction, in decibels a second.
+const CORRECTION_SPEED: f64 = 1.2;
+
+impl Leveller {
+    /// A leveller for a piece of which the powers of its tenths of seconds are expected to be these.
+    #[must_use]
+    pub fn new(expected: Vec<f64>) -> Self {
+        let whole = gated(&expected).or_else(|| mean(&expected)).unwrap_or(TARGET);
+        Self { expected, base_db: TARGET - whole, raw: Meter::default(), out: Meter::default(), correction_db: 0.0 }
+    }
+
+    /// The gain in decibels at the end of a stretch of sound that will come next; at the end of the one before it was what
+    /// was told then.
+    pub fn look_ahead(&mut self, left: &[f32], right: &[f32]) -> f64 {
+        let first = self.raw.tenths.is_empty();
+        self.raw.add(left, right);
+        let so_far = self.raw.tenths.len().min(self.expected.len());
+        let Some(expected) = gated(&self.expected[..so_far]).or_else(|| mean(&self.expected[..so_far])) else {
+            return self.base_db + self.correction_db;
+        };
+        let Some(raw) = self.raw.integrated().or_else(|| mean(&self.raw.tenths)) else {
+            return self.base_db + self.correction_db;
+        };
+        // What the limiter takes away counts too, once there is enough to tell.
+        let limited = self.out.integrated().map_or(0.0, |out| (expected + self.base_db - out).clamp(-2.0, 3.0));
+        let known = (so_far as f64 / 40.0).min(1.0);
+        let off = (expected - raw).clamp(-CORRECTION_MAX_DB, CORRECTION_MAX_DB);
+        let wanted = off + known * (limited - (off - self.correction_db)).clamp(-1.5, 2.5) * 0.7;
+        let seconds = left.len() as f64 / f64::from(RATE);
+        let step = if first { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
+        self.correction_db += (wanted - self.correction_db).clamp(-step, step);
+        self.base_db + self.correction_db
+    }
+
+    /// Takes in what came out.
+    pub fn heard(&mut self, left: &[f32], right: &[f32]) {
+        self.out.add(left, right);
+    }
+}
+
+/// The loudness of a mean that is not gated.
+fn mean(tenths: &[f64]) -> Option<f64> {
+    (!tenths.is_empty())
+        .then(|| loudness(tenths.iter().sum::<f64>() / tenths.len() as f64))
+        .filter(|lufs| *lufs > -90.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::synth::dsp::sine;
+    use super::*;
+
+    fn tone(hertz: f32, level: f32, seconds: f32) -> Vec<f32> {
+        (0..(seconds * RATE as f32) as usize).map(|at| level * sine(hertz * at as f32 / RATE as f32)).collect()
+    }
+
+    #[test]
+    fn the_meter_reads_what_the_standard_says() {
+        // A sine of 997 Hz at full scale in one channel is -3.01 LUFS.
+        let mut meter = Meter::default();
+        let wave = tone(997.0, 1.0, 2.0);
+        meter.add(&wave, &vec![0.0; wave.len()]);
+        assert!((meter.integrated().unwrap() + 3.01).abs() < 0.1, "{:?}", meter.integrated());
+        // Silence afterwards changes nothing.
+        meter.add(&vec![0.0; 96_000], &vec![0.0; 96_000]);
+        assert!((meter.integrated().unwrap() + 3.01).abs() < 0.5);
+        assert_eq!(Meter::default().integrated(), None);
+    }
+
+    #[test]
+    fn the_leveller_reaches_the_target_and_keeps_the_dynamics() {
+        // Ten seconds, the second half twice as loud, as was expected, but all of it 9 dB softer than that.
+        let expected: Vec<f64> = (0..100).map(|tenth| if tenth < 50 { 0.01 } else { 0.04 }).collect();
+        let mut leveller = Leveller::new(expected);
+        let (mut meter, mut gains, mut gain) = (Meter::default(), Vec::new(), None);
+        for second in 0..20 {
+            let level = if second < 10 { 0.1 } else { 0.2 } * 0.355 * 1.2;
+            let part = tone(997.0, level, 0.5);
+            let next = leveller.look_ahead(&part, &part);
+            let from = gain.unwrap_or(next);
+            let scaled: Vec<f32> =
+                part.iter().map(|sample| sample * 10_f32.powf((from + next) as f32 / 40.0)).collect();
+            leveller.heard(&scaled, &scaled);
+            meter.add(&scaled, &scaled);
+            gains.push(next);
+            gain = Some(next);
+        }
+        assert!((meter.integrated().unwrap() - TARGET).abs() < 1.0, "{:?}", meter.integrated());
+        assert!((gains[9] - gains[19]).abs() < 1.5, "{gains:?}");
+    }
+}

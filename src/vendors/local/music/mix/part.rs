@@ -1,0 +1,222 @@
+//! A part while it is played: its voices, what it passes through, where it stands; and how loud it is expected to be.
+
+use super::super::instrument::Instrument;
+use super::super::piece::{Drum, Note, Part, Piece, RATE};
+use super::super::synth::Voice;
+use super::super::synth::dsp::{Filter, sine};
+use super::super::synth::sound::{self, Insert};
+use super::space::Chorus;
+use super::{BLOCK, Ducking, Stereo};
+
+/// A part with its sounding voices.
+#[derive(Debug)]
+pub struct Track {
+    part: Part,
+    next: usize,
+    voices: Vec<(Voice, u32)>,
+    insert: Effect,
+    gain: f32,
+    seed: u64,
+    mono: Vec<f32>,
+    scratch: Vec<f32>,
+    wide: Stereo,
+}
+
+#[derive(Debug)]
+enum Effect {
+    None,
+    Chorus(Box<Chorus>),
+    Drive { amount: f32, cabinet: [Filter; 2] },
+    Tremolo { phase: f32 },
+}
+
+/// Most voices of a part: the oldest gives way. Far more than ten fingers need, and a bound on work and memory.
+const VOICES_MAX: usize = 48;
+/// The loudness of a part at 0 dB and a velocity of one, as a gain.
+const UNIT: f32 = 0.25;
+
+impl Track {
+    /// A part that has not begun.
+    pub fn new(part: Part, seed: u64) -> Self {
+        let insert = match sound::sound(part.instrument).insert {
+            _ if part.instrument == Instrument::Drums => Effect::None,
+            Insert::None => Effect::None,
+            Insert::Chorus => Effect::Chorus(Box::new(Chorus::new((seed % 97) as f32 / 97.0))),
+            Insert::Drive(amount) => {
+                Effect::Drive { amount, cabinet: [Filter::new(4_200.0, 0.8), Filter::new(85.0, 0.7)] }
+            }
+            Insert::Tremolo => Effect::Tremolo { phase: 0.0 },
+        };
+        let gain = UNIT * decibels(part.level_db);
+        let wide = Stereo { left: vec![0.0; BLOCK], right: vec![0.0; BLOCK] };
+        Self {
+            part,
+            next: 0,
+            voices: Vec::new(),
+            insert,
+            gain,
+            seed,
+            mono: vec![0.0; BLOCK],
+            scratch: vec![0.0; BLOCK],
+            wide,
+        }
+    }
+
+    /// Adds the next block, at most [`BLOCK`] samples, to the mix and to what the room and the echo hear.
+    pub fn render(
+        &mut self,
+        now: u32,
+        count: usize,
+        duck: &Ducking,
+        dry: &mut Stereo,
+        to_room: &mut Stereo,
+        to_echo: &mut Stereo,
+    ) {
+        self.begin_notes(now, count);
+        if self.voices.is_empty() && matches!(self.insert, Effect::None) {
+            return;
+        }
+        self.play_voices(count);
+        self.pass_insert(count);
+        let depth = self.part.duck;
+        for at in 0..count {
+            let factor = if depth > 0.0 { self.gain * duck.factor(at as u32, depth) } else { self.gain };
+            let (left, right) = (self.wide.left[at] * factor, self.wide.right[at] * factor);
+            dry.left[at] += left;
+            dry.right[at] += right;
+            to_room.left[at] += left * self.part.reverb;
+            to_room.right[at] += right * self.part.reverb;
+            to_echo.left[at] += left * self.part.echo;
+            to_echo.right[at] += right * self.part.echo;
+        }
+    }
+
+    /// Starts the notes of this block, each with the samples that it still has to wait.
+    fn begin_notes(&mut self, now: u32, count: usize) {
+        while let Some(note) = self.part.notes.get(self.next).filter(|note| note.start < now + count as u32) {
+            let voice = Voice::start(self.part.instrument, self.part.kit, note, self.seed);
+            if self.voices.len() == VOICES_MAX {
+                self.voices.remove(0);
+            }
+            self.voices.push((voice, note.start.saturating_sub(now)));
+            self.next += 1;
+        }
+    }
+
+    /// Voices to the mono line, which the inserts hear, or straight to their places.
+    fn play_voices(&mut self, count: usize) {
+        let mono_insert = !matches!(self.insert, Effect::None);
+        self.mono[..count].fill(0.0);
+        self.wide.left[..count].fill(0.0);
+        self.wide.right[..count].fill(0.0);
+        let (scratch, mono, wide, pan) = (&mut self.scratch, &mut self.mono, &mut self.wide, self.part.pan);
+        self.voices.retain_mut(|(voice, wait)| {
+            let from = (*wait as usize).min(count);
+            *wait = 0;
+            scratch[from..count].fill(0.0);
+            let alive = voice.render(&mut scratch[from..count]);
+            if mono_insert {
+                let gain = voice.gain();
+                mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
+            } else {
+                let (left, right) = places(pan + voice.pan(), voice.gain());
+                for at in from..count {
+                    wide.left[at] += left * scratch[at];
+                    wide.right[at] += right * scratch[at];
+                }
+            }
+            alive
+        });
+    }
+
+    fn pass_insert(&mut self, count: usize) {
+        let mono = &mut self.mono[..count];
+        let (left, right) = (&mut self.wide.left[..count], &mut self.wide.right[..count]);
+        let gains = places(self.part.pan, 1.0);
+        match &mut self.insert {
+            Effect::None => {}
+            Effect::Chorus(chorus) => chorus.render(mono, gains, left, right),
+            Effect::Drive { amount, cabinet } => {
+                for (at, sample) in mono.iter().enumerate() {
+                    // What is driven harder is louder by itself: held down to where it was.
+                    let bent = (*amount * *sample).tanh() / (1.0 + 0.6 * *amount);
+                    let muffled = cabinet[0].low(bent);
+                    let heard = cabinet[1].high(muffled);
+                    left[at] += gains.0 * heard;
+                    right[at] += gains.1 * heard;
+                }
+            }
+            Effect::Tremolo { phase } => {
+                for (at, sample) in mono.iter().enumerate() {
+                    *phase += 5.2 / RATE as f32;
+                    *phase -= phase.floor();
+                    let sway = 0.22 * sine(*phase);
+                    left[at] += gains.0 * sample * (1.0 + sway);
+                    right[at] += gains.1 * sample * (1.0 - sway);
+                }
+            }
+        }
+    }
+}
+
+/// Gains of left and right for a place from -1 to 1, as loud everywhere.
+fn places(pan: f32, gain: f32) -> (f32, f32) {
+    let angle = (pan.clamp(-1.0, 1.0) + 1.0) * std::f32::consts::FRAC_PI_4;
+    (gain * angle.cos(), gain * angle.sin())
+}
+
+fn decibels(db: f32) -> f32 {
+    10_f32.powf(db / 20.0)
+}
+
+/// Samples of a tenth of a second.
+const TENTH: u32 = RATE / 10;
+
+/// How much power the score lets expect in each tenth of a second: what every note adds while it sounds. Only the
+/// proportions matter, and the whole to a few decibels: the rest is measured as it is made.
+pub fn expected_power(piece: &Piece) -> Vec<f64> {
+    let mut tenths = vec![0.0; (piece.frames / TENTH) as usize];
+    for part in &piece.parts {
+        let level = f64::from(UNIT * decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
+        for note in &part.notes {
+            let (power, frames) = note_power(part.instrument, note);
+            let (first, last) = (note.start / TENTH, (note.start + frames) / TENTH);
+            let spread = level * power / f64::from(last - first + 1);
+            for tenth in tenths.iter_mut().take(last as usize + 1).skip(first as usize) {
+                *tenth += spread;
+            }
+        }
+    }
+    tenths
+}
+
+/// The power of a note, summed over tenths of a second, and the samples in which most of it is.
+fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
+    if instrument == Instrument::Drums {
+        let power = match Drum::of(note.pitch) {
+            Drum::Kick | Drum::TomLow => 0.10,
+            Drum::Snare | Drum::Clap | Drum::Crash | Drum::TomMiddle | Drum::TomHigh => 0.14,
+            _ => 0.02,
+        };
+        return (power * f64::from(note.velocity).powi(2), TENTH);
+    }
+    let softness = f64::from(note.velocity).powf(2.8);
+    let rings = rings(instrument);
+    let frames = note.frames.min((rings * RATE as f32) as u32).max(TENTH);
+    (NOTE_POWER * softness * f64::from(frames) / f64::from(TENTH), frames)
+}
+
+/// The power of an evened instrument that plays one full note after the other.
+const NOTE_POWER: f64 = 0.2;
+
+/// Seconds in which most of a note is heard.
+fn rings(instrument: Instrument) -> f32 {
+    use super::super::instrument::Instrument as I;
+    match instrument {
+        I::Marimba | I::Pizzicato | I::Ukulele | I::SynthPluck => 0.3,
+        I::Piano | I::ElectricPiano | I::Harpsichord | I::MusicBox | I::NylonGuitar | I::UprightBass => 0.8,
+        I::Glockenspiel | I::Vibraphone | I::Bells | I::SteelGuitar | I::ElectricGuitar | I::Harp | I::Sitar => 1.2,
+        I::ElectricBass | I::SubBass | I::SynthBass => 1.5,
+        _ => 600.0,
+    }
+}

@@ -1,0 +1,166 @@
+//! How long a prompt says the music shall be.
+
+use super::words::{self, Word};
+
+/// The longest piece, in seconds (contract 7).
+pub const SECONDS_MAX: u16 = 360;
+
+/// Words that stand for a length when no number does, in seconds; the first that is there counts.
+const USUAL: &[(&[&str], u16)] = &[
+    (&["notification", "ringtone alert", "alert sound", "ui sound"], 2),
+    (&["stinger", "sting", "sounder"], 4),
+    (&["short jingle"], 6),
+    (&["jingle", "ident", "logo", "fanfare"], 9),
+    (&["full length", "full song", "long", "extended", "lengthy"], 180),
+    (&["short", "brief", "snippet", "clip", "little"], 15),
+];
+
+const ONES: &[&str] = &[
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+const TENS: &[&str] = &["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+
+/// The length in whole seconds, 1 to 360; nothing when the prompt does not speak of it. A number with a unit is
+/// believed before a word like "jingle"; longer ones than the longest are the longest.
+#[must_use]
+pub fn read(words: &[Word]) -> Option<u16> {
+    let said = (0..words.len()).find_map(|at| clock(&words[at].text).or_else(|| measured(words, at)));
+    let usual = || USUAL.iter().find(|(phrases, _)| words::wants(words, phrases)).map(|(_, seconds)| *seconds);
+    said.filter(|seconds| *seconds > 0.0).map(whole).or_else(usual)
+}
+
+fn whole(seconds: f32) -> u16 {
+    seconds.round().clamp(1.0, f32::from(SECONDS_MAX)) as u16
+}
+
+/// `1:30`
+fn clock(text: &str) -> Option<f32> {
+    let (minutes, seconds) = text.split_once(':')?;
+    let minutes: u8 = minutes.parse().ok()?;
+    let seconds: u8 = seconds.parse().ok().filter(|value| *value < 60 && seconds.len() == 2)?;
+    Some(f32::from(minutes) * 60.0 + f32::from(seconds))
+}
+
+/// A number and a unit that begin here, with what is added after them: "two minutes and a half", "1 min 30 s".
+fn measured(words: &[Word], at: usize) -> Option<f32> {
+    let (count, unit, next) = quantity(words, at)?;
+    let mut sum = count * unit;
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let after = if text(next) == "and" { next + 1 } else { next };
+    if after > next && text(after) == "a" && text(after + 1) == "half" {
+        sum += unit / 2.0;
+    } else if unit > 1.0
+        && let Some((count, 1.0, _)) = quantity(words, after)
+    {
+        sum += count;
+    }
+    Some(sum)
+}
+
+/// How many of which unit, in seconds, and where the next word is.
+fn quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    if let Some((count, unit)) = joined(text(at), at.checked_sub(1).map_or("", text)) {
+        return Some((count, unit, at + 1));
+    }
+    let (count, next) = number(words, at)?;
+    // "half a minute"
+    let next = if text(at) == "half" && matches!(text(next), "a" | "an") { next + 1 } else { next };
+    unit(text(next)).map(|unit| (count, unit, next + 1))
+}
+
+/// `30s`, `2min`: but `80s` is a decade unless something before it says that it is a length.
+fn joined(text: &str, before: &str) -> Option<(f32, f32)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (count, name) = text.split_at(digits);
+    let count: f32 = count.parse().ok()?;
+    let decade = name == "s" && [50.0, 60.0, 70.0, 80.0, 90.0].contains(&count);
+    let is_length = matches!(before, "for" | "lasting" | "duration" | "length" | "about" | "around" | "of");
+    if decade && !is_length { None } else { unit(name).map(|unit| (count, unit)) }
+}
+
+fn unit(name: &str) -> Option<f32> {
+    match name {
+        "s" | "sec" | "secs" | "second" | "seconds" => Some(1.0),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(60.0),
+        _ => None,
+    }
+}
+
+/// A number in digits or words, and where the next word is.
+fn number(words: &[Word], at: usize) -> Option<(f32, usize)> {
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let word = text(at);
+    let first_is_digit = word.starts_with(|c: char| c.is_ascii_digit());
+    if let Some(value) = Some(word).filter(|_| first_is_digit).and_then(|word| word.parse::<f32>().ok()) {
+        return Some((value, at + 1));
+    }
+    let place = |names: &[&str], word: &str| names.iter().position(|name| *name == word);
+    if let Some(tens) = place(TENS, word) {
+        let tens = 20.0 + 10.0 * tens as f32;
+        let ones = place(ONES, text(at + 1)).filter(|ones| (1..10).contains(ones));
+        return Some(ones.map_or((tens, at + 1), |ones| (tens + ones as f32, at + 2)));
+    }
+    match word {
+        "a" | "an" => Some((1.0, at + 1)),
+        "half" => Some((0.5, at + 1)),
+        "couple" => Some((2.0, if text(at + 1) == "of" { at + 2 } else { at + 1 })),
+        _ => place(ONES, word).map(|ones| (ones as f32, at + 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_in_digits_and_in_words() {
+        for (prompt, seconds) in [
+            ("30 seconds of rain", Some(30)),
+            ("a 30-second loop", Some(30)),
+            ("calm, 45s", Some(45)),
+            ("two minutes", Some(120)),
+            ("twenty five seconds", Some(25)),
+            ("1:30 of jazz", Some(90)),
+            ("a minute and a half of jazz", Some(90)),
+            ("1.5 minutes", Some(90)),
+            ("half a minute", Some(30)),
+            ("1 min 30 s", Some(90)),
+            ("one minute and ten seconds", Some(70)),
+            ("a couple of minutes", Some(120)),
+            ("ten minutes", Some(360)),
+            ("lasting 90s", Some(90)),
+            ("80s synth", None),
+            ("the 90s", None),
+            ("0 seconds", None),
+            ("short jingle", Some(6)),
+            ("a jingle", Some(9)),
+            ("30 second jingle", Some(30)),
+            ("a long drone", Some(180)),
+            ("not long", None),
+            ("4/4 at 120 bpm", None),
+            ("99999999999999999999 seconds", Some(360)),
+        ] {
+            assert_eq!(read(&words::read(prompt)), seconds, "{prompt}");
+        }
+    }
+}

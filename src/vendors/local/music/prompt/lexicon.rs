@@ -1,0 +1,148 @@
+//! The words of moods, tempo, metre and form, and what each stands for.
+
+use super::super::piece::Texture;
+
+/// What a mood does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Feeling {
+    /// Sad (-1) to happy (1).
+    pub valence: f32,
+    /// Quiet (-1) to driven (1).
+    pub energy: f32,
+    /// At rest (0) to on edge (1).
+    pub tension: f32,
+    /// Dry and near (0) to far and wide (1).
+    pub space: f32,
+}
+
+const fn feeling(valence: f32, energy: f32, tension: f32, space: f32) -> Feeling {
+    Feeling { valence, energy, tension, space }
+}
+
+/// The moods: the words for each, the first of which is its tag, and what it does.
+pub const MOODS: &[(&[&str], Feeling)] = &[
+    (&["happy", "joyful", "cheerful", "joy", "merry", "bright", "sunny", "jolly"], feeling(0.9, 0.4, 0.0, 0.3)),
+    (&["uplifting", "optimistic", "hopeful", "inspiring", "positive", "motivational"], feeling(0.8, 0.4, 0.1, 0.5)),
+    (&["playful", "quirky", "funny", "whimsical", "cute", "bouncy", "silly"], feeling(0.8, 0.3, 0.1, 0.2)),
+    (&["triumphant", "victorious", "victory", "heroic", "glorious", "majestic"], feeling(0.7, 0.8, 0.2, 0.7)),
+    (&["romantic", "love", "tender", "loving", "wedding"], feeling(0.5, -0.4, 0.1, 0.5)),
+    (&["warm", "cozy", "cosy", "comforting", "gentle", "soft", "sweet"], feeling(0.4, -0.5, 0.0, 0.4)),
+    (&["calm", "peaceful", "relaxing", "serene", "tranquil", "soothing", "relaxed"], feeling(0.3, -0.8, 0.0, 0.7)),
+    (&["chill", "laid back", "mellow", "easygoing", "lazy", "smooth"], feeling(0.2, -0.5, 0.0, 0.4)),
+    (&["sleepy", "sleep", "lullaby", "bedtime", "meditative", "meditation"], feeling(0.3, -1.0, 0.0, 0.8)),
+    (&["dreamy", "ethereal", "floating", "hazy", "dream", "dreamlike", "celestial"], feeling(0.2, -0.5, 0.1, 0.9)),
+    (&["nostalgic", "wistful", "bittersweet", "reflective", "memories"], feeling(-0.2, -0.4, 0.1, 0.6)),
+    (&["sad", "melancholic", "melancholy", "sorrowful", "mournful", "tragic", "lonely"], feeling(-0.8, -0.6, 0.2, 0.6)),
+    (&["emotional", "moving", "heartfelt", "touching"], feeling(-0.3, -0.2, 0.2, 0.6)),
+    (&["mysterious", "mystic", "enigmatic", "curious", "mystical"], feeling(-0.3, -0.3, 0.6, 0.8)),
+    (&["dark", "gloomy", "brooding", "sinister", "ominous", "grim"], feeling(-0.8, 0.0, 0.7, 0.6)),
+    (&["scary", "horror", "creepy", "eerie", "haunting", "spooky"], feeling(-0.9, -0.1, 1.0, 0.8)),
+    (&["tense", "suspenseful", "suspense", "anxious", "thriller", "nervous"], feeling(-0.6, 0.4, 0.9, 0.5)),
+    (&["aggressive", "angry", "fierce", "brutal", "furious", "heavy"], feeling(-0.6, 1.0, 0.7, 0.2)),
+    (&["epic", "powerful", "dramatic", "grand", "massive", "intense"], feeling(-0.1, 0.9, 0.5, 0.8)),
+    (&["energetic", "driving", "exciting", "upbeat", "lively", "party", "dynamic"], feeling(0.5, 0.9, 0.2, 0.3)),
+    (&["groovy", "funky", "sexy", "cool", "swaggering"], feeling(0.4, 0.4, 0.0, 0.2)),
+];
+
+/// Words of tempo: beats a minute where they name one, and by how much they change the usual tempo.
+pub const TEMPI: &[(&[&str], Option<f32>, f32)] = &[
+    (&["very slow", "extremely slow", "super slow", "glacial"], None, 0.68),
+    (&["very fast", "extremely fast", "super fast", "breakneck", "frantic"], None, 1.4),
+    (&["largo", "grave"], Some(50.0), 1.0),
+    (&["adagio", "lento"], Some(66.0), 1.0),
+    (&["andante"], Some(84.0), 1.0),
+    (&["moderato"], Some(108.0), 1.0),
+    (&["allegro"], Some(132.0), 1.0),
+    (&["vivace"], Some(156.0), 1.0),
+    (&["presto"], Some(180.0), 1.0),
+    (&["slow", "slowly", "slowed", "downtempo", "unhurried"], None, 0.8),
+    (&["mid tempo", "midtempo", "medium tempo"], None, 1.0),
+    (&["uptempo", "up tempo", "upbeat", "brisk", "lively"], None, 1.12),
+    (&["fast", "quick", "rapid", "racing", "speedy", "hectic"], None, 1.25),
+];
+
+/// How beats are grouped. Everything is counted in steps, of which a quarter note has four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metre {
+    /// Steps of a bar.
+    pub bar: u32,
+    /// Steps of a beat.
+    pub beat: u32,
+    /// As it is written.
+    pub name: &'static str,
+}
+
+/// The usual one.
+pub const FOUR: Metre = Metre { bar: 16, beat: 4, name: "4/4" };
+/// That of waltzes.
+pub const THREE: Metre = Metre { bar: 12, beat: 4, name: "3/4" };
+/// Two swaying beats.
+pub const SIX: Metre = Metre { bar: 12, beat: 6, name: "6/8" };
+const FIVE: Metre = Metre { bar: 20, beat: 4, name: "5/4" };
+const SEVEN: Metre = Metre { bar: 14, beat: 2, name: "7/8" };
+
+/// Words that name a metre.
+pub const METRES: &[(&[&str], Metre)] = &[
+    (&["3/4", "waltz", "waltzes", "minuet", "three four", "triple time"], THREE),
+    (&["6/8", "12/8", "six eight", "jig", "barcarolle", "sea shanty", "shanty"], SIX),
+    (&["5/4", "five four"], FIVE),
+    (&["7/8", "seven eight"], SEVEN),
+    (&["4/4", "2/4", "four four", "common time", "march"], FOUR),
+];
+
+/// Words that name a background.
+pub const TEXTURES: &[(&[&str], Texture)] = &[
+    (&["vinyl", "crackle", "record noise", "dusty"], Texture::Vinyl),
+    (&["rain", "rainy", "rainfall", "thunderstorm", "storm"], Texture::Rain),
+    (&["ocean", "sea", "waves", "beach", "seaside", "shore"], Texture::Sea),
+    (&["wind", "windy", "desert", "arctic", "tundra", "blizzard"], Texture::Wind),
+];
+
+/// The end leads back to the beginning.
+pub const LOOP: &[&str] = &["loop", "looping", "loopable", "seamless", "looped"];
+/// The end fades.
+pub const FADE_OUT: &[&str] = &["fade out", "fades out", "fading out", "fadeout", "fade away", "fade at the end"];
+/// It begins by itself, slowly.
+pub const INTRO: &[&str] = &["intro", "introduction", "slow start", "starts quietly", "starts softly"];
+/// It grows to the end.
+pub const BUILD: &[&str] = &[
+    "build",
+    "builds",
+    "building",
+    "build up",
+    "buildup",
+    "crescendo",
+    "rising",
+    "grows",
+    "growing",
+    "gradually",
+    "climax",
+];
+/// Only what is named plays.
+pub const SOLO: &[&str] = &["solo", "only", "just", "unaccompanied", "alone", "a cappella", "acapella"];
+/// No drums, in one word.
+pub const DRUMLESS: &[&str] = &["drumless", "beatless", "percussionless", "unplugged"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_stands_for_two_things_of_a_kind() {
+        fn unique<'a>(phrases: impl Iterator<Item = &'a [&'a str]>) {
+            let mut seen = std::collections::HashSet::new();
+            for phrase in phrases.flatten() {
+                assert!(seen.insert(*phrase), "{phrase} is there twice");
+            }
+        }
+        unique(MOODS.iter().map(|row| row.0));
+        unique(TEMPI.iter().map(|row| row.0));
+        unique(METRES.iter().map(|row| row.0));
+        unique(TEXTURES.iter().map(|row| row.0));
+    }
+
+    #[test]
+    fn bars_are_whole_beats() {
+        assert!(METRES.iter().all(|(_, metre)| metre.bar % metre.beat == 0));
+    }
+}

@@ -1,0 +1,165 @@
+//! A prompt as words, and which of them are turned round by a "no".
+
+/// One word in small letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Whether it is said that this is not wanted.
+    pub negated: bool,
+    /// Whether punctuation stands before it.
+    pub after_break: bool,
+}
+
+/// They turn round what follows, up to the next break or the next of [`RESUMERS`].
+const NEGATORS: &[&str] = &["no", "not", "without", "minus", "except", "avoid", "excluding", "never", "dont", "zero"];
+/// They end what a negator began.
+const RESUMERS: &[&str] = &["but", "with", "just", "only", "plus", "in", "at", "for", "featuring", "instead", "and"];
+/// They stand between a negator and what it means without using up its reach.
+const FILLERS: &[&str] = &["any", "the", "a", "an", "of", "or", "nor", "too", "very", "much", "use", "have"];
+/// So many words, fillers aside, are reached by a negator.
+const REACH: u8 = 3;
+
+/// The words of a prompt in small letters. Hyphens part words; `#`, `/`, `:` and decimal points stay within them.
+#[must_use]
+pub fn read(prompt: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let (mut reach, mut through_and) = (0_u8, false);
+    for token in tokens(prompt) {
+        let Token { text, after_break } = token;
+        if after_break {
+            reach = 0;
+        }
+        if NEGATORS.contains(&text.as_str()) {
+            (reach, through_and) = (REACH, text == "without" || text == "minus");
+            words.push(Word { text, negated: false, after_break });
+            continue;
+        }
+        if RESUMERS.contains(&text.as_str()) && !(text == "and" && through_and) {
+            reach = 0;
+        }
+        let negated = reach > 0;
+        if negated && !FILLERS.contains(&text.as_str()) && text != "and" {
+            reach -= 1;
+        }
+        words.push(Word { text, negated, after_break });
+    }
+    negate_backwards(&mut words);
+    words
+}
+
+/// "drum free" and "free of drums" say the same.
+fn negate_backwards(words: &mut [Word]) {
+    for at in 0..words.len() {
+        if words[at].text == "free" {
+            let of = words.get(at + 1).is_some_and(|word| word.text == "of");
+            let meant = if of { at.checked_add(2) } else { at.checked_sub(1) };
+            if let Some(word) = meant.and_then(|meant| words.get_mut(meant)) {
+                word.negated = true;
+            }
+        }
+    }
+}
+
+struct Token {
+    text: String,
+    after_break: bool,
+}
+
+fn tokens(prompt: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let (mut text, mut after_break) = (String::new(), false);
+    let letters: Vec<char> = prompt.chars().flat_map(char::to_lowercase).collect();
+    for (at, &letter) in letters.iter().enumerate() {
+        let next_is_digit = letters.get(at + 1).is_some_and(char::is_ascii_digit);
+        let in_number = text.ends_with(|c: char| c.is_ascii_digit()) && next_is_digit;
+        let kept = match letter {
+            '♯' => Some('#'),
+            '♭' => Some('b'),
+            '#' => Some('#'),
+            '/' | ':' | '.' if in_number => Some(letter),
+            '\'' | '’' => continue,
+            _ => Some(letter).filter(|letter| letter.is_alphanumeric()),
+        };
+        if let Some(kept) = kept {
+            text.push(kept);
+            continue;
+        }
+        if !text.is_empty() {
+            tokens.push(Token { text: std::mem::take(&mut text), after_break });
+            after_break = false;
+        }
+        after_break |= matches!(letter, '.' | ',' | ';' | ':' | '!' | '?' | '\n' | '(' | ')' | '|');
+    }
+    if !text.is_empty() {
+        tokens.push(Token { text, after_break });
+    }
+    tokens
+}
+
+/// Where a phrase of one or more words begins, and whether it is wanted: the first place where it is wanted, else the
+/// first where it is not.
+#[must_use]
+pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
+    let parts = phrase.split(' ');
+    let length = parts.clone().count();
+    let places = words.windows(length).enumerate().filter(|(_, window)| {
+        let rest = window.iter().skip(1).all(|word| !word.after_break);
+        rest && window.iter().map(|word| word.text.as_str()).eq(parts.clone())
+    });
+    let mut unwanted = None;
+    for (at, window) in places {
+        if !window.iter().any(|word| word.negated) {
+            return Some((at, true));
+        }
+        unwanted = unwanted.or(Some((at, false)));
+    }
+    unwanted
+}
+
+/// Whether any of the phrases is wanted.
+#[must_use]
+pub fn wants(words: &[Word], phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| find(words, phrase).is_some_and(|(_, wanted)| wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(prompt: &str, phrase: &str) -> Option<bool> {
+        find(&read(prompt), phrase).map(|(_, wanted)| wanted)
+    }
+
+    #[test]
+    fn a_no_reaches_to_the_next_break_or_turn() {
+        for (prompt, drums, bass) in [
+            ("drums and bass", true, true),
+            ("no drums, bass", false, true),
+            ("no drums or bass", false, false),
+            ("without drums and bass", false, false),
+            ("no drums and bass", false, true),
+            ("no heavy drums but bass", false, true),
+            ("drum-free: no drums with bass", false, true),
+            ("free of drums; bass", false, true),
+        ] {
+            assert_eq!(wanted(prompt, "drums"), Some(drums), "{prompt}");
+            assert_eq!(wanted(prompt, "bass"), Some(bass), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn phrases_are_found_whatever_joins_their_words() {
+        for prompt in ["hip hop", "Hip-Hop!", "a HIP  hop beat"] {
+            assert_eq!(wanted(prompt, "hip hop"), Some(true), "{prompt}");
+        }
+        assert_eq!(wanted("hip, hop", "hip hop"), None);
+        assert_eq!(wanted("", "hip hop"), None);
+    }
+
+    #[test]
+    fn numbers_keep_what_is_within_them() {
+        let words: Vec<_> = read("C# 3/4, 1:30 1.5 F♯m. 120bpm don't").into_iter().map(|word| word.text).collect();
+        assert_eq!(words, ["c#", "3/4", "1:30", "1.5", "f#m", "120bpm", "dont"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Subtractive sounds: rich waves through filters that move. Synthesizers, and bowed strings, brass and voices in sections.
+
+use super::dsp::{Adsr, Envelope, Filter, Noise, Oscillator, SAMPLES, Vibrato, Wave, decay};
+
+/// Samples between two moves of filters and vibrato.
+const CONTROL: usize = 16;
+/// Most oscillators of a note.
+const VOICES: usize = 5;
+
+/// What is heard.
+#[derive(Debug, Clone, Copy)]
+pub struct AnalogPatch {
+    /// The shape.
+    pub wave: Wave,
+    /// How many play the same.
+    pub voices: usize,
+    /// How far they are apart, in cents.
+    pub spread: f32,
+    /// Level of a sine an octave below.
+    pub sub: f32,
+    /// Level of breath or bow.
+    pub noise: f32,
+    /// Lowest place of the filter, in hertz, and how many times the pitch it is above that.
+    pub cutoff: (f32, f32),
+    /// By how many times the pitch the filter opens when the note begins, and the seconds until it has closed.
+    pub sweep: (f32, f32),
+    /// Resonance.
+    pub q: f32,
+    /// Whether the filter opens with the loudness, as of those who blow.
+    pub blown: bool,
+    /// What resonates: frequency, sharpness, level. None for synthesizers.
+    pub body: &'static [(f32, f32, f32)],
+    /// Vibrato.
+    pub vibrato: Vibrato,
+    /// Loudness over time.
+    pub envelope: Adsr,
+}
+
+/// A sounding note.
+#[derive(Debug, Clone)]
+pub struct Analog {
+    patch: AnalogPatch,
+    turns: f32,
+    hertz: f32,
+    velocity: f32,
+    oscillators: [(Oscillator, f32); VOICES],
+    sub: f32,
+    filter: Filter,
+    body: Vec<(Filter, f32)>,
+    noise: Noise,
+    envelope: Envelope,
+    level: f32,
+    sweep: f32,
+    age: u32,
+}
+
+impl Analog {
+    /// Begins a note.
+    #[must_use]
+    pub fn new(patch: &AnalogPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+        let mut noise = Noise::new(seed);
+        let voices = patch.voices.clamp(1, VOICES);
+        let oscillators = std::array::from_fn(|nth| {
+            let place = if voices > 1 { 2.0 * nth as f32 / (voices - 1) as f32 - 1.0 } else { 0.0 };
+            (Oscillator::new(0.5 + 0.5 * noise.next()), (place * patch.spread / 1_200.0).exp2())
+        });
+        let body = patch.body.iter().map(|(hertz, q, level)| (Filter::new(*hertz, *q), *level)).collect();
+        Self {
+            patch: *patch,
+            turns: hertz / SAMPLES,
+            hertz,
+            velocity,
+            oscillators,
+            sub: 0.0,
+            filter: Filter::default(),
+            body,
+            noise,
+            envelope: Envelope::new(patch.envelope, held),
+            level: 0.0,
+            sweep: 1.0,
+            age: 0,
+        }
+    }
+
+    /// Adds the next samples; false when it is over.
+    pub fn render(&mut self, out: &mut [f32]) -> bool {
+        for chunk in out.chunks_mut(CONTROL) {
+            let bend = self.control(chunk.len());
+            self.samples(chunk, bend);
+        }
+        !self.envelope.is_over()
+    }
+
+    /// Moves filter and vibrato; tells the factor on the pitch.
+    fn control(&mut self, samples: usize) -> f32 {
+        let seconds = self.age as f32 / SAMPLES;
+        let (lowest, times) = self.patch.cutoff;
+        let (opens, closes) = self.patch.sweep;
+        let open = if self.patch.blown { 0.25 + 0.75 * self.level } else { 1.0 };
+        let touch = 0.55 + 0.45 * self.velocity;
+        let cutoff = lowest + self.hertz * (times * open + opens * self.sweep) * touch;
+        self.filter.set(cutoff.min(17_000.0), self.patch.q);
+        self.sweep *= decay(closes.max(0.01) * 2.0).powi(samples as i32);
+        self.age += samples as u32;
+        // Those who blow or bow slide into the note.
+        let slide = if self.patch.blown { 1.0 - 0.012 * (-seconds * 40.0).exp() } else { 1.0 };
+        self.patch.vibrato.at(seconds) * slide
+    }
+
+    fn samples(&mut self, out: &mut [f32], bend: f32) {
+        let voices = self.patch.voices.clamp(1, VOICES);
+        let scale = 1.0 / (voices as f32).sqrt();
+        let turns = self.turns * bend;
+        for sample in out {
+            let mut sum = 0.0;
+            for (oscillator, detune) in &mut self.oscillators[..voices] {
+                sum += oscillator.next(self.patch.wave, turns * *detune);
+            }
+            sum *= scale;
+            if self.patch.sub > 0.0 {
+                self.sub += turns * 0.5;
+                self.sub -= self.sub.floor();
+                sum += self.patch.sub * super::dsp::sine(self.sub);
+            }
+            if self.patch.noise > 0.0 {
+                sum += self.patch.noise * self.noise.next();
+            }
+            let mut filtered = self.filter.low(sum);
+            if !self.body.is_empty() {
+                let dry = filtered;
+                filtered *= 0.35;
+                for (resonance, level) in &mut self.body {
+                    filtered += *level * resonance.band(dry);
+                }
+            }
+            self.level = self.envelope.next();
+            *sample += filtered * self.level;
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Additive sounds: partials that ring and fade each by itself. Struck strings, bars, bells, and the pipes of organs.
+
+use std::f32::consts::TAU;
+
+use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, decay};
+
+/// Most partials of a sound: a whole number of vector registers.
+const LANES: usize = 24;
+
+/// What rings.
+#[derive(Debug, Clone, Copy)]
+pub struct ModalPatch {
+    /// Frequencies against the pitch, and levels.
+    pub partials: Partials,
+    /// Seconds until the lowest partial of middle C has faded by 60 dB; none for pipes, which sound as long as they are held.
+    pub ring: Option<f32>,
+    /// How much faster high partials fade than low ones.
+    pub damping: f32,
+    /// How much of the hit is heard as noise.
+    pub knock: f32,
+    /// How much softer touches are duller: 0 not at all, 1 very.
+    pub touch: f32,
+    /// How it begins and is let go.
+    pub envelope: Adsr,
+}
+
+/// Where the partials are.
+#[derive(Debug, Clone, Copy)]
+pub enum Partials {
+    /// A stiff string: its stiffness, how fast levels fall with their number, and where it is struck, as a part of it.
+    String { stiffness: f32, slope: f32, struck: f32 },
+    /// Each with its ratio and level.
+    List(&'static [(f32, f32)]),
+}
+
+/// A sounding note.
+#[derive(Debug, Clone)]
+pub struct Modal {
+    re: [f32; LANES],
+    im: [f32; LANES],
+    cos: [f32; LANES],
+    sin: [f32; LANES],
+    envelope: Envelope,
+    knock: f32,
+    knock_decay: f32,
+    knock_filter: Filter,
+    noise: Noise,
+    /// Samples until the strings themselves have faded.
+    left: Option<u32>,
+}
+
+impl Modal {
+    /// Strikes it.
+    #[must_use]
+    pub fn new(patch: &ModalPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+        let mut sound = Self {
+            re: [0.0; LANES],
+            im: [0.0; LANES],
+            cos: [0.0; LANES],
+            sin: [0.0; LANES],
+            envelope: Envelope::new(patch.envelope, held),
+            knock: patch.knock * velocity,
+            knock_decay: decay(0.04),
+            knock_filter: Filter::new((hertz * 3.0).clamp(300.0, 2_500.0), 0.8),
+            noise: Noise::new(seed),
+            left: None,
+        };
+        // High notes ring shorter: half as long every octave and a half.
+        let ring = patch.ring.map(|seconds| seconds * (261.6 / hertz).powf(0.65).clamp(0.12, 2.6));
+        let mut partials = partials(patch, hertz, velocity);
+        let sum: f32 = partials.iter().map(|(_, level)| level * level).sum::<f32>().sqrt().max(0.001);
+        partials.truncate(LANES);
+        for (lane, (ratio, level)) in partials.into_iter().enumerate() {
+            let turn = TAU * hertz * ratio / SAMPLES;
+            let fade = ring.map_or(1.0, |ring| decay(ring / (1.0 + patch.damping * (ratio - 1.0).max(0.0))));
+            sound.cos[lane] = fade * turn.cos();
+            sound.sin[lane] = fade * turn.sin();
+            sound.re[lane] = level / sum;
+        }
+        sound.left = ring.map(|seconds| (seconds * 1.4 * SAMPLES) as u32);
+        sound
+    }
+
+    /// Adds the next samples; false when it is over.
+    pub fn render(&mut self, out: &mut [f32]) -> bool {
+        for sample in out.iter_mut() {
+            let mut sum = 0.0;
+            for lane in 0..LANES {
+                let (re, im) = (self.re[lane], self.im[lane]);
+                self.re[lane] = re * self.cos[lane] - im * self.sin[lane];
+                self.im[lane] = re * self.sin[lane] + im * self.cos[lane];
+                sum += self.im[lane];
+            }
+            let knock = self.knock_filter.low(self.noise.next()) * self.knock;
+            self.knock *= self.knock_decay;
+            *sample += (sum + knock) * self.envelope.next();
+        }
+        let faded = self.left.as_mut().is_some_and(|left| {
+            *left = left.saturating_sub(out.len() as u32);
+            *left == 0
+        });
+        !faded && !self.envelope.is_over()
+    }
+}
+
+/// Ratios and levels of what can be heard.
+fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
+    let audible = |ratio: f32| hertz * ratio < 16_000.0;
+    // A soft touch leaves the high partials out.
+    let dull = |ratio: f32| (-(ratio - 1.0).max(0.0) * patch.touch * (1.05 - velocity) * 0.5).exp();
+    match patch.partials {
+        Partials::List(list) => list
+            .iter()
+            .filter(|(ratio, _)| audible(*ratio))
+            .map(|(ratio, level)| (*ratio, level * dull(*ratio)))
+            .collect(),
+        Partials::String { stiffness, slope, struck } => {
+            let mut found = Vec::new();
+            // Low strings have more partials than lanes: those beyond are too weak to be missed.
+            for number in 1_u8..=16 {
+                let number = f32::from(number);
+                let ratio = number * (1.0 + stiffness * number * number).sqrt();
+                let level = (TAU / 2.0 * number * struck).sin().abs() * number.powf(-slope) * dull(number);
+                if audible(ratio) {
+                    found.push((ratio, level));
+                    // The strings of one key are a little apart: the lower partials beat.
+                    if number <= 8.0 {
+                        found.push((ratio * 1.000_6, level * 0.7));
+                    }
+                }
+            }
+            found
+        }
+    }
+}

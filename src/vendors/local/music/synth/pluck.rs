@@ -1,0 +1,136 @@
+//! Plucked strings: a burst of noise that goes round a string and loses its edge (Karplus and Strong 1983; Jaffe and
+//! Smith 1983).
+
+use super::dsp::{Adsr, DcBlock, Envelope, Noise, SAMPLES};
+
+/// What is plucked.
+#[derive(Debug, Clone, Copy)]
+pub struct PluckPatch {
+    /// How bright the pluck is, 0 to 1.
+    pub bright: f32,
+    /// Seconds until the string of middle C has faded by 60 dB.
+    pub ring: f32,
+    /// How much of its edge the string keeps each time round, 0 to 1.
+    pub edge: f32,
+    /// Where it is plucked, as a part of the string.
+    pub place: f32,
+    /// How it is let go.
+    pub release: f32,
+}
+
+/// A sounding string.
+#[derive(Debug, Clone)]
+pub struct Pluck {
+    string: Vec<f32>,
+    at: usize,
+    /// Tunes the fraction of a sample.
+    allpass: f32,
+    allpass_last: (f32, f32),
+    last: f32,
+    edge: f32,
+    loss: f32,
+    envelope: Envelope,
+    dc: DcBlock,
+}
+
+impl Pluck {
+    /// Plucks it.
+    #[must_use]
+    pub fn new(patch: &PluckPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+        let edge = patch.edge.clamp(0.5, 0.999);
+        // The averaging of two samples takes 1 - edge of a sample, the tuning filter the rest.
+        let period = SAMPLES / hertz.max(20.0);
+        let whole = (period - (1.0 - edge) - 0.4).floor().max(2.0);
+        let fraction = period - (1.0 - edge) - whole;
+        let length = whole as usize;
+        let mut noise = Noise::new(seed);
+        let mut string: Vec<f32> = (0..length).map(|_| noise.next()).collect();
+        soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
+        comb(&mut string, patch.place);
+        normalise(&mut string);
+        let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
+        let envelope = Adsr { attack: 0.001, decay: 1.0, sustain: 1.0, release: patch.release };
+        Self {
+            string,
+            at: 0,
+            allpass: (1.0 - fraction) / (1.0 + fraction),
+            allpass_last: (0.0, 0.0),
+            last: 0.0,
+            edge,
+            loss: (-6.907_755 / (ring * hertz)).exp(),
+            envelope: Envelope::new(envelope, held.min((ring * 1.3 * SAMPLES) as u32)),
+            dc: DcBlock::default(),
+        }
+    }
+
+    /// Adds the next samples; false when it is over.
+    pub fn render(&mut self, out: &mut [f32]) -> bool {
+        for sample in out.iter_mut() {
+            let now = self.string[self.at];
+            let averaged = self.edge * now + (1.0 - self.edge) * self.last;
+            self.last = now;
+            let lost = averaged * self.loss;
+            let tuned = self.allpass * (lost - self.allpass_last.1) + self.allpass_last.0;
+            self.allpass_last = (lost, tuned);
+            self.string[self.at] = tuned;
+            self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
+            *sample += self.dc.next(now) * self.envelope.next();
+        }
+        !self.envelope.is_over()
+    }
+}
+
+/// Takes the edge off a burst, twice so that it is soft.
+fn soften(string: &mut [f32], bright: f32) {
+    for _ in 0..2 {
+        let mut last = 0.0;
+        for sample in string.iter_mut() {
+            last += bright * (*sample - last);
+            *sample = last;
+        }
+    }
+}
+
+/// Where a string is plucked it cannot ring.
+fn comb(string: &mut [f32], place: f32) {
+    let gap = ((string.len() as f32 * place) as usize).max(1);
+    let plucked = string.to_vec();
+    for (at, sample) in string.iter_mut().enumerate() {
+        *sample -= 0.9 * plucked[(at + plucked.len() - gap % plucked.len()) % plucked.len()];
+    }
+}
+
+fn normalise(string: &mut [f32]) {
+    let mean = string.iter().sum::<f32>() / string.len() as f32;
+    string.iter_mut().for_each(|sample| *sample -= mean);
+    let power = string.iter().map(|sample| sample * sample).sum::<f32>() / string.len() as f32;
+    let gain = 0.5 / power.sqrt().max(0.000_1);
+    string.iter_mut().for_each(|sample| *sample *= gain);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_in_tune() {
+        for hertz in [55.0, 110.0, 220.0, 440.0, 659.26, 987.77] {
+            let patch = PluckPatch { bright: 0.5, ring: 6.0, edge: 0.6, place: 0.2, release: 0.1 };
+            let mut out = vec![0.0; 48_000];
+            Pluck::new(&patch, hertz, 0.8, 48_000, 7).render(&mut out);
+            // The lag at which the sound is most like itself is its period; eight of them, so that reading between samples
+            // errs by an eighth.
+            let heard = &out[8_000..20_000];
+            let alike = |lag: f32| {
+                let (whole, part) = (lag as usize, lag.fract());
+                let pairs = heard.windows(whole + 2).map(|w| w[0] * (w[whole] * (1.0 - part) + w[whole + 1] * part));
+                pairs.sum::<f32>()
+            };
+            let period = SAMPLES / hertz;
+            let lags = (-60..=60).map(|step| period * (1.0 + step as f32 * 0.000_5));
+            let best = lags.max_by(|a, b| alike(8.0 * a).total_cmp(&alike(8.0 * b))).unwrap();
+            let cents = 1_200.0 * (period / best).log2();
+            assert!(cents.abs() < 6.0, "{hertz}: {cents} cents");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Single winds: a few harmonics that grow brighter as they grow louder, breath, and vibrato that comes late.
+
+use std::f32::consts::TAU;
+
+use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, Vibrato};
+
+/// Samples between two moves of vibrato and brightness.
+const CONTROL: usize = 16;
+/// Harmonics.
+const HARMONICS: usize = 12;
+
+/// What is blown.
+#[derive(Debug, Clone, Copy)]
+pub struct WindPatch {
+    /// Levels of the harmonics, the lowest first.
+    pub harmonics: [f32; HARMONICS],
+    /// How much more slowly high harmonics grow than the tone.
+    pub growth: f32,
+    /// Level of the breath.
+    pub breath: f32,
+    /// Level of the breath while the note begins.
+    pub chiff: f32,
+    /// Vibrato.
+    pub vibrato: Vibrato,
+    /// Loudness over time.
+    pub envelope: Adsr,
+}
+
+/// A sounding note.
+#[derive(Debug, Clone)]
+pub struct Wind {
+    patch: WindPatch,
+    turns: f32,
+    phase: f32,
+    audible: usize,
+    levels: [f32; HARMONICS],
+    breath: Filter,
+    noise: Noise,
+    envelope: Envelope,
+    velocity: f32,
+    level: f32,
+    age: u32,
+}
+
+impl Wind {
+    /// Begins a note.
+    #[must_use]
+    pub fn new(patch: &WindPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+        Self {
+            patch: *patch,
+            turns: hertz / SAMPLES,
+            phase: 0.0,
+            audible: ((16_000.0 / hertz) as usize).clamp(1, HARMONICS),
+            levels: [0.0; HARMONICS],
+            breath: Filter::new((hertz * 2.0).clamp(400.0, 6_000.0), 1.2),
+            noise: Noise::new(seed),
+            envelope: Envelope::new(patch.envelope, held),
+            velocity,
+            level: 0.0,
+            age: 0,
+        }
+    }
+
+    /// Adds the next samples; false when it is over.
+    pub fn render(&mut self, out: &mut [f32]) -> bool {
+        for chunk in out.chunks_mut(CONTROL) {
+            let seconds = self.age as f32 / SAMPLES;
+            let turns = self.turns * self.patch.vibrato.at(seconds) * (1.0 - 0.01 * (-seconds * 45.0).exp());
+            let blown = (self.level * (0.5 + 0.5 * self.velocity)).max(0.001);
+            // Each harmonic is a power of how hard is blown, which a chain of products gives.
+            let (step, mut grown) = (blown.powf(self.patch.growth * 0.25), 1.0);
+            for (level, usual) in self.levels.iter_mut().zip(self.patch.harmonics) {
+                *level = usual * grown;
+                grown *= step;
+            }
+            let breath = self.patch.breath + self.patch.chiff * (-seconds * 30.0).exp();
+            self.age += chunk.len() as u32;
+            for sample in chunk {
+                self.level = self.envelope.next();
+                let tone = self.tone(turns);
+                *sample += (tone + breath * self.breath.band(self.noise.next())) * self.level;
+            }
+        }
+        !self.envelope.is_over()
+    }
+
+    /// The sum of the harmonics: each sine follows from the two before it.
+    #[inline]
+    fn tone(&mut self, turns: f32) -> f32 {
+        self.phase += turns;
+        self.phase -= self.phase.floor();
+        let (sin, cos) = (TAU * self.phase).sin_cos();
+        let (mut before, mut now, mut sum) = (0.0, sin, 0.0);
+        for level in &self.levels[..self.audible] {
+            sum += level * now;
+            (before, now) = (now, 2.0 * cos * now - before);
+        }
+        sum
+    }
+}

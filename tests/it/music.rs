@@ -1,0 +1,79 @@
+//! The music gateway: a form in, lines out as they are made, a task of it.
+
+use std::time::Duration;
+
+use mediary::domain::ids::TaskId;
+use reqwest::{Method, Response};
+use serde_json::Value;
+
+use crate::support::form::form;
+use crate::support::{TestApp, TestUser};
+
+mod end;
+mod refusals;
+mod stream;
+
+pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
+const SOON: Duration = Duration::from_secs(60);
+
+/// A stream of music that is being read line by line.
+pub struct Listener {
+    response: Response,
+    text: Vec<u8>,
+    pub task: String,
+}
+
+impl Listener {
+    /// Asks for music that is not refused.
+    pub async fn ask(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
+        let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status().as_u16(), 200);
+        assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+        let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
+        Self { response, text: Vec::new(), task }
+    }
+
+    /// The next line that says something; `None` when there is no more.
+    pub async fn line(&mut self) -> Option<Value> {
+        loop {
+            while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.text.drain(..=end).collect();
+                if line.len() > 1 {
+                    return Some(serde_json::from_slice(&line).expect("a JSON value a line"));
+                }
+            }
+            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            self.text.extend_from_slice(&chunk.ok()??);
+        }
+    }
+
+    /// All lines that are still to come.
+    pub async fn rest(mut self) -> Vec<Value> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.line().await {
+            lines.push(line);
+        }
+        lines
+    }
+}
+
+/// Waits until a task has ended, and gives it as its owner sees it.
+pub async fn ended(app: &TestApp, user: &TestUser, task: &str) -> Value {
+    let mut changes = app.app.models().task_changes();
+    let id = TaskId::parse(task).expect("a task id");
+    while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {
+        changes.changed().await.expect("the service lives");
+    }
+    app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json()
+}
+
+/// The states of a task, in their order.
+pub fn states(task: &Value) -> Vec<&str> {
+    task["history"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|change| change["state"].as_str().expect("a state"))
+        .collect()
+}

@@ -1,0 +1,105 @@
+//! How streams end that do not reach their end.
+
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{GENERATE, Listener, ended, states};
+use crate::support::form::form;
+use crate::support::process::{Process, TOKEN};
+use crate::support::{TestApp, client};
+
+const LONG: [(&str, &str); 2] = [("prompt", "a long calm drone"), ("duration", "360")];
+
+#[actix_web::test]
+async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
+    // Given a listener who hears music
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    assert!(listener.line().await.is_some());
+    let task = listener.task.clone();
+    // When it goes away
+    drop(listener);
+    // Then the task has failed, and says why
+    let task = ended(&app, &user, &task).await;
+    assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
+    assert_eq!(states(&task), ["created", "processing", "failed"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_cancelled_stream_ends_with_a_line_that_says_so() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    assert!(listener.line().await.is_some());
+    let path = format!("/tasks/{}/cancel", listener.task);
+    let cancelled = app.post_as(&user.token, &path, json!({})).await.expect(200).json();
+    assert_eq!((&cancelled["state"], &cancelled["error"]["code"]), (&json!("failed"), &json!("cancelled")));
+    let last = listener.rest().await.pop().expect("a last line");
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")));
+    assert!(last["message"].as_str().is_some_and(|message| !message.is_empty()));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_service_that_stops_ends_its_streams_and_records_it() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    assert!(listener.line().await.is_some());
+    let task = listener.task.clone();
+    let (dir, lines) = futures_util::future::join(app.stop(), listener.rest()).await;
+    let last = lines.last().expect("a last line");
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("interrupted")));
+    let app = TestApp::start_in(dir, |_| {}, mediary::clock::Surroundings::real()).await;
+    let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn after_a_crash_a_stream_that_was_being_sent_has_failed_and_says_why() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let task = crash_while_playing(dir.path()).await;
+    let process = Process::start(dir.path());
+    let shown =
+        client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
+    let shown: serde_json::Value = shown.json().await.expect("JSON");
+    assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
+    assert_eq!(states(&shown), ["created", "processing", "failed"]);
+    process.kill();
+}
+
+/// Kills the service in the middle of a stream, and tells the task of it.
+async fn crash_while_playing(dir: &Path) -> String {
+    let process = Process::start(dir);
+    let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
+    let mut response = form(request, &LONG).send().await.expect("an answer");
+    let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
+    assert!(response.chunk().await.expect("music").is_some());
+    process.kill();
+    task
+}
+
+#[actix_web::test]
+async fn a_reader_who_does_not_read_is_waited_for_and_loses_nothing() {
+    // Given a listener who takes one line, and then reads nothing for as long as others need for their music
+    let app = TestApp::start().await;
+    let (slow, quick) = (app.user("slow").await, app.user("quick").await);
+    let mut listener = Listener::ask(&app, &slow, &[("prompt", "a soft sting"), ("duration", "2")]).await;
+    let first = listener.line().await.expect("a line");
+    let other = Listener::ask(&app, &quick, &[("prompt", "a soft sting"), ("duration", "2")]).await;
+    let others = other.rest().await;
+    // When it reads on
+    let mut lines = vec![first];
+    lines.extend(listener.rest().await);
+    // Then it hears what the other one has heard
+    let sound = |lines: &[serde_json::Value]| -> Vec<serde_json::Value> {
+        lines.iter().filter(|line| line["type"] == "audio_chunk").cloned().collect()
+    };
+    assert_eq!(sound(&lines), sound(&others));
+    app.stop().await;
+}

@@ -1,0 +1,105 @@
+//! What is refused, and that nothing is done then.
+
+use mediary::clock::Surroundings;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{GENERATE, Listener};
+use crate::support::form::{form, form_of_bytes};
+use crate::support::{TestApp, TestUser};
+
+async fn refused(app: &TestApp, user: &TestUser, fields: &[(&str, &[u8])]) -> Vec<String> {
+    let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
+    let problem = app.send(request).await.expect(400).json();
+    let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no fields are named: {problem}"));
+    errors.iter().map(|error| error["pointer"].as_str().expect("a pointer").to_owned()).collect()
+}
+
+async fn tasks(app: &TestApp, user: &TestUser) -> Value {
+    app.get_as(&user.token, "/tasks").await.expect(200).json()["tasks"].clone()
+}
+
+#[actix_web::test]
+async fn every_bad_field_is_named_and_nothing_is_done() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let (too_long, far_too_long) = ("日".repeat(2_001), "x".repeat(20_000));
+    let prompts: [&[(&str, &[u8])]; 7] = [
+        &[],
+        &[("prompt", b"")],
+        &[("prompt", b" \n\t ")],
+        &[("prompt", too_long.as_bytes())],
+        &[("prompt", far_too_long.as_bytes())],
+        &[("prompt", b"\xff\xfe")],
+        &[("prompt", b"one"), ("prompt", b"another")],
+    ];
+    for fields in prompts {
+        assert_eq!(refused(&app, &user, fields).await, ["/prompt"], "{fields:?}");
+    }
+    for duration in ["0", "361", "-1", "1.5", "ten", "99999999999999999999999", "٣", "1 2"] {
+        let fields: [(&str, &[u8]); 2] = [("prompt", b"calm"), ("duration", duration.as_bytes())];
+        assert_eq!(refused(&app, &user, &fields).await, ["/duration"], "{duration}");
+    }
+    let both: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
+    assert_eq!(refused(&app, &user, &both).await, ["/prompt", "/duration"]);
+    assert_eq!(tasks(&app, &user).await, serde_json::json!([]));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn two_thousand_characters_of_any_alphabet_are_music() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let longest = format!("  {}\n", "𝄞".repeat(2_000));
+    let mut listener = Listener::ask(&app, &user, &[("prompt", &longest), ("duration", "360")]).await;
+    assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(360.0.into()));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_no_form_is_refused_for_what_it_is() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    let post = || app.request(Method::POST, GENERATE).bearer_auth(&user.token);
+    let json = app.post_as(&user.token, GENERATE, serde_json::json!({"prompt": "calm"})).await;
+    assert_eq!((json.status, json.json()["error"].as_str()), (415, Some("unsupported_media_type")));
+    for (kind, body) in [
+        ("multipart/form-data", "--x\r\n"),
+        ("multipart/form-data; boundary=x", ""),
+        ("multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\ncalm"),
+        ("multipart/form-data; boundary=x", "no form at all"),
+    ] {
+        let answer = app.send(post().header("content-type", kind).body(body)).await;
+        assert_eq!(answer.status, 400, "{kind} {body:?}: {}", answer.text());
+    }
+    let large = "x".repeat(300_000);
+    let answer = app.send(form(post(), &[("prompt", "calm"), ("other", &large)])).await;
+    assert_eq!((answer.status, answer.json()["error"].as_str()), (413, Some("payload_too_large")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
+    // Given a service with one place, which a listener has taken
+    let app = TestApp::start_with(|settings| settings.music.streams = 1, Surroundings::real()).await;
+    let user = app.user("listener").await;
+    let fields = [("prompt", "calm"), ("duration", "300")];
+    let nobody = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;
+    assert_eq!(nobody.status, 401);
+    let listener = Listener::ask(&app, &user, &fields).await;
+    // When another one comes
+    let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
+    let full = app.send(request).await;
+    // Then it is asked to come again, and nothing of it is recorded
+    assert_eq!(
+        (full.status, full.header("retry-after"), full.json()["error"].as_str()),
+        (503, Some("5"), Some("overloaded"))
+    );
+    assert_eq!(tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
+    // And once the first has gone, there is a place again
+    let task = listener.task.clone();
+    drop(listener);
+    super::ended(&app, &user, &task).await;
+    drop(Listener::ask(&app, &user, &fields).await);
+    app.stop().await;
+}

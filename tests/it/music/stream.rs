@@ -1,0 +1,104 @@
+//! What is told, in which order, and what is heard.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, Trim};
+use serde_json::Value;
+
+use super::{Listener, ended, states};
+use crate::support::TestApp;
+
+fn kinds(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["type"].as_str().expect("a type")).collect()
+}
+
+/// The file that the chunks make.
+fn file(lines: &[Value]) -> Vec<u8> {
+    let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
+    chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64")).collect()
+}
+
+/// How many samples of each channel a player hears, and the loudest.
+fn heard(file: &[u8]) -> (usize, f32) {
+    let mut reader = OggOpusReader::new(file).expect("an Ogg file");
+    let mut decoder = reader.head().decoder(48_000).expect("a decoder");
+    let mut trim = Trim::new(reader.head(), 48_000, 2).expect("a trim");
+    let mut block = vec![0.0; MAX_PACKET_SAMPLES * 2];
+    let (mut samples, mut loudest) = (0, 0.0_f32);
+    for packet in reader.packets() {
+        let packet = packet.expect("a packet");
+        let count = decoder.decode(&packet.data, MAX_PACKET_SAMPLES, &mut block).expect("sound");
+        let kept = trim.keep(&packet, &block[..count * 2]);
+        samples += kept.len() / 2;
+        loudest = kept.iter().fold(loudest, |loudest, sample| loudest.max(sample.abs()));
+    }
+    (samples, loudest)
+}
+
+#[actix_web::test]
+async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length() {
+    // Given a user
+    let app =
+        TestApp::start_with(|settings| settings.music.billing_rate_per_sec = 3, mediary::clock::Surroundings::real())
+            .await;
+    let user = app.user("listener").await;
+    // When music is asked for
+    let listener = Listener::ask(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
+    let task = listener.task.clone();
+    let lines = listener.rest().await;
+    // Then its length and its title are told first, then it is heard, and at the end what it was
+    let told = kinds(&lines);
+    assert_eq!(&told[..2], ["duration", "title"]);
+    assert_eq!(&told[told.len() - 2..], ["generated_audio", "complete"]);
+    assert!(told.len() >= 6 && told[2..told.len() - 2].iter().all(|kind| *kind == "audio_chunk"), "{told:?}");
+    assert_eq!(lines[0]["duration_sec"], 2.0);
+    let title = &lines[1];
+    assert!(title["title"].as_str().is_some_and(|title| !title.is_empty()));
+    assert!(title["display_tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "flute")), "{title}");
+    assert_eq!([&title["stream_index"], &title["prompt_index"], &title["copy_index"]], [0, 0, 0]);
+    let chunk = &lines[2];
+    assert_eq!(
+        [&chunk["stream_index"], &chunk["num_streams"], &chunk["sample_rate"], &chunk["channels"]],
+        [0, 1, 48_000, 2]
+    );
+    assert_eq!(chunk["encoding"], "ogg_opus");
+    let generated = &lines[lines.len() - 2];
+    assert_eq!(generated["duration_sec_by_stream"], serde_json::json!([2.0]));
+    assert_eq!((generated["billing_rate_per_sec"].as_u64(), generated["billing"].as_f64()), (Some(3), Some(6.0)));
+    assert_eq!(lines[lines.len() - 1]["task_id"], task.as_str());
+    let (samples, loudest) = heard(&file(&lines));
+    assert!(samples == 2 * 48_000 && (0.1..0.95).contains(&loudest), "{samples} {loudest}");
+    // And the stream is a task that has ended well
+    let task = ended(&app, &user, &task).await;
+    assert_eq!((&task["kind"], &task["state"]), (&"music".into(), &"success".into()));
+    assert_eq!(states(&task), ["created", "processing", "success"]);
+    let listed = app.get_as(&user.token, "/tasks?kind=music").await.expect(200).json();
+    assert_eq!(listed["tasks"][0]["task_id"], task["task_id"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_given() {
+    let app = TestApp::start().await;
+    let user = app.user("listener").await;
+    for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]]
+    {
+        let mut listener = Listener::ask(&app, &user, fields).await;
+        assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(3.0.into()));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_same_words_give_the_same_music_to_everybody_and_are_not_compressed_on_their_way() {
+    let app = TestApp::start().await;
+    let (one, other) = (app.user("one").await, app.user("other").await);
+    let fields = [("prompt", "a bright sting"), ("duration", "1"), ("unknown", "ignored")];
+    let first = Listener::ask(&app, &one, &fields).await;
+    let second = Listener::ask(&app, &other, &fields[..2]).await;
+    assert!(!first.response.headers().contains_key("content-encoding"));
+    let (first, second) = (first.rest().await, second.rest().await);
+    assert_eq!(file(&first), file(&second));
+    assert_ne!(first.last(), second.last(), "each request is a task of its own");
+    app.stop().await;
+}
