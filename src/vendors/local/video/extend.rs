@@ -6,12 +6,13 @@ use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{Reel, Sound};
 use super::optical::Flow;
+use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, Still};
 use super::view::View;
 use super::words::Wishes;
 use super::Fault;
-use crate::domain::video::MovementAmplitude;
+use crate::domain::video::{MovementAmplitude, Resolution};
 use crate::media::input::Pixels;
 
 /// A film that was read and can be played.
@@ -151,6 +152,12 @@ fn earliest(held: &[(u64, Yuv)]) -> usize {
 
 fn damaged() -> Fault {
     Fault::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
+}
+
+/// The size of a film that goes on: at a resolution, in its own shape; none when it cannot be read.
+pub fn size(file: &[u8], resolution: Resolution) -> Option<Size> {
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    Some(size_of(resolution, None, Some((reel.size.width as u32, reel.size.height as u32))))
 }
 
 /// A decoded picture at another size.

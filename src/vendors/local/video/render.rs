@@ -289,7 +289,13 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
                 let (wishes, seconds) = (of_leg(wishes, &leg), leg.seconds);
                 let to = View::of(dresser.dress(&leg.picture, size));
                 let track = way(&wishes, seconds, seed.wrapping_add(number));
-                parts.add(seconds, &wishes, Box::new(Morph::between(from, to.clone(), &track)));
+                // On the way to itself a picture is left and come back to.
+                let shot: Box<dyn Shot> = if from.picture == to.picture {
+                    Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
+                } else {
+                    Box::new(Morph::between(from, to.clone(), &track))
+                };
+                parts.add(seconds, &wishes, shot);
                 from = to;
             }
         }

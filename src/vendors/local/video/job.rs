@@ -1,0 +1,167 @@
+//! From a job of the interface to a plan.
+
+use super::codec::Effort;
+use super::plan::{Leg, Material, Plan, Stamp, size_of};
+use super::sound::{Bed, SoundPlan};
+use crate::domain::image::{Picture, Source};
+use crate::domain::video::{
+    Clip, Extend, Generate, MovementAmplitude, Multiframe, VideoJob, VideoModel, VideoStyle, VideoWork,
+};
+use crate::media::input::Pixels;
+
+/// Reads what a job is made from.
+pub(super) trait Inputs {
+    /// Why something cannot be read.
+    type Failure;
+
+    /// The pixels of a picture; `what` names its field.
+    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Self::Failure>;
+
+    /// The bytes of a film.
+    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
+}
+
+/// Every picture of a job that is in our store, for what it costs to decode them.
+pub(super) fn pictures(work: &VideoWork) -> impl Iterator<Item = &Picture> {
+    work.sources().filter_map(Source::kept)
+}
+
+/// The size of the film that a job asks for.
+pub(super) fn size(work: &VideoWork) -> super::raster::Size {
+    let first = |source: Option<&Source>| source.and_then(Source::kept).map(|picture| (picture.width, picture.height));
+    match &work.job {
+        VideoJob::StartEnd(job) => size_of(job.resolution, job.aspect_ratio, first(work.images.first())),
+        // What appears need not give the scene its shape.
+        VideoJob::Reference(job) => size_of(job.resolution, job.aspect_ratio, None),
+        VideoJob::Extend(job) => size_of(job.resolution.into(), None, None),
+        VideoJob::Multiframe(job) => {
+            let start = job.start_image.as_ref().or_else(|| job.key_frames.first().map(|frame| &frame.image));
+            size_of(job.resolution.into(), None, first(start))
+        }
+    }
+}
+
+/// How finely a model encodes.
+const fn effort(model: VideoModel) -> Effort {
+    match model {
+        VideoModel::Vq2ProFast | VideoModel::Vq2Turbo => Effort::Thrifty,
+        VideoModel::Vq3Pro | VideoModel::Vq2Pro | VideoModel::Vq1 | VideoModel::Vq1Classic | VideoModel::V2 => {
+            Effort::Fine
+        }
+    }
+}
+
+/// Makes a plan of a job, with everything that it is made from.
+///
+/// # Errors
+/// The first failure of `inputs`.
+pub(super) fn plan<'a, I: Inputs>(
+    work: &VideoWork,
+    inputs: &I,
+    bed: Option<Bed<'a>>,
+) -> Result<Plan<'a>, I::Failure> {
+    let plain = Plan {
+        size: size(work),
+        material: Material::Words { seconds: 1 },
+        prompt: String::new(),
+        amplitude: MovementAmplitude::Auto,
+        seed: work.seed.get(),
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Fine,
+        stamp: None,
+        sound: None,
+    };
+    match &work.job {
+        VideoJob::StartEnd(job) => {
+            let seconds = u32::from(job.seconds.get());
+            let mut pictures = images(work, inputs)?.into_iter();
+            let material = match (pictures.next(), pictures.next()) {
+                (None, _) => Material::Words { seconds },
+                (Some(picture), None) => Material::Still { picture, seconds },
+                (Some(start), Some(picture)) => {
+                    Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
+                }
+            };
+            generated(plain, job, material, inputs, bed)
+        }
+        VideoJob::Reference(job) => {
+            let (seconds, pictures) = (u32::from(job.seconds.get()), images(work, inputs)?);
+            let material = if pictures.is_empty() {
+                Material::Words { seconds }
+            } else {
+                Material::References { pictures, seconds }
+            };
+            generated(plain, job, material, inputs, bed)
+        }
+        VideoJob::Extend(job) => extended(plain, job, work, inputs),
+        VideoJob::Multiframe(job) => joined(plain, job, inputs),
+    }
+}
+
+fn images<I: Inputs>(work: &VideoWork, inputs: &I) -> Result<Vec<Pixels>, I::Failure> {
+    work.images.iter().map(|source| inputs.picture(source, "images")).collect()
+}
+
+fn generated<'a, I: Inputs>(
+    plain: Plan<'a>,
+    job: &Generate,
+    material: Material,
+    inputs: &I,
+    bed: Option<Bed<'a>>,
+) -> Result<Plan<'a>, I::Failure> {
+    let stamp = job.watermark.as_ref().map(|mark| {
+        let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
+        Ok(Stamp { position: mark.position, picture })
+    });
+    let (audio, bed) = (job.sound(), bed.filter(|_| job.music()));
+    let heeded = job.model.heeds_sound_settings();
+    let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
+    Ok(Plan {
+        material,
+        prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        amplitude: job.amplitude(),
+        anime: job.style == VideoStyle::Anime,
+        enhance: job.enhance,
+        recommended: job.is_rec,
+        effort: effort(job.model),
+        stamp: stamp.transpose()?,
+        sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
+        ..plain
+    })
+}
+
+fn extended<'a, I: Inputs>(
+    plain: Plan<'a>,
+    job: &Extend,
+    work: &VideoWork,
+    inputs: &I,
+) -> Result<Plan<'a>, I::Failure> {
+    let file = inputs.film(job.video.kept.as_ref())?;
+    let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
+    Ok(Plan {
+        // The film keeps its shape, where it can be read at all.
+        size: super::extend::size(&file, job.resolution.into()).unwrap_or(plain.size),
+        material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
+        prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        effort: effort(job.model.into()),
+        ..plain
+    })
+}
+
+fn joined<'a, I: Inputs>(plain: Plan<'a>, job: &Multiframe, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+    let legs = job.key_frames.iter().map(|frame| {
+        Ok(Leg {
+            picture: inputs.picture(&frame.image, "image_settings")?,
+            seconds: u32::from(frame.seconds.get()),
+            prompt: frame.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        })
+    });
+    let legs = legs.collect::<Result<Vec<Leg>, _>>()?;
+    let start = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
+    // Without a first frame the first key frame is also that (contract 7).
+    let start = start.or_else(|| legs.first().map(|leg| leg.picture.clone()));
+    let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
+    Ok(Plan { material, effort: effort(job.model.into()), ..plain })
+}
