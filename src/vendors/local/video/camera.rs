@@ -218,7 +218,7 @@ fn strength(amplitude: MovementAmplitude) -> f32 {
         MovementAmplitude::Auto => 0.85,
         MovementAmplitude::Small => 0.45,
         MovementAmplitude::Medium => 1.0,
-        MovementAmplitude::Large => 1.8,
+        MovementAmplitude::Large => 1.65,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The places, each from far to near.
 
 use super::super::super::light::ramp;
+use super::super::super::noise::scramble;
 use super::super::camera::chance;
 use super::{Colour, Painter, Point, mix};
 
@@ -23,9 +24,10 @@ impl Painter {
                 let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, which + 3);
                 let green = mix([0.34, 0.42, 0.30], [0.18, 0.27, 0.13], near);
                 let mut colour = lit(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
-                colour = mix(colour, self.palette.horizon, (1.0 - near).powi(2) * 0.85);
+                let haze = mix(self.palette.horizon, self.palette.zenith, 0.38);
+                colour = mix(colour, haze, (1.0 - near).powi(2) * 0.82);
                 // Mist lies at the feet of what is far.
-                colour = mix(colour, self.palette.horizon, 0.5 * (1.0 - near) * ramp(below, 0.0, 0.35));
+                colour = mix(colour, self.palette.horizon, 0.42 * (1.0 - near) * ramp(below, 0.0, 0.35));
                 return (colour, 0.12 + 0.75 * near * near + 0.13 * ramp(below, 0.0, 1.0) * near);
             }
         }
@@ -143,8 +145,8 @@ impl Painter {
             let crest = |x: f32| 0.06 + 0.62 * near - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, which);
             if y > crest(x) {
                 let slope = (crest(x + 0.01) - crest(x - 0.01)) * 50.0;
-                let side = ramp(slope * (self.sun[0] - x).signum(), -0.35, 0.35);
-                let lines = 0.5 + 0.5 * (70.0 * (y - crest(x)) / (0.5 + near) + 5.0 * self.noise([x * 3.0, y * 3.0], which + 2)).sin();
+                let side = ramp(slope * if self.sun[0] < 0.0 { -1.0 } else { 1.0 }, -0.45, 0.45);
+                let lines = 0.5 + 0.5 * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], which + 2)).sin();
                 let sand = lit([0.93, 0.70, 0.42], self.palette.lit, self.palette.dark, 0.25 + 0.6 * side + 0.05 * lines * near);
                 return (mix(sand, self.palette.horizon, 0.65 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
             }
@@ -162,10 +164,11 @@ impl Painter {
         let mut colour = self.nebula([x, y], hue);
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
-            let own = |what: u32| chance(self.seed ^ ((cell[0] + 5000.0) as u32 * 7919 + (cell[1] + 5000.0) as u32), what + scale as u32);
+            let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
+            let own = |what: u32| chance(cell_seed, what + scale as u32);
             let at = [x * scale - cell[0] - 0.2 - 0.6 * own(1), y * scale - cell[1] - 0.2 - 0.6 * own(2)];
             let size = 0.04 + 0.10 * own(3).powi(4) + 0.6 * pixel * scale;
-            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * own(4).powi(2);
+            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * ramp(own(4), 0.80, 1.0);
             colour = mix(colour, [1.0, 0.97, 0.92], star.min(1.0));
         }
         let edge = ramp(1.0 - far, -1.5 * pixel / radius, 1.5 * pixel / radius);
