@@ -20,6 +20,7 @@ mod task;
 mod token;
 mod user;
 mod version;
+mod video;
 
 use std::sync::OnceLock;
 
@@ -59,6 +60,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
+        video::group(),
         task::group(),
         delivery::group(),
         health::group(),

@@ -66,3 +66,4 @@ mod vendor;
 mod verify;
 mod version;
 mod version_list;
+mod video;

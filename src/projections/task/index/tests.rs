@@ -1,5 +1,7 @@
 //! Lists, marks and what a snapshot keeps, against plain lists.
 
+mod credits;
+
 use uuid::Uuid;
 
 use super::*;
