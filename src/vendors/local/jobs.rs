@@ -32,7 +32,7 @@ pub(super) enum Standing<T> {
 /// The jobs that are known.
 pub(super) struct Jobs<T> {
     /// Jobs that may wait or run.
-    jobs_max: usize,
+    open_max: usize,
     /// Ended jobs that are remembered.
     ended_max: usize,
     known: Mutex<Known<T>>,
@@ -52,9 +52,9 @@ struct Entry<T> {
 }
 
 impl<T: Clone> Jobs<T> {
-    pub fn new(jobs_max: usize, ended_max: usize) -> Self {
+    pub fn new(open_max: usize, ended_max: usize) -> Self {
         let known = Known { jobs: HashMap::new(), ended: VecDeque::new() };
-        Self { jobs_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
+        Self { open_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
     }
 
     /// Takes the key in; false when its job is known already.
@@ -67,7 +67,7 @@ impl<T: Clone> Jobs<T> {
             entry.asked = Instant::now();
             return Ok(false);
         }
-        if known.jobs.len() - known.ended.len() >= self.jobs_max {
+        if known.jobs.len() - known.ended.len() >= self.open_max {
             let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);

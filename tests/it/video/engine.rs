@@ -61,7 +61,8 @@ async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_rea
 #[actix_web::test]
 async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
     let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
-    let body = json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});
+    let body =
+        json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});
     let task = app.post(START_END, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("a task id");
     ended(&app, id).await;

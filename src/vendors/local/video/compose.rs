@@ -67,7 +67,9 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
         let wide = size.width as f32 / count as f32 * 0.94;
         let scale = (high / thing.picture.size().height as f32).min(wide / thing.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
-        let fitted = thing.picture.cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
+        let fitted = thing
+            .picture
+            .cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
         let floor = if thing.stands { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
@@ -229,13 +231,8 @@ mod tests {
 
     #[test]
     fn every_reference_is_seen_before_the_scene() {
-        let composed = compose(
-            &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
-            &Wishes::of("a beach"),
-            "a beach",
-            SIZE,
-            3,
-        );
+        let composed =
+            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
         let [red, blue] = [composed.places[0], composed.places[1]];
         let at = |[x, y]: [f32; 2]| {
             let picture = &composed.view.picture;
@@ -256,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
-        let even = Raster::from_fn(Size { width: 40, height: 30 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
+        let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
         let thing = Thing::of(&even, true);
-        assert!(!thing.stands && thing.picture.row(15)[20][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
+        assert!(!thing.stands && thing.picture.row(30)[40][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
     }
 }

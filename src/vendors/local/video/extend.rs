@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::Fault;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{Reel, Sound};
@@ -11,7 +12,6 @@ use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, Still};
 use super::view::View;
 use super::words::Wishes;
-use super::Fault;
 use crate::domain::video::{MovementAmplitude, Resolution};
 use crate::media::input::Pixels;
 
@@ -116,8 +116,9 @@ impl Head {
         for unit in units {
             let bytes = self.reel.access_unit(&self.file, unit)?;
             let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&bytes)));
-            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| {
-                Fault::Input { code: "video_undecodable", reason: format!("the video cannot be decoded: {error}") }
+            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| Fault::Input {
+                code: "video_undecodable",
+                reason: format!("the video cannot be decoded: {error}"),
             })?;
             let Some((_, picture)) = decoded else { continue };
             if picture.size != self.reel.size {

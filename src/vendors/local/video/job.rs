@@ -51,16 +51,9 @@ const fn effort(model: VideoModel) -> Effort {
     }
 }
 
-/// Makes a plan of a job, with everything that it is made from.
-///
-/// # Errors
-/// The first failure of `inputs`.
-pub(super) fn plan<'a, I: Inputs>(
-    work: &VideoWork,
-    inputs: &I,
-    bed: Option<Bed<'a>>,
-) -> Result<Plan<'a>, I::Failure> {
-    let plain = Plan {
+/// What every plan begins with.
+fn plain(work: &VideoWork) -> Plan<'static> {
+    Plan {
         size: size(work),
         material: Material::Words { seconds: 1 },
         prompt: String::new(),
@@ -72,7 +65,14 @@ pub(super) fn plan<'a, I: Inputs>(
         effort: Effort::Fine,
         stamp: None,
         sound: None,
-    };
+    }
+}
+
+/// Makes a plan of a job, with everything that it is made from.
+///
+/// # Errors
+/// The first failure of `inputs`.
+pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<'a>>) -> Result<Plan<'a>, I::Failure> {
     match &work.job {
         VideoJob::StartEnd(job) => {
             let seconds = u32::from(job.seconds.get());
@@ -84,7 +84,7 @@ pub(super) fn plan<'a, I: Inputs>(
                     Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
                 }
             };
-            generated(plain, job, material, inputs, bed)
+            generated(work, job, material, inputs, bed)
         }
         VideoJob::Reference(job) => {
             let (seconds, pictures) = (u32::from(job.seconds.get()), images(work, inputs)?);
@@ -93,10 +93,10 @@ pub(super) fn plan<'a, I: Inputs>(
             } else {
                 Material::References { pictures, seconds }
             };
-            generated(plain, job, material, inputs, bed)
+            generated(work, job, material, inputs, bed)
         }
-        VideoJob::Extend(job) => extended(plain, job, work, inputs),
-        VideoJob::Multiframe(job) => joined(plain, job, inputs),
+        VideoJob::Extend(job) => extended(work, job, inputs),
+        VideoJob::Multiframe(job) => joined(work, job, inputs),
     }
 }
 
@@ -105,7 +105,7 @@ fn images<I: Inputs>(work: &VideoWork, inputs: &I) -> Result<Vec<Pixels>, I::Fai
 }
 
 fn generated<'a, I: Inputs>(
-    plain: Plan<'a>,
+    work: &VideoWork,
     job: &Generate,
     material: Material,
     inputs: &I,
@@ -113,7 +113,7 @@ fn generated<'a, I: Inputs>(
 ) -> Result<Plan<'a>, I::Failure> {
     let stamp = job.watermark.as_ref().map(|mark| {
         let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
-        Ok(Stamp { position: mark.position, picture })
+        Ok::<_, I::Failure>(Stamp { position: mark.position, picture })
     });
     let (audio, bed) = (job.sound(), bed.filter(|_| job.music()));
     let heeded = job.model.heeds_sound_settings();
@@ -128,16 +128,12 @@ fn generated<'a, I: Inputs>(
         effort: effort(job.model),
         stamp: stamp.transpose()?,
         sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
-        ..plain
+        ..plain(work)
     })
 }
 
-fn extended<'a, I: Inputs>(
-    plain: Plan<'a>,
-    job: &Extend,
-    work: &VideoWork,
-    inputs: &I,
-) -> Result<Plan<'a>, I::Failure> {
+fn extended<'a, I: Inputs>(work: &VideoWork, job: &Extend, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+    let plain = plain(work);
     let file = inputs.film(job.video.kept.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
     Ok(Plan {
@@ -150,9 +146,9 @@ fn extended<'a, I: Inputs>(
     })
 }
 
-fn joined<'a, I: Inputs>(plain: Plan<'a>, job: &Multiframe, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+fn joined<'a, I: Inputs>(work: &VideoWork, job: &Multiframe, inputs: &I) -> Result<Plan<'a>, I::Failure> {
     let legs = job.key_frames.iter().map(|frame| {
-        Ok(Leg {
+        Ok::<_, I::Failure>(Leg {
             picture: inputs.picture(&frame.image, "image_settings")?,
             seconds: u32::from(frame.seconds.get()),
             prompt: frame.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
@@ -163,5 +159,5 @@ fn joined<'a, I: Inputs>(plain: Plan<'a>, job: &Multiframe, inputs: &I) -> Resul
     // Without a first frame the first key frame is also that (contract 7).
     let start = start.or_else(|| legs.first().map(|leg| leg.picture.clone()));
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
-    Ok(Plan { material, effort: effort(job.model.into()), ..plain })
+    Ok(Plan { material, effort: effort(job.model.into()), ..plain(work) })
 }

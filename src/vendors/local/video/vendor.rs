@@ -13,7 +13,7 @@ use super::sound::{Bed, Stereo};
 use super::{Fault, Film, Watch, render};
 use crate::domain::image::{ImageFormat, Source};
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
-use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoWork};
+use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
 use crate::media::input::{self, Pixels};
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
@@ -157,7 +157,7 @@ impl Engine {
     fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, Failure> {
         let seed = work.seed.get();
         let prompt = match &work.job {
-            VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", |text| text.as_str()),
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
             VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
         };
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
@@ -175,8 +175,7 @@ impl Engine {
         let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
         let video = self.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4).map_err(unwritable)?;
         let (width, height) = (film.size.width as u32, film.size.height as u32);
-        let cover =
-            self.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height).map_err(unwritable)?;
+        let cover = self.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height).map_err(unwritable)?;
         Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
     }
 }
