@@ -161,3 +161,83 @@ fn joined<'a, I: Inputs>(work: &VideoWork, job: &Multiframe, inputs: &I) -> Resu
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
     Ok(Plan { material, effort: effort(job.model.into()), ..plain(work) })
 }
+
+#[cfg(test)]
+mod tests {
+    use image::RgbImage;
+
+    use super::*;
+    use crate::domain::image::ImageFormat;
+    use crate::domain::value::{Digest, Text};
+    use crate::domain::video::{AudioType, ExtendModel, ExtendResolution, KeyFrame, Resolution, Seconds, Seed};
+
+    /// Every picture is as large as it says.
+    struct Here;
+
+    impl Inputs for Here {
+        type Failure = String;
+
+        fn picture(&self, source: &Source, what: &str) -> Result<Pixels, String> {
+            let picture = source.kept().ok_or(what)?;
+            Ok(Pixels::Opaque(RgbImage::new(picture.width, picture.height)))
+        }
+
+        fn film(&self, _: Option<&Clip>) -> Result<Vec<u8>, String> {
+            Err("none".to_owned())
+        }
+    }
+
+    fn picture(width: u32, height: u32) -> Source {
+        Source::Kept(Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 9, width, height })
+    }
+
+    fn work(job: VideoJob, images: Vec<Source>) -> VideoWork {
+        VideoWork { job, images, seed: Seed::drawn(5), payload: None, meta_data: None, credits: 0 }
+    }
+
+    fn planned(job: Generate, images: Vec<Source>) -> Plan<'static> {
+        plan(&work(VideoJob::StartEnd(job), images), &Here, None).unwrap()
+    }
+
+    #[test]
+    fn pictures_say_what_a_film_is_made_from_and_its_shape() {
+        let job = || Generate { resolution: Resolution::P360, ..Generate::of(VideoModel::Vq1) };
+        let none = planned(job(), Vec::new());
+        assert!(matches!(none.material, Material::Words { seconds: 5 }) && none.size.width == 640);
+        let one = planned(job(), vec![picture(50, 100)]);
+        assert!(matches!(one.material, Material::Still { .. }) && (one.size.width, one.size.height) == (360, 720));
+        let two = planned(job(), vec![picture(50, 100), picture(9, 9)]);
+        assert!(matches!(two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
+    }
+
+    #[test]
+    fn fields_count_where_the_model_heeds_them() {
+        let job = |model| Generate {
+            audio: true,
+            audio_type: AudioType::SpeechOnly,
+            voice_id: Some(Text::recorded("anna".to_owned())),
+            movement_amplitude: MovementAmplitude::Large,
+            ..Generate::of(model)
+        };
+        let [heeded, not] = [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
+        let sounds = [&heeded, &not].map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
+        assert_eq!(sounds[0], Some((Some(AudioType::SpeechOnly), Some("anna".to_owned()))));
+        assert_eq!(sounds[1], Some((Some(AudioType::All), None)));
+        assert_eq!((heeded.amplitude, not.amplitude), (MovementAmplitude::Large, MovementAmplitude::Auto));
+        assert_eq!(planned(Generate::of(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
+    }
+
+    #[test]
+    fn without_a_start_the_first_key_frame_is_the_start() {
+        let frame = |side| KeyFrame { image: picture(side, side), seconds: Seconds::USUAL, prompt: None };
+        let job = Multiframe {
+            model: ExtendModel::Vq2Pro,
+            resolution: ExtendResolution::P540,
+            start_image: None,
+            key_frames: vec![frame(7), frame(8)],
+        };
+        let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &Here, None).unwrap();
+        let Material::Legs { start: Pixels::Opaque(start), legs } = plan.material else { panic!("legs") };
+        assert_eq!((start.width(), legs.len(), plan.size.width), (7, 2, 540));
+    }
+}
