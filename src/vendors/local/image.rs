@@ -171,6 +171,7 @@ fn kilopixels(pixels: u64) -> u32 {
 mod tests {
     use std::io::Cursor;
 
+    use super::super::jobs::BUSY_PAUSE;
     use super::super::sample;
     use super::*;
     use crate::domain::ids::TaskId;

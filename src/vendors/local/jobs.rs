@@ -18,7 +18,7 @@ use crate::domain::value::Text;
 use crate::vendors::{ErrorKind, VendorError};
 
 /// What a submission to a full engine is asked to wait.
-const BUSY_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
