@@ -167,7 +167,7 @@ impl App {
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
         let makers = makers(&settings, &store, &upload_key, &surroundings)?;
-        let options = http_options(&settings, &public_url, &makers);
+        let options = http_options(&settings, &public_url);
         let callbacks = Callbacks { key, keyring: personal.clone() };
         let makers = (makers, hints.clone());
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
@@ -349,7 +349,7 @@ fn actor_options(settings: &Settings) -> ActorOptions {
     ActorOptions { writer_queue: settings.journal.queue, router }
 }
 
-fn http_options(settings: &Settings, public_url: &str, makers: &Makers) -> HttpOptions {
+fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     HttpOptions {
         public_url: public_url.to_owned(),
         workers: match settings.workers {
@@ -362,7 +362,6 @@ fn http_options(settings: &Settings, public_url: &str, makers: &Makers) -> HttpO
             AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
         },
         require_approval: settings.auth.require_approval,
-        video_is_made: makers.video.is_some(),
         video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
         video_max_images: settings.video.max_images,
         submissions_per_caller: settings.limits.submissions_per_caller,

@@ -118,13 +118,11 @@ impl Reactors {
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
         let Outside { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
-        let pollers: Vec<_> = [Some(makers.image), makers.video].into_iter().flatten().collect();
-        let pollers = pollers.into_iter().map(|Maker { vendor, treatment, bounds }| {
+        let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
             let (models, inputs) = (models.clone(), inputs.clone());
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
             (poller.with_hints(hints.clone()), bounds)
         });
-        let pollers: Vec<_> = pollers.collect();
         let vendors = pollers.iter().map(|(poller, _)| poller.state()).collect();
         arbiter.spawn(async move {
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);

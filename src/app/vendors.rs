@@ -26,6 +26,7 @@ use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::music::MusicVendor;
+use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
 use crate::vendors::remote::{Options as RemoteOptions, RemoteImage, RemoteVideo};
 use crate::vendors::{Recovery, Vendor};
 
@@ -42,8 +43,7 @@ pub(super) struct Maker {
 /// Who makes media.
 pub(super) struct Makers {
     pub image: Maker,
-    /// None while there is neither an engine inside nor a remote vendor.
-    pub video: Option<Maker>,
+    pub video: Maker,
 }
 
 /// For each gateway the remote vendor where one is configured, else the engine inside.
@@ -91,16 +91,21 @@ fn video_vendor(
     store: Store,
     key: &UploadKey,
     surroundings: &Surroundings,
-) -> Result<Option<Maker>, StartError> {
+) -> Result<Maker, StartError> {
     let own = &settings.video_vendor;
-    let Some(url) = &own.url else { return Ok(None) };
+    let Some(url) = &own.url else {
+        let treatment = PollerOptions::inside(Gateway::Video, settings.tasks.deadline);
+        let treatment = PollerOptions { slots: settings.video.slots, ..treatment };
+        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), None));
+        return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
+    };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let fetcher = result_fetcher(settings, own, Clip::BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
     let options = remote_options(settings, own, key);
     let vendor = Arc::new(RemoteVideo::new(caller, options, store, fetcher, surroundings.clone()));
     let treatment = treatment(Gateway::Video, settings.video.slots, settings, own);
-    Ok(Some(Maker { vendor, treatment, bounds: bounds(own.concurrency) }))
+    Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
 /// What brings results of at most so many bytes home.

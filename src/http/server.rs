@@ -136,8 +136,6 @@ pub struct HttpOptions {
     pub cors_origins: CorsOrigins,
     /// Whether only approved users may submit media tasks.
     pub require_approval: bool,
-    /// Whether there is anybody who makes videos.
-    pub video_is_made: bool,
     /// Whether videos are made for callers with a token only.
     pub video_needs_token: bool,
     /// Entries that `images` of a video may have, where an endpoint takes so many.

@@ -12,6 +12,7 @@ use crate::support::{TestApp, TestUser};
 
 mod access;
 mod credits;
+mod engine;
 mod extend;
 mod life;
 mod limits;

@@ -141,7 +141,6 @@ fn refusals(operation: Operation) -> Operation {
         .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
         .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
         .fails(Code::TooManyCallbacks, "the task has a callback, and too many of the caller's wait for receivers")
-        .fails(Code::NotReady, "nobody makes videos here")
         .fails(
             Code::InvalidInput,
             "a field is wrong, each of which is named; or a picture is none, over 50 MB or 100 megapixels",

@@ -1,26 +1,19 @@
 //! The image engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
 //!
-//! A job is known by its key, which is also its reference: the same key while the job is known is the same job. Nothing
-//! survives a restart, and nothing needs to: the vendor answers that it forgot, the task is submitted again, and the same
-//! picture with the same parameters gives the same file. At most [`Options::jobs_max`] jobs wait or run; beyond that the
-//! vendor is busy. Jobs that have ended are remembered until [`Options::ended_max`] younger ones have ended.
+//! At most [`Options::jobs_max`] jobs wait or run; beyond that the vendor is busy. Jobs that have ended are remembered until
+//! [`Options::ended_max`] younger ones have ended.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
 use super::encode;
 use super::job::Ready;
+use super::jobs::{Jobs, Standing, defect, failure, guarded};
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
-use crate::domain::value::Text;
 use crate::media::input::{self, Decoded};
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
@@ -48,8 +41,6 @@ impl Default for Options {
 const PIXEL_BYTES: u64 = 16;
 /// What the smallest job counts as: even that needs a thread and a core.
 const JOB_KILOPIXELS_MIN: u32 = 2_000;
-/// What a submission to a full engine is asked to wait.
-const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 /// The local image vendor. Cheap to clone.
 #[derive(Clone)]
@@ -61,16 +52,7 @@ struct Engine {
     store: Store,
     options: Options,
     budget: Semaphore,
-    jobs: Mutex<Jobs>,
-    moved: Arc<Notify>,
-}
-
-/// The jobs that are known.
-#[derive(Default)]
-struct Jobs {
-    outcomes: HashMap<VendorKey, Option<Outcome>>,
-    /// Ended jobs, the oldest first.
-    ended: VecDeque<VendorKey>,
+    jobs: Jobs<Picture>,
 }
 
 type Outcome = Result<Picture, Failure>;
@@ -80,7 +62,8 @@ impl LocalImage {
     #[must_use]
     pub fn new(store: Store, options: Options) -> Self {
         let budget = Semaphore::new(options.kilopixels_max as usize);
-        let engine = Engine { store, options, budget, jobs: Mutex::default(), moved: Arc::default() };
+        let jobs = Jobs::new(options.jobs_max, options.ended_max);
+        let engine = Engine { store, options, budget, jobs };
         Self { engine: Arc::new(engine) }
     }
 }
@@ -99,7 +82,7 @@ impl Vendor for LocalImage {
         async move {
             let key = job.key.clone();
             let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
-            if self.engine.admit(&key)? {
+            if self.engine.jobs.admit(&key, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), work));
             }
             Ok(key)
@@ -108,49 +91,34 @@ impl Vendor for LocalImage {
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
-        let progress = match self.engine.jobs.lock().outcomes.get(reference) {
+        let progress = match self.engine.jobs.standing(reference) {
             None => Progress::Forgotten,
-            Some(None) => Progress::Running,
-            Some(Some(Ok(picture))) => Progress::Done(vec![*picture].into()),
-            Some(Some(Err(failure))) => Progress::Failed(failure.clone()),
+            Some(Standing::Waiting | Standing::Running) => Progress::Running,
+            Some(Standing::Ended(Ok(picture))) => Progress::Done(vec![picture].into()),
+            Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
         };
         std::future::ready(Ok(progress)).boxed()
     }
 
     fn moved(&self) -> Arc<Notify> {
-        Arc::clone(&self.engine.moved)
+        self.engine.jobs.moved()
     }
 }
 
 impl Engine {
-    /// Takes the key in; false when its job is known already.
-    fn admit(&self, key: &VendorKey) -> Result<bool, VendorError> {
-        let mut jobs = self.jobs.lock();
-        if jobs.outcomes.contains_key(key) {
-            return Ok(false);
-        }
-        if jobs.outcomes.len() - jobs.ended.len() >= self.options.jobs_max {
-            let mut busy = VendorError::new(ErrorKind::Busy, "the image engine has too many jobs waiting");
-            busy.retry_after = Some(BUSY_PAUSE);
-            return Err(busy);
-        }
-        jobs.outcomes.insert(key.clone(), None);
-        Ok(true)
-    }
-
     /// Waits for its share of the budget, works, and remembers the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
         let outcome = match self.budget.acquire_many(self.share(&work)).await {
             Ok(_share) => {
                 let engine = Arc::clone(&self);
-                let made = tokio::task::spawn_blocking(move || guarded(|| engine.make(&work))).await;
+                let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&work))).await;
                 made.unwrap_or_else(|_| {
                     Err(failure("engine_stopped", "the engine was stopped before the job had ended"))
                 })
             }
             Err(_closed) => Err(failure("engine_stopped", "the engine was stopped before the job began")),
         };
-        self.end(key, outcome);
+        self.jobs.end(key, outcome);
     }
 
     /// How much of the budget a job takes, never more than there is: the pixels of its pictures and of the result, and the
@@ -166,19 +134,6 @@ impl Engine {
         kilopixels(pixels(&work.image, 1 + times * times).saturating_add(reference))
             .max(JOB_KILOPIXELS_MIN)
             .min(self.options.kilopixels_max)
-    }
-
-    fn end(&self, key: VendorKey, outcome: Outcome) {
-        let mut jobs = self.jobs.lock();
-        jobs.outcomes.insert(key.clone(), Some(outcome));
-        jobs.ended.push_back(key);
-        while jobs.ended.len() > self.options.ended_max {
-            if let Some(oldest) = jobs.ended.pop_front() {
-                jobs.outcomes.remove(&oldest);
-            }
-        }
-        drop(jobs);
-        self.moved.notify_one();
     }
 
     fn make(&self, work: &Ready) -> Outcome {
@@ -208,39 +163,21 @@ impl Engine {
     }
 }
 
-/// A panic in the engine is the failure of one job.
-fn guarded(make: impl FnOnce() -> Outcome) -> Outcome {
-    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
-        tracing::error!("the image engine panicked");
-        Err(failure("engine_failed", "the image engine failed on this picture; this is a defect of the service"))
-    })
-}
-
 fn kilopixels(pixels: u64) -> u32 {
     u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX)
-}
-
-/// A failure of this house: its cause is for the operator's log; owners and webhooks are told a fixed sentence.
-fn defect(code: &str, sentence: &str, cause: &dyn Display) -> Failure {
-    tracing::error!(code, %cause, "{sentence}");
-    failure(code, sentence)
-}
-
-fn failure(code: &str, message: &str) -> Failure {
-    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
 
+    use super::super::jobs::BUSY_PAUSE;
     use super::super::sample;
     use super::*;
     use crate::domain::ids::TaskId;
     use crate::domain::image::{Dial, ImageFormat, ImageJob, ImageWork, Source, Upscale};
     use crate::domain::task::{Results, Work};
-    use crate::domain::value::Digest;
+    use crate::domain::value::{Digest, Text};
     use crate::media::input::Pixels;
 
     struct House {
@@ -297,7 +234,7 @@ mod tests {
         let house = house(Options::default());
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();
         assert_eq!(house.vendor.submit(job("a", house.input)).await.unwrap(), first);
-        assert_eq!(house.vendor.engine.jobs.lock().outcomes.len(), 1);
+        assert_eq!(house.vendor.engine.jobs.count(), 1);
         let other = house.vendor.submit(job("b", house.input)).await.unwrap();
         assert_eq!(end_of(&house.vendor, &first).await, end_of(&house.vendor, &other).await);
     }
@@ -376,10 +313,5 @@ mod tests {
         let second = house.vendor.submit(job("b", house.input)).await.unwrap();
         end_of(&house.vendor, &second).await;
         assert_eq!(house.vendor.poll(&first).await.unwrap(), Progress::Forgotten);
-    }
-
-    #[test]
-    fn a_panic_is_the_failure_of_one_job() {
-        assert_eq!(guarded(|| panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The engine inside: media made by this process, without a network.
+//! The engines inside: media made by this process, without a network.
 //!
 //! Music is made in [`music`], which stands alone, and played by [`musician`].
 //!
@@ -8,7 +8,7 @@
 //! [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile by tile ([`bands`]) and as a whole
 //! ([`guide`]), what is wanted ([`presets`], [`prompt`]), the work at the size of the input ([`grade`]) and of the output
 //! ([`detail`], [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`style`], [`skin`],
-//! [`relight`]), the file ([`encode`]) and the vendor with its jobs ([`image`]).
+//! [`relight`]), the file ([`encode`]) and the vendor with its jobs ([`image`]). Films are made on top of that ([`video`]).
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -29,6 +29,7 @@ pub mod grade;
 pub mod guide;
 pub mod image;
 mod job;
+mod jobs;
 pub mod light;
 pub mod music;
 pub mod musician;
@@ -43,6 +44,7 @@ pub mod skin;
 pub mod style;
 pub mod tiles;
 pub mod upscale;
+pub mod video;
 
 #[cfg(test)]
 mod sample;

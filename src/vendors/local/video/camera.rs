@@ -96,8 +96,18 @@ pub struct Track {
     hand: f32,
     phase: f32,
     seconds: f32,
-    /// It is under way already, and only comes to rest.
-    slowing: bool,
+    pace: Pace,
+}
+
+/// How a way is gone over the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// Softly off and softly to rest.
+    Eased,
+    /// Under way already; only to rest.
+    Slowing,
+    /// There and back.
+    Returning,
 }
 
 impl Track {
@@ -118,13 +128,13 @@ impl Track {
             apply(*step, share, &mut from, &mut to);
         }
         let hand = if moves.contains(&Move::Handheld) { 0.012 * strength } else { 0.0 };
-        Self { from, to, hand, phase: chance(seed, 9) * 50.0, seconds, slowing: false }
+        Self { from, to, hand, phase: chance(seed, 9) * 50.0, seconds, pace: Pace::Eased }
     }
 
     /// A way that stays.
     #[must_use]
     pub fn standing() -> Self {
-        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, slowing: false }
+        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, pace: Pace::Eased }
     }
 
     /// A way between two poses.
@@ -136,7 +146,7 @@ impl Track {
     /// A way that goes on from the picture's own place and slows down evenly.
     #[must_use]
     pub fn slowing(to: Pose, seconds: f32) -> Self {
-        Self { to, seconds, slowing: true, ..Self::standing() }
+        Self { to, seconds, pace: Pace::Slowing, ..Self::standing() }
     }
 
     /// The way backwards, which ends at the picture's own place if this begins there.
@@ -158,10 +168,21 @@ impl Track {
         Self { from: Pose::OWN.towards(&self.from, share), to: Pose::OWN.towards(&self.to, share), ..self.clone() }
     }
 
+    /// The way there and back; one that ends at the picture's own place is gone from there.
+    #[must_use]
+    pub fn returning(&self) -> Self {
+        let [from, to] = if self.from == Pose::OWN { [self.from, self.to] } else { [self.to, self.from] };
+        Self { from, to, pace: Pace::Returning, ..self.clone() }
+    }
+
     /// Where the camera is after a share of the time.
     #[must_use]
     pub fn at(&self, share: f32) -> Pose {
-        let gone = if self.slowing { share * (2.0 - share) } else { eased(share) };
+        let gone = match self.pace {
+            Pace::Eased => eased(share),
+            Pace::Slowing => share * (2.0 - share),
+            Pace::Returning => (std::f32::consts::PI * share).sin().powi(2),
+        };
         let mut pose = self.from.towards(&self.to, gone);
         if self.hand > 0.0 {
             let time = self.phase + share * self.seconds;
@@ -197,7 +218,7 @@ fn strength(amplitude: MovementAmplitude) -> f32 {
         MovementAmplitude::Auto => 0.85,
         MovementAmplitude::Small => 0.45,
         MovementAmplitude::Medium => 1.0,
-        MovementAmplitude::Large => 1.8,
+        MovementAmplitude::Large => 1.65,
     }
 }
 
@@ -281,9 +302,9 @@ mod tests {
 
     #[test]
     fn amplitude_and_pace_are_distances() {
-        let [small, medium, large] =
-            [MovementAmplitude::Small, MovementAmplitude::Medium, MovementAmplitude::Large].map(|a| way("pan right", a)[0]);
-        assert!(small < 0.6 * medium && medium < 0.6 * large);
+        let [small, medium, large] = [MovementAmplitude::Small, MovementAmplitude::Medium, MovementAmplitude::Large]
+            .map(|a| way("pan right", a)[0]);
+        assert!(small < 0.6 * medium && medium < 0.7 * large);
         assert!(way("pan right slowly", MovementAmplitude::Medium)[0] < 0.7 * medium);
         assert!(way("fast pan right", MovementAmplitude::Medium)[0] > 1.4 * medium);
     }

@@ -154,8 +154,7 @@ fn level(size: Size) -> u8 {
 impl Encoder for Encoding {
     fn encode(&mut self, frame: &Yuv) -> Result<Vec<u8>, CodecError> {
         let Size { width, height } = frame.size;
-        let frame =
-            YuvFrame { width, height, y: frame.luma.clone(), u: frame.blue.clone(), v: frame.red.clone() };
+        let frame = YuvFrame { width, height, y: frame.luma.clone(), u: frame.blue.clone(), v: frame.red.clone() };
         self.try_encode(&frame).map_err(|error| CodecError(format!("{error:?}")))
     }
 }

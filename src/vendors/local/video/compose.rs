@@ -1,7 +1,8 @@
 //! A scene with what is in other pictures.
 //!
-//! Transparent pictures bring their shape. From the others what stands before its background is cut out, as far as colours
-//! show it; where that is nearly nothing or nearly everything, the whole picture is put up as a card. The scene behind is
+//! Transparent pictures bring their shape. From a single other picture what stands before its background is cut out, as far
+//! as colours show it; where that is nearly nothing or nearly everything, and where there are several pictures, they are put
+//! up whole, as cards. The scene behind is
 //! painted if the prompt names a place, else it is the first picture, out of focus. Each thing stands at its own distance,
 //! and the camera goes from one to the next.
 
@@ -59,14 +60,16 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
     });
     let mut places = Vec::new();
     for (number, reference) in references.iter().enumerate() {
-        let thing = Thing::of(reference);
+        let thing = Thing::of(reference, count == 1);
         let slot = (number as f32 + 0.5) / count as f32;
         let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((number % 2) as f32) };
-        let high = size.height as f32 * if count == 1 { 0.80 } else { 0.52 + 0.12 * near };
+        let high = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
         let wide = size.width as f32 / count as f32 * 0.94;
         let scale = (high / thing.picture.size().height as f32).min(wide / thing.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
-        let fitted = thing.picture.cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
+        let fitted = thing
+            .picture
+            .cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
         let floor = if thing.stands { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
@@ -94,9 +97,9 @@ impl Composed {
             return own;
         }
         let strength = match amplitude {
-            MovementAmplitude::Small => 0.3,
-            MovementAmplitude::Auto | MovementAmplitude::Medium => 0.55,
-            MovementAmplitude::Large => 0.8,
+            MovementAmplitude::Small => 0.35,
+            MovementAmplitude::Auto | MovementAmplitude::Medium => 0.65,
+            MovementAmplitude::Large => 0.9,
         };
         let at = |place: &[f32; 2]| Pose {
             shift: [strength * place[0], 0.3 * strength * place[1]],
@@ -114,17 +117,18 @@ fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, se
         return scene::paint(wishes, prompt, size, seed);
     };
     let small = first.cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
-    let soft: Vec<Plane> = (0..3).map(|at| smooth(&small.channel(at), 3)).collect();
+    let radius = (small.size().height / 5).max(2);
+    let soft: Vec<Plane> = (0..3).map(|at| smooth(&smooth(&small.channel(at), radius), radius)).collect();
     let soft = Raster::from_fn(small.size(), |x, y| {
         let [red, green, blue] = [0, 1, 2].map(|at: usize| soft[at].row(y)[x]);
-        [0.80 * red, 0.80 * green, 0.82 * blue, 1.0]
+        [0.62 * red, 0.62 * green, 0.66 * blue, 1.0]
     });
     let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * chance(seed, 12));
     View { picture: soft.cover(size), depth: Depth::known(depth, size.aspect()) }
 }
 
 impl Thing {
-    fn of(reference: &Raster) -> Self {
+    fn of(reference: &Raster, alone: bool) -> Self {
         let shaped = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
         if shaped * 50 > reference.size().area() {
             return Self { picture: reference.clone(), stands: true };
@@ -133,7 +137,7 @@ impl Thing {
         let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
         let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
         let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
-        if !(0.06..0.7).contains(&share) || border(0) > 0.3 {
+        if !alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
             return Self { picture: card(reference), stands: false };
         }
         let aspect = reference.size().aspect();
@@ -143,7 +147,7 @@ impl Thing {
         for y in 0..height {
             for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
                 let place = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
-                let inside = ramp(super::depth::look_up(&found, aspect, place), 0.35, 0.75);
+                let inside = ramp(super::depth::look_up(&found, aspect, place), 0.15, 0.5);
                 // What reaches the sides fades there instead of ending in a line.
                 let side = (x.min(width - 1 - x) as f32 / width as f32 * 14.0).min(1.0);
                 pixel[3] *= inside * side;
@@ -227,13 +231,8 @@ mod tests {
 
     #[test]
     fn every_reference_is_seen_before_the_scene() {
-        let composed = compose(
-            &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
-            &Wishes::of("a beach"),
-            "a beach",
-            SIZE,
-            3,
-        );
+        let composed =
+            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
         let [red, blue] = [composed.places[0], composed.places[1]];
         let at = |[x, y]: [f32; 2]| {
             let picture = &composed.view.picture;
@@ -254,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
-        let even = Raster::from_fn(Size { width: 40, height: 30 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
-        let thing = Thing::of(&even);
-        assert!(!thing.stands && thing.picture.row(15)[20][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
+        let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
+        let thing = Thing::of(&even, true);
+        assert!(!thing.stands && thing.picture.row(30)[40][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
     }
 }

@@ -57,15 +57,17 @@ impl Depth {
         let mut map = Plane::from_fn(width, height, |x, y| {
             let at = y * width + x;
             let down = (y as f32 + 0.5) / height as f32;
-            let ground = ramp(down, 0.35, 1.05);
-            let cues = 0.10 * (sharp.values()[at] / sharpest) + 0.05 * warm.values()[at] - 0.05 * luma.values()[at];
-            let seen = 0.12 + 0.50 * ground + 0.48 * before.values()[at] * (0.6 + 0.4 * down) + cues;
+            // The ground comes nearer downwards; what stands on it is as near at its head as at its feet, or it would bend.
+            let (ground, stands) = (ramp(down, 0.55, 1.15), before.values()[at]);
+            let cues = 0.06 * (sharp.values()[at] / sharpest) + 0.04 * warm.values()[at] - 0.04 * luma.values()[at];
+            let seen = 0.15 + 0.40 * ground * (1.0 - stands) + 0.45 * stands + cues;
             seen * (1.0 - 0.9 * sky.values()[at])
         });
         map = Guided::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
         stretch(&mut map);
-        // Steps become slopes that a picture can be drawn over without tearing.
-        Self::known(smooth(&map, (width.max(height) / 110).max(1)), size.aspect())
+        // The border of a thing belongs to it; beyond, steps become slopes that a picture can be drawn over without tearing.
+        let soft = (width.max(height) / 90).max(1);
+        Self::known(smooth(&widened(&map, soft), soft), size.aspect())
     }
 
     /// Nearness at a place.
@@ -116,12 +118,25 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
     smooth(&sky, 2)
 }
 
+/// What is near, grown by a radius.
+fn widened(map: &Plane, radius: usize) -> Plane {
+    let most = |plane: &Plane, across: usize, down: usize| {
+        let (width, height) = (plane.width(), plane.height());
+        Plane::from_fn(width, height, |x, y| {
+            let rows = y.saturating_sub(down)..(y + down + 1).min(height);
+            let columns = x.saturating_sub(across)..(x + across + 1).min(width);
+            rows.flat_map(|y| plane.row(y)[columns.clone()].iter().copied()).fold(0.0, f32::max)
+        })
+    };
+    most(&most(map, radius, 0), 0, radius)
+}
+
 /// Spreads nearly all values over 0 to 1.
 fn stretch(map: &mut Plane) {
     let mut sorted = map.values().to_vec();
     sorted.sort_by(f32::total_cmp);
     let (low, high) = (sorted[sorted.len() / 50], sorted[(sorted.len() - 1) * 49 / 50]);
-    let span = (high - low).max(0.15);
+    let span = (high - low).max(0.3);
     map.values_mut().iter_mut().for_each(|value| *value = ((*value - low) / span).clamp(0.0, 1.0));
 }
 

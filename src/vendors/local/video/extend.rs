@@ -2,16 +2,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::Fault;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{Reel, Sound};
 use super::optical::Flow;
+use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, Still};
 use super::view::View;
 use super::words::Wishes;
-use super::Fault;
-use crate::domain::video::MovementAmplitude;
+use crate::domain::video::{MovementAmplitude, Resolution};
 use crate::media::input::Pixels;
 
 /// A film that was read and can be played.
@@ -115,8 +116,9 @@ impl Head {
         for unit in units {
             let bytes = self.reel.access_unit(&self.file, unit)?;
             let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&bytes)));
-            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| {
-                Fault::Input { code: "video_undecodable", reason: format!("the video cannot be decoded: {error}") }
+            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| Fault::Input {
+                code: "video_undecodable",
+                reason: format!("the video cannot be decoded: {error}"),
             })?;
             let Some((_, picture)) = decoded else { continue };
             if picture.size != self.reel.size {
@@ -151,6 +153,12 @@ fn earliest(held: &[(u64, Yuv)]) -> usize {
 
 fn damaged() -> Fault {
     Fault::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
+}
+
+/// The size of a film that goes on: at a resolution, in its own shape; none when it cannot be read.
+pub fn size(file: &[u8], resolution: Resolution) -> Option<Size> {
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    Some(size_of(resolution, None, Some((reel.size.width as u32, reel.size.height as u32))))
 }
 
 /// A decoded picture at another size.

@@ -55,9 +55,9 @@ impl Mark {
 
     /// Lays the mark over a frame.
     pub fn press(&self, frame: &mut Raster) {
-        let Size { width, height } = self.picture.size();
-        for y in 0..height {
-            for x in 0..width {
+        let (mark, size) = (self.picture.size(), frame.size());
+        for y in 0..mark.height.min(size.height - self.top) {
+            for x in 0..mark.width.min(size.width - self.left) {
                 let [red, green, blue, cover] = self.picture.row(y)[x];
                 if cover > 0.0 {
                     frame.lay(self.left + x, self.top + y, [red, green, blue], OPACITY * cover);
@@ -97,9 +97,8 @@ fn own(frame: Size) -> Raster {
     };
     // Four by four samples a pixel.
     let cover = |x: f32, y: f32| {
-        let samples = (0..16).filter(|at| {
-            set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur)
-        });
+        let samples = (0..16)
+            .filter(|at| set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur));
         samples.count() as f32 / 16.0
     };
     Raster::from_fn(size, |x, y| {

@@ -9,11 +9,18 @@
 //! Frames are drawn and encoded in groups that begin with a key frame, on all cores; a group needs one frame at a time, so
 //! memory is bounded by cores, not by length. The same plan gives the same bytes, whatever the number of threads.
 
+#![allow(
+    clippy::many_single_char_names,
+    clippy::similar_names,
+    reason = "places are x and y, and their neighbours a to d"
+)]
+
 pub mod camera;
 pub mod codec;
 mod compose;
 pub mod depth;
 mod extend;
+mod job;
 pub mod mark;
 pub mod mood;
 pub mod mp4;
@@ -24,6 +31,7 @@ mod render;
 mod scene;
 mod shots;
 pub mod sound;
+pub mod vendor;
 mod view;
 pub mod weather;
 pub mod words;

@@ -172,9 +172,7 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
         let below = plane.row(bottom)[left] * (1.0 - x) + plane.row(bottom)[right] * x;
         above * (1.0 - y) + below * y
     };
-    let moved = Plane::from_fn(width, height, |x, y| {
-        fetch(to, x as f32 + across.row(y)[x], y as f32 + down.row(y)[x])
-    });
+    let moved = Plane::from_fn(width, height, |x, y| fetch(to, x as f32 + across.row(y)[x], y as f32 + down.row(y)[x]));
     let slope = |plane: &Plane, x: usize, y: usize| {
         let (left, right) = (x.saturating_sub(1), (x + 1).min(width - 1));
         let (top, bottom) = (y.saturating_sub(1), (y + 1).min(height - 1));

@@ -104,12 +104,17 @@ mod tests {
             (Resolution::P1080, (1920, 1080), (1080, 1920), (1080, 1080), (2520, 1080)),
             (Resolution::K2, (2560, 1440), (1440, 2560), (1440, 1440), (3360, 1440)),
         ] {
-            assert_eq!(["16:9", "9:16", "1:1", "21:9"].map(|ratio| size(resolution, ratio)), [wide, high, square, cinema]);
+            assert_eq!(
+                ["16:9", "9:16", "1:1", "21:9"].map(|ratio| size(resolution, ratio)),
+                [wide, high, square, cinema]
+            );
         }
         assert_eq!((size(Resolution::P720, "4:3"), size(Resolution::P720, "3:4")), ((960, 720), (720, 960)));
         for width in 1..=100 {
             let size = size_of(Resolution::P360, None, Some((width, 37)));
-            assert!(size.width.is_multiple_of(2) && size.height.is_multiple_of(2) && size.width.min(size.height) == 360);
+            assert!(
+                size.width.is_multiple_of(2) && size.height.is_multiple_of(2) && size.width.min(size.height) == 360
+            );
         }
     }
 }

@@ -173,7 +173,9 @@ impl Raster {
     #[must_use]
     pub fn luma(&self) -> Plane {
         Plane::from_rows(self.size.width, self.size.height, |y, row| {
-            row.iter_mut().zip(self.row(y)).for_each(|(value, pixel)| *value = split([pixel[0], pixel[1], pixel[2]])[0]);
+            row.iter_mut()
+                .zip(self.row(y))
+                .for_each(|(value, pixel)| *value = split([pixel[0], pixel[1], pixel[2]])[0]);
         })
     }
 
@@ -187,7 +189,8 @@ impl Raster {
         {
             let [_, blue, red] = split([pixel[0], pixel[1], pixel[2]]);
             let sharper = value + amount * (0.8 * (value - fine) + 0.25 * (value - broad));
-            let bent = sharper + amount * 0.25 * (sharper - 0.5) * sharper.clamp(0.0, 1.0) * (1.0 - sharper.clamp(0.0, 1.0)) * 4.0;
+            let bent = sharper
+                + amount * 0.25 * (sharper - 0.5) * sharper.clamp(0.0, 1.0) * (1.0 - sharper.clamp(0.0, 1.0)) * 4.0;
             let vivid = 1.0 + 0.18 * amount;
             let colour = joined([bent, vivid * blue, vivid * red]);
             (0..3).for_each(|at| pixel[at] = colour[at].clamp(0.0, 1.0));
@@ -234,7 +237,9 @@ mod tests {
         for (inside, outside) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
             assert!((picture.sample(inside, 1.0)[0] - picture.sample(outside, 1.0)[0]).abs() < 1e-5, "{outside}");
         }
-        assert!((picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6 && (picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6);
+        assert!(
+            (picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6 && (picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6
+        );
     }
 
     #[test]

@@ -90,16 +90,16 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
     }
     let length = if made <= 2 * GROUP { GROUP / 2 } else { GROUP };
     let begins: Vec<usize> = (0..made).step_by(length).collect();
-    let groups: Vec<Result<Group, Fault>> = begins
-        .into_par_iter()
-        .map(|begin| ready.group(begin, (begin + length).min(made), &progress))
-        .collect();
+    let groups: Vec<Result<Group, Fault>> =
+        begins.into_par_iter().map(|begin| ready.group(begin, (begin + length).min(made), &progress)).collect();
     for group in groups {
         strip.groups.push(group?);
     }
     let track = match head {
         Some(head) => head.into_sound(),
-        None => sound_plan.map(|plan| sound::track(&plan, &wishes, made, |share| ready.speed(share), seed)).transpose()?,
+        None => {
+            sound_plan.map(|plan| sound::track(&plan, &wishes, made, |share| ready.speed(share), seed)).transpose()?
+        }
     };
     let cover = cover.unwrap_or_else(|| ready.frame(0));
     ready.film(&strip, track.as_ref(), &cover, frames)
@@ -228,8 +228,7 @@ impl Stage<'_> {
 
     fn film(&self, strip: &Strip, track: Option<&Sound>, cover: &Raster, frames: usize) -> Result<Film, Fault> {
         let cover = Decoded { pixels: Pixels::Opaque(cover.to_image()), profile: None };
-        let (cover, _) =
-            encode::encode(&cover, ImageFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
+        let (cover, _) = encode::encode(&cover, ImageFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
         Ok(Film { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
     }
 }
@@ -254,7 +253,11 @@ impl Dresser {
 
     /// As the style engine draws: even colours, and ink along the edges.
     fn drawn(&self, picture: &Raster) -> Raster {
-        let job = StyleTransfer { engine: StyleEngine::ColorfulAnime, style_strength: Percent::of(90), ..StyleTransfer::default() };
+        let job = StyleTransfer {
+            engine: StyleEngine::ColorfulAnime,
+            style_strength: Percent::of(90),
+            ..StyleTransfer::default()
+        };
         let decoded = Decoded { pixels: Pixels::Opaque(picture.to_image()), profile: None };
         Raster::of(&style::style(decoded, None, &job, self.seed).pixels, picture.size())
     }
@@ -289,7 +292,13 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
                 let (wishes, seconds) = (of_leg(wishes, &leg), leg.seconds);
                 let to = View::of(dresser.dress(&leg.picture, size));
                 let track = way(&wishes, seconds, seed.wrapping_add(number));
-                parts.add(seconds, &wishes, Box::new(Morph::between(from, to.clone(), &track)));
+                // On the way to itself a picture is left and come back to.
+                let shot: Box<dyn Shot> = if from.picture == to.picture {
+                    Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
+                } else {
+                    Box::new(Morph::between(from, to.clone(), &track))
+                };
+                parts.add(seconds, &wishes, shot);
                 from = to;
             }
         }

@@ -158,7 +158,8 @@ fn blend(frame: &mut Raster, other: &Raster, given: f32, likeness: f32) {
     for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
         let differ = ((pixel[0] - next[0]).abs() + (pixel[1] - next[1]).abs() + (pixel[2] - next[2]).abs()) / 3.0;
         let late = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
-        let share = ((given - 0.5 - late * (1.0 - (2.0 * given - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5).clamp(0.0, 1.0);
+        let share =
+            ((given - 0.5 - late * (1.0 - (2.0 * given - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5).clamp(0.0, 1.0);
         for at in 0..3 {
             // The square is near enough to light, and quick.
             let light = pixel[at] * pixel[at] * (1.0 - share) + next[at] * next[at] * share;

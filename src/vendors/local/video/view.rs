@@ -61,7 +61,7 @@ impl View {
 
     /// The place on the picture that is seen at a place of the frame.
     fn seek(&self, pose: &Pose, place: Place) -> Place {
-        if pose.way == [0.0; 3] {
+        if pose.way.iter().all(|part| *part == 0.0) {
             return pose.source(place, NEAR);
         }
         let step = (NEAR - FAR) / (STEPS - 1) as f32;
@@ -91,8 +91,8 @@ impl Grid {
         let (columns, rows) = (size.width.div_ceil(GRID) + 1, size.height.div_ceil(GRID) + 1);
         let half = size.height as f32 * 0.5;
         let at = |index: usize, length: usize| ((index * GRID) as f32 + 0.5 - length as f32 * 0.5) / half;
-        let places = (0..rows * columns)
-            .map(|index| place([at(index % columns, size.width), at(index / columns, size.height)]));
+        let places =
+            (0..rows * columns).map(|index| place([at(index % columns, size.width), at(index / columns, size.height)]));
         Self { columns, places: places.collect() }
     }
 
@@ -122,9 +122,13 @@ mod tests {
     /// A near red square before a far ramp from left to right.
     fn view() -> View {
         let inside = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
-        let picture = Raster::from_fn(SIZE, |x, y| {
-            if inside(x, y) { [1.0, 0.0, 0.0, 1.0] } else { [0.0, x as f32 / 95.0, 0.0, 1.0] }
-        });
+        let picture =
+            Raster::from_fn(
+                SIZE,
+                |x, y| {
+                    if inside(x, y) { [1.0, 0.0, 0.0, 1.0] } else { [0.0, x as f32 / 95.0, 0.0, 1.0] }
+                },
+            );
         let map = Plane::from_fn(96, 64, |x, y| if inside(x, y) { 1.0 } else { 0.0 });
         View { picture, depth: Depth::known(map, SIZE.aspect()) }
     }

@@ -38,7 +38,7 @@ impl Sky {
     pub fn new(kind: Weather, strength: f32, seed: u32) -> Self {
         let count = match kind {
             Weather::Rain => 520.0,
-            Weather::Snow => 420.0,
+            Weather::Snow => 560.0,
             Weather::Dust => 130.0,
             Weather::Fireflies => 46.0,
             Weather::Petals => 60.0,
@@ -85,7 +85,7 @@ impl Sky {
             Weather::Snow => {
                 let mut mote = self.place(number, seconds, pose, [-0.03, 0.17]);
                 mote.at[0] += sway(0.9 + mote.own, 0.012, mote.own);
-                let radius = unit * (0.7 + 2.6 * mote.near * mote.near);
+                let radius = unit * (0.9 + 3.0 * mote.near * mote.near);
                 disc(frame, at(&mote), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * mote.near);
             }
             Weather::Dust => {
@@ -178,7 +178,8 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f
     let size = frame.size();
     for row in span(y - high - 1.0, y + high + 1.0, size.height) {
         for column in span(x - wide - 1.0, x + wide + 1.0, size.width) {
-            let far = ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
+            let far =
+                ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
             let inside = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
             if inside > 0.0 {
                 frame.lay(column, row, colour, cover * inside);
@@ -219,9 +220,7 @@ mod tests {
 
     #[test]
     fn all_weather_is_seen_and_moves() {
-        for kind in
-            [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals]
-        {
+        for kind in [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals] {
             let clear = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
             let (one, two) = (drawn(kind, 0.5), drawn(kind, 1.0));
             assert!(one != clear && one != two, "{kind:?}");

@@ -162,15 +162,24 @@ const MOODS: Table<Mood> = &[
 ];
 
 const LIVES: Table<Life> = &[
-    (&["water", "sea", "ocean", "waves", "wave", "river", "lake", "ripples", "rippling", "stream", "pond"], Life::Water),
+    (
+        &["water", "sea", "ocean", "waves", "wave", "river", "lake", "ripples", "rippling", "stream", "pond"],
+        Life::Water,
+    ),
     (&["clouds", "cloud", "cloudy", "sky", "timelapse"], Life::Clouds),
     (&["wind", "windy", "breeze", "sway", "sways", "swaying", "grass", "trees"], Life::Leaves),
 ];
 
 const GROUNDS: Table<Ground> = &[
-    (&["hills", "hill", "mountain", "mountains", "valley", "alps", "peak", "peaks", "landscape", "meadow"], Ground::Hills),
+    (
+        &["hills", "hill", "mountain", "mountains", "valley", "alps", "peak", "peaks", "landscape", "meadow"],
+        Ground::Hills,
+    ),
     (&["sea", "ocean", "beach", "waves", "coast", "lake", "water", "ship", "boat"], Ground::Sea),
-    (&["city", "street", "skyline", "town", "skyscraper", "skyscrapers", "downtown", "cyberpunk", "urban"], Ground::City),
+    (
+        &["city", "street", "skyline", "town", "skyscraper", "skyscrapers", "downtown", "cyberpunk", "urban"],
+        Ground::City,
+    ),
     (&["forest", "woods", "tree", "trees", "jungle", "woodland", "garden"], Ground::Forest),
     (&["desert", "dune", "dunes", "sand", "sahara", "mars"], Ground::Desert),
     (&["space", "galaxy", "nebula", "stars", "cosmos", "planet", "universe", "starship"], Ground::Space),
@@ -206,12 +215,11 @@ fn directed(verb: Verb, way: Option<Way>) -> Move {
         (Verb::Zoom, Some(Way::Out)) => Move::ZoomOut,
         (Verb::Zoom, _) => Move::ZoomIn,
         (Verb::Dolly | Verb::Truck, Some(Way::Left)) => Move::TruckLeft,
-        (Verb::Dolly | Verb::Truck, Some(Way::Right)) => Move::TruckRight,
+        (Verb::Dolly | Verb::Truck, Some(Way::Right)) | (Verb::Truck, None) => Move::TruckRight,
         (Verb::Dolly | Verb::Truck, Some(Way::Up)) => Move::Rise,
         (Verb::Dolly | Verb::Truck, Some(Way::Down)) => Move::Sink,
         (Verb::Dolly | Verb::Truck, Some(Way::Out)) => Move::DollyOut,
         (Verb::Dolly, _) | (Verb::Truck, Some(Way::In)) => Move::DollyIn,
-        (Verb::Truck, None) => Move::TruckRight,
         (Verb::Orbit, Some(Way::Left)) => Move::OrbitLeft,
         (Verb::Orbit, _) => Move::OrbitRight,
         (Verb::Turn, Some(Way::Left)) => Move::TurnLeft,

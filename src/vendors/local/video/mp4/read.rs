@@ -55,6 +55,7 @@ fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
     Fault::Input { code, reason: reason.into() }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn unreadable(error: impl ToString) -> Fault {
     refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
 }
@@ -164,11 +165,7 @@ fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
 fn keep(sound: &mut Option<Sound>, bytes: &[u8], sample: &shiguredo_mp4::demux::Sample<'_>) {
     let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
     match (sound, sample.sample_entry) {
-        (Some(sound), None) => {
-            if sound.packets.len() <= SAMPLES_MAX {
-                sound.packets.push(packet);
-            }
-        }
+        (Some(sound), None) if sound.packets.len() <= SAMPLES_MAX => sound.packets.push(packet),
         (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
             *none = Some(Sound { entry: entry.clone(), timescale: sample.track.timescale, packets: vec![packet] });
         }

@@ -47,6 +47,7 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
     film.end()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn odd(error: impl ToString) -> CodecError {
     CodecError(error.to_string())
 }

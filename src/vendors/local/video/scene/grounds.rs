@@ -1,6 +1,7 @@
 //! The places, each from far to near.
 
 use super::super::super::light::ramp;
+use super::super::super::noise::scramble;
 use super::super::camera::chance;
 use super::{Colour, Painter, Point, mix};
 
@@ -16,16 +17,18 @@ impl Painter {
             let high = 0.42 - 0.26 * near;
             let wide = 0.9 + 0.8 * (1.0 - near);
             let rough = self.fbm([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, which);
-            let trees = if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], which + 6) } else { 0.0 };
+            let trees =
+                if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], which + 6) } else { 0.0 };
             let crest = -0.18 + 0.95 * near - high * (rough - 0.3) * 2.0 - trees;
             if y > crest {
                 let below = (y - crest).min(1.0);
                 let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, which + 3);
                 let green = mix([0.34, 0.42, 0.30], [0.18, 0.27, 0.13], near);
                 let mut colour = lit(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
-                colour = mix(colour, self.palette.horizon, (1.0 - near).powi(2) * 0.85);
+                let haze = mix(self.palette.horizon, self.palette.zenith, 0.38);
+                colour = mix(colour, haze, (1.0 - near).powi(2) * 0.82);
                 // Mist lies at the feet of what is far.
-                colour = mix(colour, self.palette.horizon, 0.5 * (1.0 - near) * ramp(below, 0.0, 0.35));
+                colour = mix(colour, self.palette.horizon, 0.42 * (1.0 - near) * ramp(below, 0.0, 0.35));
                 return (colour, 0.12 + 0.75 * near * near + 0.13 * ramp(below, 0.0, 1.0) * near);
             }
         }
@@ -41,7 +44,8 @@ impl Painter {
         }
         let down = y - self.horizon;
         let far = 1.0 / (down + 0.025);
-        let wave = self.fbm([x * far * 0.55, far * 2.2], 4, 71) + 0.35 * (self.fbm([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
+        let wave =
+            self.fbm([x * far * 0.55, far * 2.2], 4, 71) + 0.35 * (self.fbm([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
         let mirrored = self.sky([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
         let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.night { 0.2 } else { 0.6 });
         let mut colour = mix(deep, mirrored, (0.85 - 0.6 * down.sqrt() + 0.5 * (wave - 0.5)).clamp(0.1, 0.95));
@@ -89,7 +93,8 @@ impl Painter {
                 let soft = (pixel / floor * 1.5).clamp(0.05, 0.4);
                 let pane = frame(column.fract(), 0.22, soft) * frame(storey.fract(), 0.25, soft);
                 let share = if self.palette.night { 0.42 } else { 0.16 };
-                let lamp = if window < share { 0.55 + 0.45 * chance(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
+                let lamp =
+                    if window < share { 0.55 + 0.45 * chance(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
                 let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], f32::from(u8::from(own(3) > 0.75)));
                 let colour = mix(mix(wall, self.palette.horizon, 0.1 * pane), warm, lamp * pane * (0.55 + 0.45 * near));
                 return (colour, 0.10 + 0.52 * near);
@@ -109,7 +114,8 @@ impl Painter {
             let dark = mix(mix([0.30, 0.42, 0.30], self.palette.horizon, 0.6), [0.07, 0.10, 0.05], near.powf(0.6));
             if y > floor {
                 let moss = self.fbm([x * 14.0, y * 30.0], 4, which + 1);
-                let colour = lit([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
+                let colour =
+                    lit([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
                 return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
             }
             let wide = 0.20 + 0.28 * near;
@@ -140,12 +146,23 @@ impl Painter {
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
             let which = 160 + 8 * row as u32;
-            let crest = |x: f32| 0.06 + 0.62 * near - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, which);
+            let crest = |x: f32| {
+                0.06 + 0.62 * near
+                    - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, which)
+            };
             if y > crest(x) {
                 let slope = (crest(x + 0.01) - crest(x - 0.01)) * 50.0;
-                let side = ramp(slope * (self.sun[0] - x).signum(), -0.35, 0.35);
-                let lines = 0.5 + 0.5 * (70.0 * (y - crest(x)) / (0.5 + near) + 5.0 * self.noise([x * 3.0, y * 3.0], which + 2)).sin();
-                let sand = lit([0.93, 0.70, 0.42], self.palette.lit, self.palette.dark, 0.25 + 0.6 * side + 0.05 * lines * near);
+                let side = ramp(slope * if self.sun[0] < 0.0 { -1.0 } else { 1.0 }, -0.45, 0.45);
+                let lines = 0.5
+                    + 0.5
+                        * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], which + 2))
+                            .sin();
+                let sand = lit(
+                    [0.93, 0.70, 0.42],
+                    self.palette.lit,
+                    self.palette.dark,
+                    0.25 + 0.6 * side + 0.05 * lines * near,
+                );
                 return (mix(sand, self.palette.horizon, 0.65 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
             }
         }
@@ -162,10 +179,11 @@ impl Painter {
         let mut colour = self.nebula([x, y], hue);
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
-            let own = |what: u32| chance(self.seed ^ ((cell[0] + 5000.0) as u32 * 7919 + (cell[1] + 5000.0) as u32), what + scale as u32);
+            let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
+            let own = |what: u32| chance(cell_seed, what + scale as u32);
             let at = [x * scale - cell[0] - 0.2 - 0.6 * own(1), y * scale - cell[1] - 0.2 - 0.6 * own(2)];
             let size = 0.04 + 0.10 * own(3).powi(4) + 0.6 * pixel * scale;
-            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * own(4).powi(2);
+            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * ramp(own(4), 0.80, 1.0);
             colour = mix(colour, [1.0, 0.97, 0.92], star.min(1.0));
         }
         let edge = ramp(1.0 - far, -1.5 * pixel / radius, 1.5 * pixel / radius);
@@ -192,7 +210,10 @@ impl Painter {
     /// Colours that flow into each other.
     pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
         let one = [self.fbm([x * 0.9, y * 0.9], 4, 80), self.fbm([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
-        let two = [self.fbm([x + 2.4 * one[0], y + 2.4 * one[1]], 4, 82), self.fbm([x + 2.4 * one[1] + 3.0, y - 2.4 * one[0]], 4, 83)];
+        let two = [
+            self.fbm([x + 2.4 * one[0], y + 2.4 * one[1]], 4, 82),
+            self.fbm([x + 2.4 * one[1] + 3.0, y - 2.4 * one[0]], 4, 83),
+        ];
         let value = self.fbm([x * 0.8 + 2.2 * two[0], y * 0.8 + 2.2 * two[1]], 4, 84);
         let hue = chance(self.seed, 85);
         let colour = mix(spectrum(hue + 0.35 * two[0]), spectrum(hue + 0.5 + 0.2 * one[1]), ramp(value, 0.3, 0.7));
@@ -209,7 +230,9 @@ fn frame(at: f32, border: f32, soft: f32) -> f32 {
 /// A surface between shadow and light.
 fn lit(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
     let share = share.clamp(0.0, 1.0);
-    std::array::from_fn(|at| surface[at] * (0.35 * dark[at] + share * (1.25 * light[at])) + 0.25 * dark[at] * (1.0 - share))
+    std::array::from_fn(|at| {
+        surface[at] * (0.35 * dark[at] + share * (1.25 * light[at])) + 0.25 * dark[at] * (1.0 - share)
+    })
 }
 
 /// Vivid colours by turns from 0 to 1.

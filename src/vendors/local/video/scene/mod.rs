@@ -156,7 +156,8 @@ impl Painter {
     fn fbm(&self, [x, y]: [f32; 2], octaves: u32, which: u32) -> f32 {
         let (mut sum, mut weight, mut scale) = (0.0, 0.5, 1.0);
         for octave in 0..octaves {
-            sum += weight * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], which + octave);
+            sum += weight
+                * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], which + octave);
             (weight, scale) = (weight * 0.5, scale * 2.03);
         }
         sum / (1.0 - 0.5_f32.powi(octaves as i32))
@@ -167,7 +168,8 @@ impl Painter {
         let (left, top) = (x.floor(), y.floor());
         let (across, down) = (ramp(x - left, 0.0, 1.0), ramp(y - top, 0.0, 1.0));
         let corner = |dx: i32, dy: i32| {
-            let hash = scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(which * 7919));
+            let hash =
+                scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(which * 7919));
             (hash >> 8) as f32 / (1 << 24) as f32
         };
         let above = corner(0, 0) + across * (corner(1, 0) - corner(0, 0));

@@ -31,7 +31,7 @@ enum Small {
     Chimes,
 }
 
-const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.035, pace: 0.1, depth: 0.2 };
+const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.06, pace: 0.1, depth: 0.2 };
 const WIND: Layer = Layer { band: 420.0, wander: 0.5, damp: 0.7, gain: 0.13, pace: 0.23, depth: 0.7 };
 const RAIN: Layer = Layer { band: 5200.0, wander: 0.05, damp: 1.8, gain: 0.16, pace: 0.3, depth: 0.15 };
 const RAIN_LOW: Layer = Layer { band: 900.0, wander: 0.1, damp: 1.6, gain: 0.07, pace: 0.2, depth: 0.2 };
@@ -177,13 +177,16 @@ impl Small {
             }
             Self::Thunder => {
                 let value = band.next(noise.next(), 90.0 - 40.0 * (time / 3.5), 0.8);
-                let swell = (time * 9.0).min(1.0) * (-1.3 * time).exp() * (0.7 + 0.3 * (11.0 * time * (1.0 + one)).sin());
+                let swell =
+                    (time * 9.0).min(1.0) * (-1.3 * time).exp() * (0.7 + 0.3 * (11.0 * time * (1.0 + one)).sin());
                 (0.9 + 0.6 * two) * swell * (value + 0.5 * band.low())
             }
             Self::Chimes => {
                 let tone = [523.25, 587.33, 659.26, 783.99, 880.0, 1046.5][(one * 6.0) as usize % 6];
                 phase += TAU * tone / RATE as f32;
-                0.03 * (phase.sin() + 0.4 * (2.76 * phase).sin() * (-4.0 * time).exp()) * (time * 80.0).min(1.0) * (-1.8 * time).exp()
+                0.03 * (phase.sin() + 0.4 * (2.76 * phase).sin() * (-4.0 * time).exp())
+                    * (time * 80.0).min(1.0)
+                    * (-1.8 * time).exp()
             }
         }
     }

@@ -6,10 +6,10 @@ mod ambience;
 mod opus;
 mod voice;
 
+use super::Fault;
 use super::codec::FPS;
 use super::mp4::Sound;
 use super::words::Wishes;
-use super::Fault;
 use crate::domain::video::AudioType;
 
 /// Samples in a second.
@@ -139,15 +139,18 @@ mod tests {
             let samples = heard(&plan(Some(AudioType::SoundEffectOnly)), prompt);
             let loud = loudness(&samples);
             assert!((0.003..0.4).contains(&loud), "{prompt}: {loud}");
-            assert!(samples.iter().flatten().all(|value| value.abs() <= CEILING) && !seen.contains(&samples), "{prompt}");
+            assert!(
+                samples.iter().flatten().all(|value| value.abs() <= CEILING) && !seen.contains(&samples),
+                "{prompt}"
+            );
             seen.push(samples);
         }
     }
 
     #[test]
     fn kinds_of_sound_are_what_they_say() {
-        let [effects, speech, all] =
-            [AudioType::SoundEffectOnly, AudioType::SpeechOnly, AudioType::All].map(|kind| heard(&plan(Some(kind)), ""));
+        let [effects, speech, all] = [AudioType::SoundEffectOnly, AudioType::SpeechOnly, AudioType::All]
+            .map(|kind| heard(&plan(Some(kind)), ""));
         assert!(effects != speech && speech != all && all != effects);
         let voices = ["anna", "bert"].map(|id| {
             let plan = SoundPlan { voice_id: Some(id.to_owned()), ..plan(Some(AudioType::SpeechOnly)) };

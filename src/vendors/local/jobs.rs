@@ -1,0 +1,187 @@
+//! The jobs that an engine inside has, known by their keys, in memory.
+//!
+//! A job is known by its key, which is also its reference: the same key while the job is known is the same job. Nothing
+//! survives a restart, and nothing needs to: the vendor answers that it forgot, the task is submitted again, and the same
+//! inputs with the same parameters give the same file.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::domain::task::{Failure, VendorKey};
+use crate::domain::value::Text;
+use crate::vendors::{ErrorKind, VendorError};
+
+/// What a submission to a full engine is asked to wait.
+pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
+/// How a job stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing<T> {
+    /// It waits for its share of the engine.
+    Waiting,
+    Running,
+    Ended(Result<T, Failure>),
+}
+
+/// The jobs that are known.
+pub(super) struct Jobs<T> {
+    /// Jobs that may wait or run.
+    open_max: usize,
+    /// Ended jobs that are remembered.
+    ended_max: usize,
+    known: Mutex<Known<T>>,
+    moved: Arc<Notify>,
+}
+
+struct Known<T> {
+    jobs: HashMap<VendorKey, Entry<T>>,
+    /// Ended jobs, the oldest first.
+    ended: VecDeque<VendorKey>,
+}
+
+struct Entry<T> {
+    standing: Standing<T>,
+    /// When somebody asked after it last.
+    asked: Instant,
+}
+
+impl<T: Clone> Jobs<T> {
+    pub fn new(open_max: usize, ended_max: usize) -> Self {
+        let known = Known { jobs: HashMap::new(), ended: VecDeque::new() };
+        Self { open_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
+    }
+
+    /// Takes the key in; false when its job is known already.
+    ///
+    /// # Errors
+    /// When there are too many jobs that wait or run; `engine` is named.
+    pub fn admit(&self, key: &VendorKey, engine: &str) -> Result<bool, VendorError> {
+        let mut known = self.known.lock();
+        if let Some(entry) = known.jobs.get_mut(key) {
+            entry.asked = Instant::now();
+            return Ok(false);
+        }
+        if known.jobs.len() - known.ended.len() >= self.open_max {
+            let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
+            busy.retry_after = Some(BUSY_PAUSE);
+            return Err(busy);
+        }
+        known.jobs.insert(key.clone(), Entry { standing: Standing::Waiting, asked: Instant::now() });
+        Ok(true)
+    }
+
+    /// The job has its share of the engine.
+    pub fn begin(&self, key: &VendorKey) {
+        if let Some(entry) = self.known.lock().jobs.get_mut(key) {
+            entry.standing = Standing::Running;
+        }
+        self.moved.notify_one();
+    }
+
+    /// The job has ended.
+    pub fn end(&self, key: VendorKey, outcome: Result<T, Failure>) {
+        let mut known = self.known.lock();
+        if let Some(entry) = known.jobs.get_mut(&key) {
+            entry.standing = Standing::Ended(outcome);
+            known.ended.push_back(key);
+        }
+        while known.ended.len() > self.ended_max {
+            if let Some(oldest) = known.ended.pop_front() {
+                known.jobs.remove(&oldest);
+            }
+        }
+        drop(known);
+        self.moved.notify_one();
+    }
+
+    /// The job is not known any more.
+    pub fn forget(&self, key: &VendorKey) {
+        self.known.lock().jobs.remove(key);
+    }
+
+    /// How a job stands, if it is known. Whoever asks is interested in it.
+    pub fn standing(&self, key: &VendorKey) -> Option<Standing<T>> {
+        let mut known = self.known.lock();
+        let entry = known.jobs.get_mut(key)?;
+        entry.asked = Instant::now();
+        Some(entry.standing.clone())
+    }
+
+    /// How many jobs are known.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.known.lock().jobs.len()
+    }
+
+    /// Whether nobody has asked after a job for so long: its task was cancelled, or ended in another way.
+    pub fn is_forsaken(&self, key: &VendorKey, patience: Duration) -> bool {
+        self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > patience)
+    }
+
+    /// Woken whenever a job has moved.
+    pub fn moved(&self) -> Arc<Notify> {
+        Arc::clone(&self.moved)
+    }
+}
+
+/// A panic in an engine is the failure of one job.
+pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
+        tracing::error!(engine, "the engine panicked");
+        let message = format!("the {engine} engine failed on this job; this is a defect of the service");
+        Err(failure("engine_failed", &message))
+    })
+}
+
+/// A failure of this house: its cause is for the operator's log; owners and webhooks are told a fixed sentence.
+pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> Failure {
+    tracing::error!(code, %cause, "{sentence}");
+    failure(code, sentence)
+}
+
+pub(super) fn failure(code: &str, message: &str) -> Failure {
+    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
+    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> VendorKey {
+        Text::recorded(name.to_owned())
+    }
+
+    #[test]
+    fn a_panic_is_the_failure_of_one_job() {
+        assert_eq!(guarded::<()>("image", || panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
+    }
+
+    #[test]
+    fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
+        let jobs: Jobs<u32> = Jobs::new(2, 1);
+        assert!(jobs.admit(&key("a"), "video").unwrap() && !jobs.admit(&key("a"), "video").unwrap());
+        assert!(jobs.admit(&key("b"), "video").unwrap());
+        assert_eq!(jobs.admit(&key("c"), "video").unwrap_err().kind, ErrorKind::Busy);
+        assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting));
+        jobs.begin(&key("a"));
+        assert_eq!(jobs.standing(&key("a")), Some(Standing::Running));
+        jobs.end(key("a"), Ok(1));
+        jobs.end(key("b"), Ok(2));
+        assert_eq!((jobs.standing(&key("a")), jobs.standing(&key("b"))), (None, Some(Standing::Ended(Ok(2)))));
+    }
+
+    #[test]
+    fn what_nobody_asks_after_is_forsaken() {
+        let jobs: Jobs<u32> = Jobs::new(2, 1);
+        jobs.admit(&key("a"), "video").unwrap();
+        assert!(!jobs.is_forsaken(&key("a"), Duration::from_mins(1)));
+        assert!(jobs.is_forsaken(&key("other"), Duration::from_mins(1)));
+    }
+}

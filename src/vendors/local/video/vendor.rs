@@ -1,0 +1,220 @@
+//! The video engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Notify, Semaphore};
+
+use super::super::jobs::{Jobs, Standing, defect, failure, guarded};
+use super::job::{Inputs, pictures, plan, size};
+use super::sound::{Bed, Stereo};
+use super::{Fault, Film, Watch, render};
+use crate::domain::image::{ImageFormat, Source};
+use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
+use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
+use crate::media::input::{self, Pixels};
+use crate::media::store::{Area, Store};
+use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
+
+/// What the engine may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Thousands of pixels that are worked on at once; a pixel stands for about 16 bytes. A larger job runs alone.
+    pub kilopixels_max: u32,
+    /// Jobs that may wait or run.
+    pub jobs_max: usize,
+    /// Ended jobs whose results are remembered.
+    pub ended_max: usize,
+}
+
+impl Default for Options {
+    /// About 1.3 GB: room for one film of any size, and for smaller ones beside it.
+    fn default() -> Self {
+        Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
+    }
+}
+
+/// What a pixel of the budget stands for, in bytes.
+const PIXEL_BYTES: u64 = 16;
+/// Pixels of the budget that a pixel of a frame takes on each core: the frame, another to be blended with, what the encoder
+/// keeps of both, and the frames of a film that goes on.
+const FRAME_COST: u64 = 6;
+/// As [`FRAME_COST`], of a picture that the film is made from: itself and what it is prepared with.
+const PICTURE_COST: u64 = 3;
+/// How long a job is made that nobody asks after: its task was cancelled.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Makes the music under films: by prompt, seed, and how many samples.
+pub type Music = Arc<dyn Fn(&str, u32, usize) -> Vec<Stereo> + Send + Sync>;
+
+/// The local video vendor. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalVideo {
+    engine: Arc<Engine>,
+}
+
+struct Engine {
+    store: Store,
+    options: Options,
+    music: Option<Music>,
+    budget: Semaphore,
+    jobs: Jobs<Creation>,
+}
+
+impl LocalVideo {
+    /// An engine that reads inputs from `store` and puts results there. Without music films have none.
+    #[must_use]
+    pub fn new(store: Store, options: Options, music: Option<Music>) -> Self {
+        let budget = Semaphore::new(options.kilopixels_max as usize);
+        let jobs = Jobs::new(options.jobs_max, options.ended_max);
+        Self { engine: Arc::new(Engine { store, options, music, budget, jobs }) }
+    }
+}
+
+impl Vendor for LocalVideo {
+    fn name(&self) -> &'static str {
+        "local-video"
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Key
+    }
+
+    /// Must be called within a tokio runtime, which then carries the work.
+    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        async move {
+            let key = job.key.clone();
+            let work = job.video()?;
+            if work.lacks_inputs() {
+                return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
+            }
+            if self.engine.jobs.admit(&key, "video")? {
+                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), work));
+            }
+            Ok(key)
+        }
+        .boxed()
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+        let progress = match self.engine.jobs.standing(reference) {
+            None => Progress::Forgotten,
+            Some(Standing::Waiting) => Progress::Queued,
+            Some(Standing::Running) => Progress::Running,
+            Some(Standing::Ended(Ok(creation))) => Progress::Done(Results::Video(creation)),
+            Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
+        };
+        std::future::ready(Ok(progress)).boxed()
+    }
+
+    fn moved(&self) -> Arc<Notify> {
+        self.engine.jobs.moved()
+    }
+}
+
+impl Engine {
+    /// Waits for its share of the budget, works, and remembers the outcome.
+    async fn work(self: Arc<Self>, key: VendorKey, work: VideoWork) {
+        let Ok(_share) = self.budget.acquire_many(self.share(&work)).await else {
+            return self.jobs.end(key, Err(failure("engine_stopped", "the engine was stopped before the job began")));
+        };
+        if self.jobs.is_forsaken(&key, PATIENCE) {
+            return self.jobs.forget(&key);
+        }
+        self.jobs.begin(&key);
+        let (engine, own) = (Arc::clone(&self), key.clone());
+        let made = tokio::task::spawn_blocking(move || guarded("video", || engine.make(&own, &work))).await;
+        match made {
+            Ok(Ok(None)) => self.jobs.forget(&key),
+            Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
+            Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
+            Err(_) => {
+                let stopped = failure("engine_stopped", "the engine was stopped before the job had ended");
+                self.jobs.end(key, Err(stopped));
+            }
+        }
+    }
+
+    /// How much of the budget a job takes, never more than there is.
+    fn share(&self, work: &VideoWork) -> u32 {
+        let cores = rayon::current_num_threads() as u64;
+        let frame = size(work).area() as u64 * FRAME_COST * cores;
+        let inputs = pictures(work).map(|picture| {
+            (u64::from(picture.width) * u64::from(picture.height)).saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
+        });
+        let prepared = size(work).area() as u64 * PICTURE_COST * (1 + pictures(work).count() as u64);
+        let film = match &work.job {
+            VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
+            _ => 0,
+        };
+        let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
+        u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
+    }
+
+    /// Makes the film; none when nobody wants it any more.
+    fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, Failure> {
+        let seed = work.seed.get();
+        let prompt = match &work.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
+            VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
+        };
+        let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
+        let plan = plan(work, self, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let stamped = plan.stamp.is_some();
+        match render(plan, &Interest { engine: self, key }) {
+            Ok(film) => self.keep(&film, stamped).map(Some),
+            Err(Fault::Cancelled) => Ok(None),
+            Err(Fault::Input { code, reason }) => Err(failure(code, &reason)),
+            Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
+        }
+    }
+
+    fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, Failure> {
+        let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
+        let video = self.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4).map_err(unwritable)?;
+        let (width, height) = (film.size.width as u32, film.size.height as u32);
+        let cover = self.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height).map_err(unwritable)?;
+        Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
+    }
+}
+
+impl Inputs for Engine {
+    type Failure = Failure;
+
+    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Failure> {
+        let kept = source.kept().ok_or_else(|| failure("input_unreadable", &format!("{what} was not fetched")))?;
+        let bytes = self
+            .store
+            .read(Area::Input, kept)
+            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
+        let decoded =
+            input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("{what} {reason}")))?;
+        Ok(decoded.pixels)
+    }
+
+    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Failure> {
+        let clip = clip.ok_or_else(|| failure("input_unreadable", "video_url was not fetched"))?;
+        if clip.format != VideoFormat::Mp4 {
+            return Err(failure("video_unsupported", "the video is no MP4 file"));
+        }
+        self.store
+            .read_clip(Area::Input, clip)
+            .map_err(|error| defect("input_unreadable", "the video cannot be read", &error))
+    }
+}
+
+/// Whoever asks after the job wants it.
+struct Interest<'a> {
+    engine: &'a Engine,
+    key: &'a VendorKey,
+}
+
+impl Watch for Interest<'_> {
+    fn done(&self, _share: f32) {}
+
+    fn gone(&self) -> bool {
+        self.engine.jobs.is_forsaken(self.key, PATIENCE)
+    }
+}

@@ -1,0 +1,72 @@
+//! Videos that the engine inside makes, from the request to the file.
+
+use mediary::clock::Surroundings;
+use mediary::vendors::local::video::mp4::Reel;
+use serde_json::{Value, json};
+
+use super::{EXTEND, START_END, ended};
+use crate::support::files::{FileServer, file};
+use crate::support::picture::base64_png;
+use crate::support::{TestApp, TestUser};
+
+/// The smallest film that the interface allows.
+fn smallest(prompt: &str) -> Value {
+    json!({
+        "images": [base64_png(64, 48)], "prompt": prompt, "model": "vq2-turbo", "duration": 1, "resolution": "360p",
+        "aspect_ratio": "1:1", "seed": 7,
+    })
+}
+
+/// The creations of a task once it has ended.
+async fn made(app: &TestApp, owner: &TestUser, path: &str, body: Value) -> Value {
+    let task = app.post_as(&owner.token, path, body).await.expect(200).json();
+    let id = task["task_id"].as_str().expect("a task id");
+    ended(app, id).await;
+    app.get_as(&owner.token, &format!("/proxy/videovendor/tasks/{id}/creations")).await.expect(200).json()
+}
+
+async fn fetched(app: &TestApp, url: &Value) -> (String, Vec<u8>) {
+    let url = url.as_str().expect("a url");
+    let path = url.find("/media/").map(|at| &url[at..]).expect("a file of ours");
+    let answer = app.get(path).await.expect(200);
+    (answer.header("content-type").unwrap_or_default().to_owned(), answer.body)
+}
+
+#[actix_web::test]
+async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_read() {
+    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let mut body = smallest("pan right in the rain");
+    (body["audio"], body["watermark"]) = (true.into(), true.into());
+
+    let told = made(&app, &alice, START_END, body).await;
+
+    assert_eq!(told["state"], "success", "{told}");
+    let creation = &told["creations"][0];
+    assert_eq!(creation["url"], creation["watermarked_url"]);
+    let (kind, film) = fetched(&app, &creation["url"]).await;
+    let reel = Reel::of(&film).expect("a film");
+    assert_eq!((kind.as_str(), reel.size.width, reel.size.height, reel.units.len()), ("video/mp4", 360, 360, 24));
+    assert_eq!(reel.sound.expect("sound").packets.len(), 50);
+    let (kind, cover) = fetched(&app, &creation["cover_url"]).await;
+    assert_eq!((kind.as_str(), image::load_from_memory(&cover).expect("a picture").width()), ("image/jpeg", 360));
+
+    let server = FileServer::answering(move |_| file(&film[..film.len() / 3])).await;
+    let on = json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": server.url("/v.mp4")});
+    let told = made(&app, &alice, EXTEND, on).await;
+    assert_eq!((told["state"].as_str(), told["err_code"].as_str()), (Some("failed"), Some("video_unreadable")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
+    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let body =
+        json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});
+    let task = app.post(START_END, body).await.expect(200).json();
+    let id = task["task_id"].as_str().expect("a task id");
+    ended(&app, id).await;
+    let told = app.get(&format!("/proxy/videovendor/tasks/{id}/creations")).await.expect(200).json();
+    assert_eq!((told["state"].as_str(), told["creations"].as_array().map(Vec::len)), (Some("success"), Some(1)));
+    app.stop().await;
+}
