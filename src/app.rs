@@ -52,7 +52,7 @@ use prices::open_tariff;
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
-use vendors::{Makers, hints, makers, musician};
+use vendors::{hints, makers, musician};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
