@@ -23,8 +23,6 @@ use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
-use crate::media::store::Store;
-use crate::outbound::signature::WebhookKey;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::space::Space;
@@ -34,6 +32,7 @@ mod bootstrap;
 mod files;
 mod lost_log;
 mod opening;
+mod prices;
 mod probes;
 mod reactors;
 mod snapshots;
@@ -47,11 +46,12 @@ pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
 use bootstrap::{admin_token, create_bootstrap_admin};
-use files::{open_archives, open_keyring, open_upload_key, snapshot_remover};
+use files::{open_archives, open_keyring, open_store, open_upload_key, open_webhook_key, snapshot_remover};
+use prices::open_tariff;
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
-use vendors::{hints, image_vendor, musician};
+use vendors::{Makers, hints, makers, musician};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -138,23 +138,20 @@ impl App {
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
         let data = open_data_dir(&settings.data_dir)?;
+        let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
-        let listener = listen(settings.listen)?;
-        let address =
-            listener.local_addr().map_err(|reason| StartError::Listen { address: settings.listen, reason })?;
+        let (listener, address) = listen(settings.listen)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
-        let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
-        let store = store.in_surroundings(surroundings.clone());
+        let store = open_store(&data, &surroundings)?;
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
-        let key = WebhookKey::open(&data.path("webhook-key"), &surroundings);
-        let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
+        let key = open_webhook_key(&data, &surroundings)?;
         let webhook_key = key.public_key();
         let upload_key = open_upload_key(&data, &surroundings)?;
 
         let links = Links { public_url: public_url.clone() };
-        let (options, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
-        let opened = open_models(&options, snapshots.as_ref(), &surroundings, &links);
+        let (log_settings, snapshots) = (log_options(data.root(), &settings), SnapshotUse::of(&data, &settings));
+        let opened = open_models(&log_settings, snapshots.as_ref(), &surroundings, &links);
         let OpenedLog { log, models, mut reports, snapshot } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
         let personal = open_keyring(&data, &models, &keys);
@@ -166,9 +163,11 @@ impl App {
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
-        let vendor = (image_vendor(&settings, store.clone(), &upload_key, &surroundings)?, hints.clone());
+        let makers = makers(&settings, &store, &upload_key, &surroundings)?;
+        let options = http_options(&settings, &public_url, &makers);
         let callbacks = Callbacks { key, keyring: personal.clone() };
-        let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, vendor, &surroundings)?;
+        let makers = (makers, hints.clone());
+        let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
@@ -196,7 +195,8 @@ impl App {
             hints,
             musician: musician(&settings),
             vendors: reactors.vendors.clone(),
-            options: http_options(&settings, &public_url),
+            tariff: Arc::new(tariff),
+            options,
         };
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
@@ -320,8 +320,12 @@ fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     Ok(data)
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|reason| StartError::Listen { address, reason })
+/// A listener, and the address that is really bound.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |reason| StartError::Listen { address, reason };
+    let listener = TcpListener::bind(address).map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
+    Ok((listener, bound))
 }
 
 fn actor_options(settings: &Settings) -> ActorOptions {
@@ -329,7 +333,7 @@ fn actor_options(settings: &Settings) -> ActorOptions {
     ActorOptions { writer_queue: settings.journal.queue, router }
 }
 
-fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
+fn http_options(settings: &Settings, public_url: &str, makers: &Makers) -> HttpOptions {
     HttpOptions {
         public_url: public_url.to_owned(),
         workers: match settings.workers {
@@ -342,6 +346,9 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
             AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
         },
         require_approval: settings.auth.require_approval,
+        video_is_made: makers.video.is_some(),
+        video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
+        video_max_images: settings.video.max_images,
         submissions_per_caller: settings.limits.submissions_per_caller,
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use crate::domain::ids::TaskId;
 use crate::vendors::hint::HintKey;
 
-/// Hints that wait for the poller; more are dropped, and those tasks are asked after in their turn.
+/// Hints that wait for the pollers; more are dropped, and those tasks are asked after in their turn.
 const WAITING_MAX: usize = 65_536;
 
-/// Takes hints and hands them to the poller. Cheap to clone.
+/// Takes hints and hands them to the pollers. Cheap to clone.
 #[derive(Clone)]
 pub struct Hints {
     key: HintKey,
@@ -36,13 +36,14 @@ impl Hints {
             waiting.insert(task);
         }
         drop(waiting);
-        self.come.notify_one();
+        // Whoever does not wait now looks soon without being woken.
+        self.come.notify_waiters();
         true
     }
 
-    /// The tasks that were hinted at since the last call.
-    pub(super) fn drain(&self) -> Vec<TaskId> {
-        self.waiting.lock().drain().collect()
+    /// Of the tasks that were hinted at since the last call those that are the caller's.
+    pub(super) fn drain(&self, is_own: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
+        self.waiting.lock().extract_if(|task| is_own(task)).collect()
     }
 
     /// Ends when there was a hint.

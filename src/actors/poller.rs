@@ -384,6 +384,10 @@ impl Reactor for Poller {
     }
 
     fn hinted(&self) -> Vec<TaskId> {
-        self.hints.as_ref().map_or_else(Vec::new, Hints::drain)
+        let Some(hints) = &self.hints else { return Vec::new() };
+        let models = self.models.read();
+        // What is not in memory has ended.
+        let is_own = |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|it| it == self.options.gateway);
+        hints.drain(is_own)
     }
 }

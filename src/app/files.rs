@@ -9,6 +9,8 @@ use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
 use crate::media::archive::ticket::UploadKey;
+use crate::media::store::Store;
+use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
@@ -46,6 +48,18 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
         tracing::warn!("{sentence}");
     }
     sentences
+}
+
+/// The files of media tasks.
+pub(super) fn open_store(data: &DataDir, surroundings: &Surroundings) -> Result<Store, StartError> {
+    let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+    Ok(store.in_surroundings(surroundings.clone()))
+}
+
+/// The key that signs callbacks.
+pub(super) fn open_webhook_key(data: &DataDir, surroundings: &Surroundings) -> Result<WebhookKey, StartError> {
+    let key = WebhookKey::open(&data.path("webhook-key"), surroundings);
+    key.map_err(|error| StartError::part("the callbacks", &error))
 }
 
 /// The key of the upload links.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::Arbiter;
 
 use super::StartError;
-use super::vendors::ImageVendor;
+use super::vendors::{Maker, Makers};
 use crate::actors::dispatcher::{CallbackDispatcher, Telling};
 use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
@@ -18,6 +18,7 @@ use crate::actors::tally::{Recorder, Tally};
 use crate::clock::{Names, Surroundings};
 use crate::config::Settings;
 use crate::domain::image::INPUT_BYTES_MAX;
+use crate::domain::video::Clip;
 use crate::media::store::Store;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
@@ -43,7 +44,8 @@ pub(super) struct Outside {
     pub fetcher: Fetcher,
     pub keyring: Keyring,
     pub public_url: String,
-    pub image_vendor: ImageVendor,
+    pub footage_fetcher: Fetcher,
+    pub makers: Makers,
     pub hints: Hints,
 }
 
@@ -67,13 +69,15 @@ impl Outside {
         store: Store,
         Callbacks { key, keyring }: Callbacks,
         public_url: &str,
-        (image_vendor, hints): (ImageVendor, Hints),
+        (makers, hints): (Makers, Hints),
         surroundings: &Surroundings,
     ) -> Result<Self, StartError> {
         let names = surroundings.names();
         let names = names.as_ref();
-        let (sender, fetcher) = (callback_sender(settings, key, names)?, fetcher(settings, names)?);
-        Ok(Self { store, sender, fetcher, keyring, public_url: public_url.to_owned(), image_vendor, hints })
+        let sender = callback_sender(settings, key, names)?;
+        let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, names)?;
+        let (fetcher, public_url) = (fetcher(settings, INPUT_BYTES_MAX, names)?, public_url.to_owned());
+        Ok(Self { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints })
     }
 }
 
@@ -84,9 +88,9 @@ fn callback_sender(settings: &Settings, key: WebhookKey, names: Option<&Names>) 
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
-/// What fetches inputs that clients name by their URLs.
-fn fetcher(settings: &Settings, names: Option<&Names>) -> Result<Fetcher, StartError> {
-    let limits = Limits { total: FETCH_WITHIN, body_bytes: INPUT_BYTES_MAX, ..Limits::default() };
+/// What fetches inputs of at most so many bytes that clients name by their URLs.
+fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Result<Fetcher, StartError> {
+    let limits = Limits { total: FETCH_WITHIN, body_bytes, ..Limits::default() };
     let client = Client::resolving(address_rules(settings), limits, names);
     client
         .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
@@ -112,16 +116,22 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
-        let Outside { store, sender, fetcher, keyring, public_url, image_vendor, hints } = outside;
-        let ImageVendor { vendor, treatment, bounds } = image_vendor;
-        let inputs = Inputs::new(fetcher, store.clone());
-        let poller = Poller::new(dispatch.clone(), models.clone(), surroundings.clone(), vendor, inputs, treatment);
-        let poller = poller.with_hints(hints);
-        let vendors = vec![poller.state()];
+        let Outside { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
+        let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
+        let pollers: Vec<_> = [Some(makers.image), makers.video].into_iter().flatten().collect();
+        let pollers = pollers.into_iter().map(|Maker { vendor, treatment, bounds }| {
+            let (models, inputs) = (models.clone(), inputs.clone());
+            let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
+            (poller.with_hints(hints.clone()), bounds)
+        });
+        let pollers: Vec<_> = pollers.collect();
+        let vendors = pollers.iter().map(|(poller, _)| poller.state()).collect();
         arbiter.spawn(async move {
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
             keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
-            keep_running(poller, bounds, surroundings.clone());
+            for (poller, bounds) in pollers {
+                keep_running(poller, bounds, surroundings.clone());
+            }
             let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
             let telling = Telling { sender, store, keyring, public_url };
             let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);

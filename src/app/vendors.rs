@@ -15,27 +15,46 @@ use crate::clock::Surroundings;
 use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::task::Gateway;
+use crate::domain::video::Clip;
 use crate::http::server::Musician;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
-use crate::outbound::client::{Client, Limits};
+use crate::outbound::client::{Client, ClientFailure, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::music::MusicVendor;
-use crate::vendors::remote::{Options as RemoteImageOptions, RemoteImage};
+use crate::vendors::remote::{Options as RemoteOptions, RemoteImage, RemoteVideo};
 use crate::vendors::{Recovery, Vendor};
 
 /// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
 const INSIDE_CONCURRENCY: usize = 256;
 
-/// Who makes images.
-pub(super) struct ImageVendor {
+/// Who makes the media of one gateway, and how that is treated.
+pub(super) struct Maker {
     pub vendor: Arc<dyn Vendor>,
     pub treatment: PollerOptions,
     pub bounds: ReactorOptions,
+}
+
+/// Who makes media.
+pub(super) struct Makers {
+    pub image: Maker,
+    /// None while there is neither an engine inside nor a remote vendor.
+    pub video: Option<Maker>,
+}
+
+/// For each gateway the remote vendor where one is configured, else the engine inside.
+pub(super) fn makers(
+    settings: &Settings,
+    store: &Store,
+    key: &UploadKey,
+    surroundings: &Surroundings,
+) -> Result<Makers, StartError> {
+    let image = image_vendor(settings, store.clone(), key, surroundings)?;
+    Ok(Makers { image, video: video_vendor(settings, store.clone(), key, surroundings)? })
 }
 
 /// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
@@ -47,26 +66,53 @@ fn hint_key(key: &UploadKey) -> HintKey {
     HintKey::new(key.derived(PURPOSE))
 }
 
-/// The remote vendor where one is configured, else the engine inside.
-pub(super) fn image_vendor(
+fn image_vendor(
     settings: &Settings,
     store: Store,
     key: &UploadKey,
     surroundings: &Surroundings,
-) -> Result<ImageVendor, StartError> {
-    let VendorSettings { url: Some(url), concurrency, .. } = &settings.image_vendor else {
+) -> Result<Maker, StartError> {
+    let own = &settings.image_vendor;
+    let Some(url) = &own.url else {
         let treatment = PollerOptions::inside(Gateway::Image, settings.tasks.deadline);
-        return Ok(ImageVendor { vendor: inside(settings, store), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
+        return Ok(Maker { vendor: inside(settings, store), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
-    let own = &settings.image_vendor;
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
-    let limits = Limits { connect: own.connect_timeout, total: own.result_timeout, body_bytes: INPUT_BYTES_MAX };
-    let client = Client::resolving(address_rules(settings), limits, surroundings.names().as_ref())
-        .map_err(|error| failed(&error))?;
-    let fetcher = Fetcher::new(client, FETCHED_BYTES_MAX);
-    let vendor = RemoteImage::new(caller, remote_options(settings, key), store, fetcher, surroundings.clone());
-    Ok(ImageVendor { vendor: Arc::new(vendor), treatment: treatment(settings), bounds: bounds(*concurrency) })
+    let fetcher = result_fetcher(settings, own, INPUT_BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
+    let options = remote_options(settings, own, key);
+    let vendor = Arc::new(RemoteImage::new(caller, options, store, fetcher, surroundings.clone()));
+    let treatment = treatment(Gateway::Image, usize::MAX, settings, own);
+    Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
+}
+
+fn video_vendor(
+    settings: &Settings,
+    store: Store,
+    key: &UploadKey,
+    surroundings: &Surroundings,
+) -> Result<Option<Maker>, StartError> {
+    let own = &settings.video_vendor;
+    let Some(url) = &own.url else { return Ok(None) };
+    let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
+    let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
+    let fetcher = result_fetcher(settings, own, Clip::BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
+    let options = remote_options(settings, own, key);
+    let vendor = Arc::new(RemoteVideo::new(caller, options, store, fetcher, surroundings.clone()));
+    let treatment = treatment(Gateway::Video, settings.video.slots, settings, own);
+    Ok(Some(Maker { vendor, treatment, bounds: bounds(own.concurrency) }))
+}
+
+/// What brings results of at most so many bytes home.
+fn result_fetcher(
+    settings: &Settings,
+    own: &VendorSettings,
+    body_bytes: usize,
+    surroundings: &Surroundings,
+) -> Result<Fetcher, ClientFailure> {
+    let limits = Limits { connect: own.connect_timeout, total: own.result_timeout, body_bytes };
+    let client = Client::resolving(address_rules(settings), limits, surroundings.names().as_ref())?;
+    Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
 
 /// Who makes music: the engine inside. Chunks are made by as many threads as requests are served by.
@@ -99,15 +145,14 @@ fn place(url: &str, settings: &VendorSettings) -> VendorPlace {
 }
 
 /// The vendor is told where to hint only when this service is known to be reached there.
-fn remote_options(settings: &Settings, key: &UploadKey) -> RemoteImageOptions {
-    let own = &settings.image_vendor;
+fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) -> RemoteOptions {
     let hint_url = settings.public_url.clone().map(|base| {
         let key = hint_key(key);
         let url: Arc<dyn Fn(_) -> String + Send + Sync> =
             Arc::new(move |task| format!("{base}/hints/{}", key.ticket(task)));
         url
     });
-    RemoteImageOptions {
+    RemoteOptions {
         recovery: match own.recovery {
             RecoverySetting::Key => Recovery::Key,
             RecoverySetting::Search => Recovery::Search,
@@ -120,11 +165,10 @@ fn remote_options(settings: &Settings, key: &UploadKey) -> RemoteImageOptions {
     }
 }
 
-fn treatment(settings: &Settings) -> PollerOptions {
-    let own = &settings.image_vendor;
+fn treatment(gateway: Gateway, slots: usize, settings: &Settings, own: &VendorSettings) -> PollerOptions {
     PollerOptions {
-        gateway: Gateway::Image,
-        slots: usize::MAX,
+        gateway,
+        slots,
         deadline: settings.tasks.deadline,
         deadline_off_peak: PollerOptions::OFF_PEAK,
         poll: Pauses { min: own.poll_min, max: own.poll_max.max(own.poll_min) },

@@ -28,6 +28,10 @@ named_values! {
         ReviewNode = "review nodes",
         SubmitImageTask = "submit image tasks",
         ReadImageTask = "read image tasks",
+        SubmitVideoTask = "submit video tasks",
+        ReadVideoTask = "read video tasks",
+        CancelVideoTask = "cancel video tasks",
+        ReadCredits = "read what was spent",
         GenerateMusic = "generate music",
         ReadTask = "read tasks",
         CancelTask = "cancel tasks",
@@ -81,13 +85,16 @@ impl Action {
                 | Self::ListPublisherNodes
                 | Self::ReadOwnAccount
                 | Self::ReadImageTask
+                | Self::ReadVideoTask
+                | Self::ReadCredits
                 | Self::ReadTask
         );
         !reads
     }
 
     /// One row of the table. That a user sees only own tasks is not decided here: a task of somebody else is
-    /// not found; nor that members remove only themselves, which the handler sees to.
+    /// not found; nor that members remove only themselves, nor that a setting keeps anonymous callers from video tasks, which
+    /// the handlers see to.
     #[rustfmt::skip]
     #[expect(clippy::match_same_arms, reason = "a table has a row for each action")]
     fn row(self) -> [bool; Standing::ALL.len()] {
@@ -118,6 +125,10 @@ impl Action {
             Self::ReviewNode            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::SubmitImageTask       => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::SubmitVideoTask       => [Y,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ReadVideoTask         => [Y,         Y,    Y,      Y,     N,        N,          Y],
+            Self::CancelVideoTask       => [Y,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ReadCredits           => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::GenerateMusic         => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadTask              => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
@@ -139,9 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn what_anonymous_callers_may_do_everybody_may() {
+    fn what_anonymous_callers_may_do_everybody_may_but_tokens_of_publishers_submit_no_tasks() {
+        let of_video = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
         for action in Action::ALL.iter().filter(|action| action.allows(Standing::Anonymous)) {
-            assert!(Standing::ALL.iter().all(|standing| action.allows(*standing)), "{action:?}");
+            let may = |standing: &Standing| action.allows(*standing);
+            let refused: Vec<_> = Standing::ALL.into_iter().filter(|standing| !may(standing)).collect();
+            let tokens = [Standing::OwnToken, Standing::OtherToken];
+            assert_eq!(refused, if of_video.contains(action) { &tokens[..] } else { &[] }, "{action:?}");
         }
     }
 
@@ -183,9 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_callers_read_and_use_the_places_they_were_given() {
-        use Action::{HintTask, ReadRegistry, ReadResult, ReadServiceState, UploadArchive};
-        let expected = [ReadServiceState, ReadResult, ReadRegistry, UploadArchive, HintTask];
+    fn anonymous_callers_read_make_videos_and_use_the_places_they_were_given() {
+        use Action::*;
+        let video = [SubmitVideoTask, ReadVideoTask, CancelVideoTask];
+        let expected = [&[ReadServiceState, ReadResult, ReadRegistry, UploadArchive][..], &video, &[HintTask]].concat();
         assert_eq!(allowed_to(Standing::Anonymous), expected);
     }
 

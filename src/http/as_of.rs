@@ -11,12 +11,13 @@ use crate::audit::thing::Thing;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::publisher::PublisherStatus;
+use crate::domain::task::{Gateway, TaskRecord};
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::version::NodeVersion;
 use crate::personal::Keyring;
 use crate::projections::node::view::{NodeView, VersionView};
 use crate::projections::read_models::Models;
-use crate::projections::task::ImageTaskView;
+use crate::projections::task::{CreationsView, ImageTaskView};
 
 /// What the service would have shown of a thing to an administrator; `None` when it was not there. A node has all its versions
 /// besides, a token whom it speaks for and when it was revoked. Blocks for the key of a user that is not in memory.
@@ -28,11 +29,16 @@ pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Val
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
         StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
         StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
-        StreamKind::Task => {
-            let entry = models.tasks.get(TaskId::parse(id).ok()?)?;
-            written(&ImageTaskView::of_record(&entry.record, &models.nodes.links().public_url))
-        }
+        StreamKind::Task => task(&models.tasks.get(TaskId::parse(id).ok()?)?.record, &models.nodes.links().public_url),
         StreamKind::Delivery => delivery(id, &folded.delivery),
+    }
+}
+
+/// As its gateway shows it; what a caller gets back as it was is not part of the log.
+fn task(record: &TaskRecord, public_url: &str) -> Option<Value> {
+    match record.submission.work.gateway() {
+        Gateway::Image => written(&ImageTaskView::of_record(record, public_url)),
+        Gateway::Video | Gateway::Music => written(&CreationsView::of_record(record, public_url)),
     }
 }
 

@@ -89,6 +89,17 @@ impl<'v> Fields<'v, '_> {
         self.faults.add(pointer(&self.at, name), reason);
     }
 
+    /// Where a field is, as its faults name it.
+    #[must_use]
+    pub fn pointer_of(&self, name: &str) -> String {
+        pointer(&self.at, name)
+    }
+
+    /// Notes a fault at a place that [`Fields::pointer_of`] or [`Fields::strings`] told.
+    pub fn fault_at(&mut self, pointer: &str, reason: impl fmt::Display) {
+        self.faults.add(pointer, reason);
+    }
+
     /// A value that must have been given; to be used on what one of the readers below gave.
     pub fn required<T>(&mut self, name: &str, value: Option<T>) -> Option<T> {
         if value.is_none() && self.value(name).is_none() {
@@ -154,6 +165,20 @@ impl<'v> Fields<'v, '_> {
                 None
             }
         }
+    }
+
+    /// An array of at most `max` texts, each with the place where it is; empty when the field is absent. What is no text is a fault.
+    pub fn strings(&mut self, name: &str, max: usize) -> Vec<(String, &'v str)> {
+        let at = pointer(&self.at, name);
+        let mut texts = Vec::new();
+        for (index, entry) in self.array(name, max).unwrap_or_default().iter().enumerate() {
+            let at = pointer(&at, &index.to_string());
+            match entry.as_str() {
+                Some(text) => texts.push((at, text)),
+                None => self.faults.add(at, "must be a string"),
+            }
+        }
+        texts
     }
 
     /// An array of short texts.

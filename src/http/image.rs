@@ -21,6 +21,8 @@ use crate::projections::task::ImageTaskView;
 mod check;
 mod jobs;
 
+pub(super) use check::drawn_from;
+
 use check::ReadJob;
 
 /// How long a submission waits for its turn to have its pictures decoded.

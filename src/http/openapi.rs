@@ -21,6 +21,7 @@ mod task;
 mod token;
 mod user;
 mod version;
+mod video;
 
 use std::sync::OnceLock;
 
@@ -61,6 +62,7 @@ fn groups() -> Vec<Group> {
         audit::group(),
         image::group(),
         music::group(),
+        video::group(),
         task::group(),
         delivery::group(),
         health::group(),

@@ -19,15 +19,16 @@ use super::gate::{Asking, Route};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
-    admin, audit, audit_stream, bulk, checkpoint, delivery, erase, health, hint, image, install, media, member,
-    moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation, upload, user,
-    version, version_list, webhook_secret,
+    admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, hint, image, install, media,
+    member, moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation, upload,
+    user, version, version_list, video, webhook_secret,
 };
 use crate::domain::policy::Action;
 
 /// The table.
 fn table() -> Vec<Route> {
-    [service(), people(), questions(), registry(), images(), music_gateway()].into_iter().flatten().collect()
+    let groups = [service(), people(), questions(), registry(), images(), videos(), music_gateway()];
+    groups.into_iter().flatten().collect()
 }
 
 fn get() -> Method {
@@ -63,6 +64,7 @@ fn people() -> Vec<Route> {
     vec![
         Route::new(get(), "/users", NoBody, user::own),
         Route::new(delete(), "/users", NoBody, erase::erase_own),
+        Route::new(get(), "/users/credits", NoBody, credits::show),
         Route::new(get(), "/users/publishers", NoBody, publisher::list_own),
         Route::new(post(), "/users/webhook-secret", Json, webhook_secret::rotate),
         Route::new(delete(), "/users/webhook-secret", NoBody, webhook_secret::revoke),
@@ -166,6 +168,18 @@ fn images() -> Vec<Route> {
 #[rustfmt::skip]
 fn music_gateway() -> Vec<Route> {
     vec![Route::new(post(), "/proxy/musicvendor/t2m/generate", Form, music::generate)]
+}
+
+#[rustfmt::skip]
+fn videos() -> Vec<Route> {
+    vec![
+        Route::new(post(), "/proxy/videovendor/start-end2video", Images, video::start_end),
+        Route::new(post(), "/proxy/videovendor/reference2video", Images, video::reference),
+        Route::new(post(), "/proxy/videovendor/extend", Images, video::extend),
+        Route::new(post(), "/proxy/videovendor/multiframe", Images, video::multiframe),
+        Route::new(get(), "/proxy/videovendor/tasks/{task_id}/creations", NoBody, video::creations),
+        Route::new(post(), "/proxy/videovendor/tasks/{task_id}/cancel", Json, video::cancel),
+    ]
 }
 
 /// One row of the table, as others may see it.

@@ -30,6 +30,7 @@ use crate::domain::ids::{TaskId, UserId};
 use crate::domain::music::{MusicMoment, MusicWork};
 use crate::domain::task::Failure;
 use crate::domain::value::{Digest, Timestamp};
+use crate::domain::video::Tariff;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -84,6 +85,8 @@ pub struct Services {
     pub musician: Musician,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    /// What videos cost.
+    pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
 }
 
@@ -131,6 +134,12 @@ pub struct HttpOptions {
     pub cors_origins: CorsOrigins,
     /// Whether only approved users may submit media tasks.
     pub require_approval: bool,
+    /// Whether there is anybody who makes videos.
+    pub video_is_made: bool,
+    /// Whether videos are made for callers with a token only.
+    pub video_needs_token: bool,
+    /// Entries that `images` of a video may have, where an endpoint takes so many.
+    pub video_max_images: usize,
     /// Media tasks that one caller may have unfinished.
     pub submissions_per_caller: usize,
     /// How long the results of a task are kept once it has ended.

@@ -13,7 +13,7 @@ mod list;
 mod stream;
 mod view;
 
-pub use list::{LIMIT_DEFAULT, LIMIT_MAX, list};
+pub use list::{LIMIT_DEFAULT, LIMIT_MAX, cursor, list, read_cursor};
 pub use stream::stream;
 use view::Viewer;
 

@@ -153,6 +153,12 @@ impl Tasks {
         self.unfinished_of.get(&owner).copied().unwrap_or(0)
     }
 
+    /// Through which gateway an unfinished task came.
+    #[must_use]
+    pub fn gateway_of(&self, id: TaskId) -> Option<Gateway> {
+        self.ranks.get(&id).map(|rank| rank.gateway)
+    }
+
     /// How many tasks of all gateways are unfinished.
     #[must_use]
     pub fn unfinished_count(&self) -> usize {

@@ -67,3 +67,4 @@ mod vendor;
 mod verify;
 mod version;
 mod version_list;
+mod video;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clip, Credits, Extend, Generate, Multiframe, Seed, VendorCreation};
+use super::{AspectRatio, Clip, Credits, Extend, Generate, Multiframe, Seed, VendorCreation};
 use crate::domain::ids::TaskId;
 use crate::domain::image::{Picture, Source};
 use crate::domain::value::{CallbackUrl, Digest};
@@ -52,6 +52,26 @@ pub enum VideoJob<P = Source> {
 }
 
 impl<P> VideoJob<P> {
+    /// The model that makes it, by its name.
+    #[must_use]
+    pub const fn model(&self) -> &'static str {
+        match self {
+            Self::StartEnd(job) | Self::Reference(job) => job.model.as_str(),
+            Self::Extend(job) => job.model.as_str(),
+            Self::Multiframe(job) => job.model.as_str(),
+        }
+    }
+
+    /// Its resolution, by its name.
+    #[must_use]
+    pub const fn resolution(&self) -> &'static str {
+        match self {
+            Self::StartEnd(job) | Self::Reference(job) => job.resolution.as_str(),
+            Self::Extend(job) => job.resolution.as_str(),
+            Self::Multiframe(job) => job.resolution.as_str(),
+        }
+    }
+
     /// Whether it may be made at any time within two days.
     #[must_use]
     pub const fn is_off_peak(&self) -> bool {
@@ -122,6 +142,18 @@ impl VideoWork {
     /// The URLs of pictures that are not in our store yet, in the order of [`VideoWork::sources`].
     pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
         self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
+    }
+
+    /// The ratio of its sides, as far as that follows from what was asked: as it was asked for, or the usual one where no picture
+    /// says otherwise.
+    #[must_use]
+    pub fn aspect_ratio(&self) -> Option<AspectRatio> {
+        match &self.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => {
+                job.aspect_ratio.or_else(|| self.images.is_empty().then_some(AspectRatio::USUAL))
+            }
+            VideoJob::Extend(_) | VideoJob::Multiframe(_) => None,
+        }
     }
 
     /// The video that is worked on, if one is.

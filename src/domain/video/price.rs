@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Generate, VideoJob};
+use super::{ExtendModel, ExtendResolution, Generate, Resolution, VideoJob, VideoModel};
+use crate::domain::value::Invalid;
 
 /// Whole credits.
 pub type Credits = u32;
@@ -52,6 +53,24 @@ pub struct Tariff {
 }
 
 impl Tariff {
+    /// Checks that every price is for a model and a resolution that there are, and that none is without an end.
+    ///
+    /// # Errors
+    /// What is wrong, with its place in the table.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let of_generate =
+            |model: &str, resolution: &str| VideoModel::parse(model).and(Resolution::parse(resolution).map(drop));
+        let of_extend = |model: &str, resolution: &str| {
+            ExtendModel::parse(model).and(ExtendResolution::parse(resolution).map(drop))
+        };
+        check_list("generate", &self.generate, of_generate)?;
+        check_list("extend", &self.extend, of_extend)?;
+        if self.off_peak_percent > 100 {
+            return Err(Invalid::new("off_peak_percent must be from 0 to 100"));
+        }
+        Ok(())
+    }
+
     /// What a job costs; none where the tariff has no price for its model and resolution.
     #[must_use]
     pub fn credits<P>(&self, job: &VideoJob<P>) -> Option<Credits> {
@@ -71,6 +90,15 @@ impl Tariff {
         }
     }
 
+    /// The resolutions that have a price for the model of a job.
+    pub fn resolutions_for<P>(&self, job: &VideoJob<P>) -> impl Iterator<Item = &str> {
+        let prices = match job {
+            VideoJob::StartEnd(_) | VideoJob::Reference(_) => &self.generate,
+            VideoJob::Extend(_) | VideoJob::Multiframe(_) => &self.extend,
+        };
+        prices.get(job.model()).into_iter().flatten().map(|(resolution, _)| resolution.as_str())
+    }
+
     /// The recommended prompt costs the same off peak (seed: "an additional 10 credits").
     fn generated<P>(&self, job: &Generate<P>) -> Option<Credits> {
         let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
@@ -85,6 +113,23 @@ impl Tariff {
     }
 }
 
+fn check_list(
+    name: &str,
+    prices: &PriceList,
+    is_known: impl Fn(&str, &str) -> Result<(), Invalid>,
+) -> Result<(), Invalid> {
+    for (model, of_model) in prices {
+        for (resolution, price) in of_model {
+            let place = format!("{name}.\"{model}\".\"{resolution}\"");
+            is_known(model, resolution).map_err(|reason| Invalid::new(format!("{place}: {reason}")))?;
+            if price.seconds.is_empty() {
+                return Err(Invalid::new(format!("{place}: seconds must have at least one price")));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn find<'a>(prices: &'a PriceList, model: &str, resolution: &str) -> Option<&'a Price> {
     prices.get(model)?.get(resolution)
 }
@@ -95,9 +140,7 @@ mod tests {
     use crate::domain::ids::TaskId;
     use crate::domain::image::{ImageFormat, Picture, Source};
     use crate::domain::value::{CallbackUrl, Digest};
-    use crate::domain::video::{
-        Extend, ExtendModel, ExtendResolution, Footage, KeyFrame, Multiframe, Resolution, Seconds, VideoModel,
-    };
+    use crate::domain::video::{Extend, Footage, KeyFrame, Multiframe, Seconds};
 
     /// The table of contract 7, as it is handed out.
     fn usual() -> Tariff {

@@ -94,7 +94,7 @@ fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspecte
 }
 
 /// What chance decides for a task: drawn with its id.
-pub(super) fn drawn_from(task: TaskId) -> u32 {
+pub fn drawn_from(task: TaskId) -> u32 {
     let (high, low) = task.0.as_u64_pair();
     #[expect(clippy::cast_possible_truncation, reason = "the lower half of each is as random as the upper")]
     let drawn = high as u32 ^ low as u32;

@@ -12,7 +12,11 @@ use crate::domain::publisher::{MemberRole, PublisherStatus};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
+use crate::domain::video::{
+    AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, VideoModel, VideoStyle,
+};
 use crate::projections::node::facets::FormFactor;
+use crate::projections::task::index::EntryState;
 
 /// Text without control characters other than tab and line breaks.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
@@ -166,9 +170,14 @@ macro_rules! named {
 }
 
 named!(
+    AudioType,
+    EntryState,
+    ExtendModel,
+    ExtendResolution,
     FormFactor,
     ImageStatus,
     MemberRole,
+    MovementAmplitude,
     NodeStatus,
     OptimizedFor,
     PortraitBeautifier,
@@ -177,6 +186,7 @@ named!(
     PublisherStatus,
     RelightEngine,
     RelightStyle,
+    Resolution,
     ScaleFactor,
     SkinFocus,
     StyleEngine,
@@ -186,7 +196,9 @@ named!(
     TransferLightB,
     UpscaleEngine,
     VersionStatus,
-    VideoState
+    VideoModel,
+    VideoState,
+    VideoStyle
 );
 
 impl Documented for TaskStatus {

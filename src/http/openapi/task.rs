@@ -13,7 +13,7 @@ use crate::http::error::Code;
 use crate::http::task::{LIMIT_DEFAULT, LIMIT_MAX};
 
 /// A cursor: 8 bytes in base64url.
-const CURSOR: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";
+pub const CURSOR: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";
 
 pub fn group() -> Group {
     Group {
@@ -42,7 +42,7 @@ fn list() -> Operation {
         )
         .query([
             many_in_query("kind", "Of these kinds.", &or_empty(&TaskKind::schema())),
-            many_in_query("state", "In these states.", &or_empty(&TaskStatus::schema())),
+            many_in_query("state", "In these states; the name of any kind stands for the same state of all kinds.", &or_empty(&TaskStatus::schema())),
             in_query("created_from", "Submitted at this time or later.", &time),
             in_query("created_to", "Submitted before this time; not earlier than `created_from`.", &time),
             in_query("owner", "Of this user; somebody else's for administrators only.", &or_empty(&UserId::schema())),
@@ -117,7 +117,7 @@ fn task() -> Value {
     view([
         field::<TaskId>("task_id", "").required(),
         field::<TaskKind>("kind", "Where it was submitted.").required(),
-        field::<TaskStatus>("state", "`COMPLETED` and `FAILED` are final.").required(),
+        field::<TaskStatus>("state", "By the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.").required(),
         field_of(
             "progress",
             "How far it is; never falls. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
@@ -127,11 +127,11 @@ fn task() -> Value {
         .required(),
         field_of(
             "queue_position",
-            "Which it is, from 1, of the tasks of everybody that are still to be handed to whoever makes them, in the order of their \
-             submission. Absent once it has been handed over.",
+            "Which it is, from 1, of the tasks of everybody of its gateway that are still to be handed to whoever makes them, in the order \
+             in which that is done: videos off peak last, then by priority, then by age. Absent once it has been handed over.",
             json!({"type": "integer", "minimum": 1}),
         ),
-        field::<u64>("cost", "Credits that were charged. Images cost none.").required(),
+        field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),
         field::<Moment>("created_at", "").required(),
         field::<Moment>("updated_at", "").required(),
         field_of("history", "Every change of state, the oldest first.", array(&change)).required(),

@@ -79,12 +79,16 @@ fn read_filter(query: &mut Query, caller: &UserProfile) -> Filter {
     Filter { owner, kinds, states, from, to }
 }
 
-/// A place in the list, in a form that says nothing.
-fn cursor(place: Position) -> String {
+/// A place in a list, in a form that says nothing.
+pub fn cursor(place: Position) -> String {
     URL_SAFE_NO_PAD.encode(place.0.to_be_bytes())
 }
 
-fn read_cursor(text: &str) -> Result<Position, Invalid> {
+/// Reads a place.
+///
+/// # Errors
+/// When nobody gave out such a one.
+pub fn read_cursor(text: &str) -> Result<Position, Invalid> {
     let bytes: Option<[u8; 8]> = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes
         .map(|bytes| Position(u64::from_be_bytes(bytes)))

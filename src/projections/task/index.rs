@@ -11,7 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskEvent, TaskKind, TaskRecord, TaskStatus};
 use crate::domain::value::{Digest, Timestamp};
+use crate::domain::video::Credits;
 use crate::events::stream::Position;
+
+mod ledger;
+
+pub use ledger::{Entry, EntryState, Ledger};
 
 /// Tasks a block.
 const BLOCK: usize = 1024;
@@ -34,6 +39,7 @@ pub struct Listed {
     owner: u32,
     /// The files that it names; 0 is none.
     files: [Mark; MARKS],
+    pub credits: Credits,
     pub kind: TaskKind,
     pub status: TaskStatus,
 }
@@ -63,6 +69,7 @@ pub struct Index {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Owned {
     number: u32,
+    ledger: Ledger,
     /// Places of the tasks in the order of the log.
     places: Vec<u32>,
 }
@@ -83,6 +90,10 @@ pub struct Filter {
 }
 
 impl Filter {
+    fn pick(&self, task: &Listed) -> Option<TaskId> {
+        self.lets_through(task).then_some(task.id)
+    }
+
     fn lets_through(&self, task: &Listed) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&task.kind))
             && (self.states.is_empty() || self.states.contains(&task.status))
@@ -92,12 +103,18 @@ impl Filter {
 }
 
 /// A part of a list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found<T = TaskId> {
     /// The newest first.
-    pub tasks: Vec<TaskId>,
+    pub tasks: Vec<T>,
     /// Before which position to go on; `None`: there is nothing more.
     pub rest: Option<Position>,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { tasks: Vec::new(), rest: None }
+    }
 }
 
 impl Index {
@@ -123,6 +140,10 @@ impl Index {
         let Some(entry) = self.entry_mut(submitted).filter(|entry| entry.status != record.status) else { return };
         entry.status = record.status;
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
+        let (credits, status) = (entry.credits, entry.status);
+        if let Some(owned) = self.of_owner.get_mut(&record.submission.owner) {
+            owned.ledger.settle(credits, status);
+        }
     }
 
     fn push(&mut self, record: &TaskRecord, position: Position) {
@@ -130,7 +151,7 @@ impl Index {
         let next = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
         let own = self.of_owner.entry(submission.owner).or_insert_with(|| {
             self.owners.push(submission.owner);
-            Owned { number: next, places: Vec::new() }
+            Owned { number: next, ..Owned::default() }
         });
         let entry = Listed {
             id: submission.task,
@@ -139,9 +160,11 @@ impl Index {
             ended_at: NOT_ENDED,
             owner: own.number,
             files: [0; MARKS],
+            credits: submission.work.credits(),
             kind: submission.work.kind(),
             status: record.status,
         };
+        own.ledger.hold(entry.credits);
         let full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK);
         if full {
             self.blocks.push(Arc::new(Vec::with_capacity(BLOCK)));
@@ -186,14 +209,41 @@ impl Index {
     pub fn newest(&self, filter: &Filter, before: Option<Position>, limit: usize, looked: usize) -> Found {
         let end = before.map_or_else(|| self.len(), |before| self.first_from(before));
         let Some(owner) = filter.owner else {
-            return self.gather((0..end).rev(), filter, limit, looked);
+            return self.gather((0..end).rev(), |task| filter.pick(task), limit, looked);
         };
         let Some(Owned { places, .. }) = self.of_owner.get(&Some(owner)) else { return Found::default() };
         let own = places.partition_point(|place| (*place as usize) < end);
-        self.gather(places[..own].iter().rev().map(|place| *place as usize), filter, limit, looked)
+        self.gather(places[..own].iter().rev().map(|place| *place as usize), |task| filter.pick(task), limit, looked)
     }
 
-    fn gather(&self, places: impl Iterator<Item = usize>, filter: &Filter, limit: usize, looked: usize) -> Found {
+    /// What a caller has spent and what is held; anonymous callers are one.
+    #[must_use]
+    pub fn ledger_of(&self, owner: Option<UserId>) -> Ledger {
+        self.of_owner.get(&owner).map(|owned| owned.ledger).unwrap_or_default()
+    }
+
+    /// The entries of a caller's ledger, the newest first, as [`Index::newest`].
+    #[must_use]
+    pub fn entries_of(
+        &self,
+        owner: Option<UserId>,
+        before: Option<Position>,
+        limit: usize,
+        looked: usize,
+    ) -> Found<Entry> {
+        let end = before.map_or_else(|| self.len(), |before| self.first_from(before));
+        let Some(Owned { places, .. }) = self.of_owner.get(&owner) else { return Found::default() };
+        let own = places.partition_point(|place| (*place as usize) < end);
+        self.gather(places[..own].iter().rev().map(|place| *place as usize), Entry::of, limit, looked)
+    }
+
+    fn gather<T>(
+        &self,
+        places: impl Iterator<Item = usize>,
+        lets_through: impl Fn(&Listed) -> Option<T>,
+        limit: usize,
+        looked: usize,
+    ) -> Found<T> {
         let mut found = Found::default();
         let mut last = None;
         for (nth, task) in places.filter_map(|place| self.at(place)).enumerate() {
@@ -202,9 +252,7 @@ impl Index {
                 break;
             }
             last = Some(task.position);
-            if filter.lets_through(task) {
-                found.tasks.push(task.id);
-            }
+            found.tasks.extend(lets_through(task));
         }
         found
     }
@@ -250,7 +298,7 @@ impl Index {
     pub fn restore_owners(&mut self, owners: Vec<Option<UserId>>) {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
-            self.of_owner.insert(owner, Owned { number, places: Vec::new() });
+            self.of_owner.insert(owner, Owned { number, ..Owned::default() });
             self.owners.push(owner);
         }
     }
@@ -263,6 +311,8 @@ impl Index {
                 let owner = self.owners.get(task.owner as usize);
                 if let Some(owned) = owner.and_then(|owner| self.of_owner.get_mut(owner)) {
                     owned.places.push(u32::try_from(place).unwrap_or(u32::MAX));
+                    owned.ledger.hold(task.credits);
+                    owned.ledger.settle(task.credits, task.status);
                 }
             }
             self.blocks.push(Arc::new(block));

@@ -113,6 +113,15 @@ pub struct VideoMoment<'m> {
 }
 
 impl CreationsView {
+    /// The task as it is now, without its payload; how far one came that has ended without a result is not said.
+    #[must_use]
+    pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
+        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+        let reached = if record.is_terminal() { TaskStatus::Created } else { record.status };
+        let (task, status, credits) = (record.submission.task, record.status, record.submission.work.credits());
+        Self::new(VideoMoment { task, status, reached, credits, results: record.results(), failure }, None, public_url)
+    }
+
     /// The task at that moment; results are served below `public_url`, which has no trailing slash.
     #[must_use]
     pub fn new(moment: VideoMoment<'_>, payload: Option<String>, public_url: &str) -> Self {

@@ -46,11 +46,20 @@ pub(super) fn submitted(status: u16, body: &[u8]) -> Result<String, VendorError>
 
 /// How the job with this id stands.
 pub(super) fn polled(status: u16, body: &[u8], id: &str) -> Result<Polled, VendorError> {
+    Ok(told(status, body, |body| progress(body, id))?.unwrap_or(Polled::Lost))
+}
+
+/// What an answer about a job says, as `read` reads it; `None` when the vendor does not know the job.
+pub(super) fn told<T>(
+    status: u16,
+    body: &[u8],
+    read: impl FnOnce(&[u8]) -> Option<T>,
+) -> Result<Option<T>, VendorError> {
     match status {
-        200..=299 => progress(body, id).ok_or_else(|| {
+        200..=299 => read(body).map(Some).ok_or_else(|| {
             unknown(format!("the vendor's answer about the task cannot be read ({})", said(status, body)))
         }),
-        404 | 410 => Ok(Polled::Lost),
+        404 | 410 => Ok(None),
         408 | 425 | 429 | 503 => Err(busy(&said(status, body))),
         _ if is_unserved(status) => Err(unserved(&said(status, body))),
         _ => Err(unknown(format!("the vendor failed to say how the task stands ({})", said(status, body)))),
@@ -144,7 +153,8 @@ fn results(task: &Value) -> Option<Vec<String>> {
     urls.filter(|urls| (1..=RESULTS_MAX).contains(&urls.len()))
 }
 
-fn failure(task: &Value) -> Failure {
+/// Why the vendor says that a job failed.
+pub(super) fn failure(task: &Value) -> Failure {
     let message = message_in(task).unwrap_or_else(|| "the vendor gave no reason".to_owned());
     Failure {
         code: Text::recorded("vendor_failed".to_owned()),

@@ -1,7 +1,7 @@
-//! The remote image vendor: the seed's image interface below a base URL. What is asked (`request`) and what the answers mean
+//! Remote vendors. That of images: the seed's image interface below a base URL; that of videos is in `video`. What is asked (`request`) and what the answers mean
 //! (`answer`) are pure; this file carries them, and `results` brings the pictures home.
 //!
-//! It keeps nothing: a job is known by the reference that the log has, `<family>:<id at the vendor>`.
+//! They keep nothing: a job is known by the reference that the log has, `<family>:<id at the vendor>`.
 
 use std::sync::Arc;
 
@@ -18,16 +18,20 @@ use crate::domain::image::{ImageWork, Picture, Source};
 use crate::domain::task::VendorReference;
 use crate::domain::value::Text;
 use crate::media::store::{Area, Store};
-use crate::outbound::client::CallFailure;
 use crate::outbound::fetch::Fetcher;
-use crate::outbound::vendor::{VendorAnswer, VendorCaller};
+use crate::outbound::vendor::VendorCaller;
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
 mod answer;
+mod line;
 mod request;
 mod results;
+mod video;
+
+pub use video::RemoteVideo;
 
 use answer::Polled;
+use line::Line;
 use request::{Pictures, request, status_family, status_path};
 use results::Results;
 
@@ -56,12 +60,10 @@ pub struct Options {
 /// The remote image vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteImage {
-    caller: VendorCaller,
-    options: Options,
+    line: Line,
     store: Store,
     results: Results,
     room: Arc<Semaphore>,
-    surroundings: Surroundings,
     moved: Arc<Notify>,
 }
 
@@ -77,7 +79,8 @@ impl RemoteImage {
     ) -> Self {
         let results = Results::new(fetcher, store.clone(), surroundings.mishaps());
         let room = Arc::new(Semaphore::new(permits(SENT_BYTES_MAX) as usize));
-        Self { caller, options, store, results, room, surroundings, moved: Arc::default() }
+        let line = Line { caller, options, surroundings };
+        Self { line, store, results, room, moved: Arc::default() }
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
@@ -89,16 +92,14 @@ impl RemoteImage {
         };
         let family = status_family(&work.job);
         let (path, body) = self.request_for(work, task).await?;
-        let key = (self.options.key_header.as_str(), key.as_str());
-        let answer = self.caller.post(&path, key, body, self.surroundings.now()).await;
-        let answer = answer.map_err(|failure| self.told(unanswered(&failure, "the vendor was not reached")))?;
-        let id = answer::submitted(answer.status, &answer.body).map_err(|error| self.of(&answer, error))?;
+        let answer = self.line.post(&path, &key, body).await?;
+        let id = answer::submitted(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))?;
         Ok(reference(family, &id))
     }
 
     /// Path and body; reading and encoding go on beside the other work.
     async fn request_for(&self, work: ImageWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
-        let (store, webhook) = (self.store.clone(), self.options.hint_url.as_ref().map(|url| url(task)));
+        let (store, webhook) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
         let made = tokio::task::spawn_blocking(move || {
             let read = |source: &Source| source.kept().and_then(|picture| base64_of(&store, picture));
             let pictures = Pictures { image: read(&work.image)?, reference: work.reference.as_ref().and_then(read) };
@@ -112,20 +113,15 @@ impl RemoteImage {
         made.await.ok().flatten().ok_or_else(unsent)
     }
 
-    async fn ask(&self, path: &str) -> Result<VendorAnswer, VendorError> {
-        let answer = self.caller.get(path, self.surroundings.now()).await;
-        answer.map_err(|failure| self.told(unanswered(&failure, "the vendor did not say how the task stands")))
-    }
-
     async fn poll_job(&self, reference: &VendorReference) -> Result<Progress, VendorError> {
         // Of another vendor: this one never took it.
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(Progress::Forgotten) };
-        let answer = self.ask(&status_path(family, id)).await?;
-        match answer::polled(answer.status, &answer.body, id).map_err(|error| self.of(&answer, error))? {
+        let answer = self.line.ask(&status_path(family, id)).await?;
+        match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
             Polled::Running => Ok(Progress::Running),
             Polled::Lost => Ok(Progress::Lost),
             Polled::Failed(mut failure) => {
-                failure.message = Text::recorded(self.without_key(failure.message.as_str()));
+                failure.message = Text::recorded(self.line.without_key(failure.message.as_str()));
                 Ok(Progress::Failed(failure))
             }
             Polled::Done(urls) => Ok(self
@@ -137,29 +133,11 @@ impl RemoteImage {
     }
 
     async fn find_job(&self, job: Job) -> Result<Option<VendorReference>, VendorError> {
-        let path = self.options.search_path.replace("{key}", job.key.as_str());
+        let key = job.key.clone();
         let work = job.image()?;
-        let answer = self.ask(&path).await?;
-        let found = answer::found(answer.status, &answer.body).map_err(|error| self.of(&answer, error))?;
+        let answer = self.line.search(&key).await?;
+        let found = answer::found(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))?;
         Ok(found.map(|id| reference(status_family(&work.job), &id)))
-    }
-
-    /// An error that came with an answer.
-    fn of(&self, answer: &VendorAnswer, mut error: VendorError) -> VendorError {
-        error.retry_after = answer.retry_after;
-        self.told(error)
-    }
-
-    fn told(&self, mut error: VendorError) -> VendorError {
-        error.message = self.without_key(&error.message);
-        error
-    }
-
-    fn without_key(&self, text: &str) -> String {
-        match &self.options.api_key {
-            Some(key) => text.replace(key.as_str(), "********"),
-            None => text.to_owned(),
-        }
     }
 }
 
@@ -169,7 +147,7 @@ impl Vendor for RemoteImage {
     }
 
     fn recovery(&self) -> Recovery {
-        self.options.recovery
+        self.line.options.recovery
     }
 
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
@@ -188,8 +166,8 @@ impl Vendor for RemoteImage {
     /// It is asked about a job that nobody has.
     fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
-            let answer = self.ask(&status_path("image-upscaler", NOBODYS)).await?;
-            answer::lives(answer.status, &answer.body).map_err(|error| self.of(&answer, error))
+            let answer = self.line.ask(&status_path("image-upscaler", NOBODYS)).await?;
+            answer::lives(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))
         }
         .boxed()
     }
@@ -212,19 +190,6 @@ fn base64_of(store: &Store, picture: &Picture) -> Option<String> {
             None
         }
     }
-}
-
-/// What a call without an answer leaves known: what did not leave this house surely began nothing.
-fn unanswered(failure: &CallFailure, what: &str) -> VendorError {
-    let kind = match failure {
-        CallFailure::Url(_) | CallFailure::Forbidden | CallFailure::Unresolved | CallFailure::NoConnection(_) => {
-            ErrorKind::Unreached
-        }
-        CallFailure::TooSlow(_) | CallFailure::TooLarge(_) | CallFailure::NoRoom | CallFailure::Broken(_) => {
-            ErrorKind::Unknown
-        }
-    };
-    VendorError::new(kind, format!("{what}: {failure}"))
 }
 
 /// What pictures of so many bytes take of the room, never more than there is.

@@ -59,16 +59,21 @@ pub(super) const fn status_family(job: &ImageJob) -> &'static str {
 
 /// Where the vendor is asked how a job stands.
 pub(super) fn status_path(family: &str, id: &str) -> String {
-    let mut path = format!("{INTERFACE}{family}/");
+    format!("{INTERFACE}{family}/{}", segment(id))
+}
+
+/// An id as one segment of a path.
+pub(super) fn segment(id: &str) -> String {
+    let mut segment = String::with_capacity(id.len());
     for byte in id.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => path.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => segment.push(char::from(byte)),
             _ => {
-                let _ = write!(path, "%{byte:02X}");
+                let _ = write!(segment, "%{byte:02X}");
             }
         }
     }
-    path
+    segment
 }
 
 fn reference_field(job: &ImageJob) -> &'static str {

@@ -10,6 +10,7 @@ use crate::clock::{Mishaps, Place, VendorStep};
 use crate::domain::image::Picture;
 use crate::domain::task::Failure;
 use crate::domain::value::{CallbackUrl, Invalid, Text};
+use crate::domain::video::{Clip, VideoFormat};
 use crate::media::input::{self, Inspected};
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetched, Fetcher};
@@ -41,6 +42,18 @@ impl Results {
         Ok(pictures)
     }
 
+    /// Brings home the video behind a URL.
+    pub(super) async fn bring_clip(&self, url: &str, job: &str) -> Result<Clip, Unfetched> {
+        CallbackUrl::parse(url).map_err(|reason| Unfetched::Odd(told(&format!("the URL {reason}"))))?;
+        let file = self.fetcher.get(url).await.map_err(unavailable)?;
+        self.mishaps.reach(Place::Vendor(VendorStep::ResultFetched), job);
+        let store = self.store.clone();
+        let kept = tokio::task::spawn_blocking(move || keep_clip(&store, &file));
+        let kept = kept.await.map_err(|_| Unfetched::Passing(told("storing it was interrupted")))?;
+        self.mishaps.reach(Place::Vendor(VendorStep::ResultStored), job);
+        kept
+    }
+
     async fn bring_one(&self, url: &str, job: &str) -> Result<Picture, Unfetched> {
         CallbackUrl::parse(url).map_err(|reason| Unfetched::Odd(told(&format!("the URL {reason}"))))?;
         let file = self.fetcher.get(url).await.map_err(unavailable)?;
@@ -60,6 +73,13 @@ impl Results {
 fn keep(store: &Store, file: &Fetched) -> Result<Picture, Unfetched> {
     let Inspected { format, width, height } = input::inspect(&file.bytes).map_err(|reason| no_picture(&reason))?;
     store.put(Area::Result, &file.bytes, format, width, height).map_err(|error| unkept(&error))
+}
+
+/// Blocks.
+fn keep_clip(store: &Store, file: &Fetched) -> Result<Clip, Unfetched> {
+    let no_video = || Unfetched::Odd(failure("result_invalid", "a result of the vendor is no mp4 or webm video"));
+    let format = VideoFormat::of_bytes(&file.bytes).ok_or_else(no_video)?;
+    store.put_clip(Area::Result, &file.bytes, format).map_err(|error| unkept(&error))
 }
 
 /// What a place does not give at once may still be on its way there.

@@ -227,6 +227,7 @@ const STING: &[(&str, &str)] = &[("prompt", "a soft sting"), ("duration", "1")];
 #[rustfmt::skip]
 fn media() -> Vec<Case> {
     let picture = || json!({"image": base64_png(4, 4)});
+    let frame = || json!({"key_image": base64_png(4, 4)});
     vec![
         get(ReadResult, "/media/{file}"),
         post(HintTask, "/hints/{hint}", 200, json!({})),
@@ -238,6 +239,14 @@ fn media() -> Vec<Case> {
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-relight", 200, picture()),
         case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, Body::Form(STING)),
+        post(SubmitVideoTask, "/proxy/videovendor/start-end2video", 200, json!({"prompt": "p"})),
+        post(SubmitVideoTask, "/proxy/videovendor/reference2video", 200, json!({"prompt": "p"})),
+        // Whoever is let through has no video to extend.
+        post(SubmitVideoTask, "/proxy/videovendor/extend", 400, json!({})),
+        post(SubmitVideoTask, "/proxy/videovendor/multiframe", 200, json!({"image_settings": [frame(), frame()]})),
+        get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").of_the_owner(),
+        post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).of_the_owner(),
+        get(ReadCredits, "/users/credits"),
         get(ReadTask, "/tasks"),
         get(ReadTask, "/tasks/{task_id}").of_the_owner(),
         get(ReadTask, "/tasks/{task_id}/events").of_the_owner(),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mediary::clock::Surroundings;
+use mediary::config::Settings;
 use mediary::domain::ids::TaskId;
 use mediary::media::archive::ticket::UploadKey;
 use mediary::vendors::hint::{HintKey, PURPOSE};
@@ -19,6 +20,7 @@ use crate::support::form::form;
 use crate::support::picture::base64_png;
 use crate::support::receiver::Receiver;
 use crate::support::{Answer, TestApp, TestUser};
+use crate::video::START_END;
 
 const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
@@ -69,9 +71,11 @@ pub struct Ground {
 }
 
 /// Where tasks of each family are submitted and read.
-const FAMILIES: [&str; 4] = [UPSCALER, STYLE, SKIN, RELIGHT];
+const FAMILIES: [&str; 5] = [UPSCALER, STYLE, SKIN, RELIGHT, VIDEO];
+/// Where video tasks are read.
+const VIDEO: &str = "/proxy/videovendor/tasks";
 /// A task of each of them.
-type Tasks = [String; 4];
+type Tasks = [String; 5];
 
 /// Where the grounds are that no success may change.
 const OPEN: usize = 0;
@@ -80,13 +84,19 @@ const FOREIGN: usize = 2;
 
 impl World {
     pub async fn new() -> Self {
-        let app = TestApp::start().await;
+        // Videos wait for a vendor that never answers.
+        let unreachable = |settings: &mut Settings| settings.video_vendor.url = Some("http://127.0.0.1:1".to_owned());
+        let app = TestApp::start_with(unreachable, Surroundings::real()).await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
         let (foreign, banned) = (app.user("foreign").await, app.user("banned").await);
         let mut tasks = Tasks::default();
         for (task, family) in tasks.iter_mut().zip(FAMILIES) {
-            let path = if family == SKIN { format!("{SKIN}/creative") } else { family.to_owned() };
-            *task = submit(&app, &owner, &path, json!({"image": base64_png(4, 4)})).await;
+            let path = match family {
+                SKIN => format!("{SKIN}/creative"),
+                VIDEO => START_END.to_owned(),
+                _ => family.to_owned(),
+            };
+            *task = submit(&app, &owner, &path, json!({"image": base64_png(4, 4), "prompt": "p"})).await;
         }
         let ended = ended(&app, &owner, UPSCALER, &tasks[0]).await;
         let result = ended["generated"][0].as_str().expect("a result");
@@ -274,7 +284,7 @@ impl Ground {
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
-        let tasks = [NOBODY; 4].map(str::to_owned);
+        let tasks = [NOBODY; 5].map(str::to_owned);
         let (file, [ticket, hint], secret) =
             (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
         let delivery = NOBODY.to_owned();

@@ -1,4 +1,4 @@
-//! A vendor of images that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it, and with
+//! A vendor of images and videos that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it, and with
 //! a ledger of its own, in which a job that was paid for stands once for each time.
 //!
 //! It knows nothing of the service, so that a benchmark can use it too.
@@ -232,6 +232,10 @@ fn ok(body: &Value) -> Vec<u8> {
     message("200 OK\r\ncontent-type: application/json", body.to_string().as_bytes())
 }
 
+fn is_of_video(request: &Request) -> bool {
+    request.path.contains("/videovendor/")
+}
+
 fn not_found() -> Vec<u8> {
     message("404 Not Found\r\ncontent-type: application/json", br#"{"message": "no such thing"}"#)
 }
@@ -277,7 +281,9 @@ impl Shop {
 
     fn note(&self, request: &Request) -> (Asked, Kind) {
         let mut books = self.books.lock();
-        let name = request.path.rsplit(['/', '=']).next().unwrap_or("").trim_end_matches(".png").to_owned();
+        let path = request.path.trim_end_matches("/creations");
+        let name = path.rsplit(['/', '=']).next().unwrap_or("").trim_end_matches(".png").trim_end_matches(".mp4");
+        let name = name.to_owned();
         let kind = match (request.method.as_str(), request.path.as_str()) {
             ("POST", _) => Kind::Submission,
             (_, path) if path.contains("reference=") => Kind::Search,
@@ -306,8 +312,12 @@ impl Shop {
     fn usual(&self, kind: Kind, request: &Request, asked: &Asked) -> Vec<u8> {
         match kind {
             Kind::Submission => self.take(request, &asked.prompt),
+            Kind::Poll if is_of_video(request) => self.tell_of_video(asked),
             Kind::Poll => self.tell(&asked.id),
             Kind::Search => self.search(&asked.id),
+            Kind::Result if request.path.ends_with(".mp4") => {
+                message("200 OK\r\ncontent-type: video/mp4", &self.options.result)
+            }
             Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),
         }
     }
@@ -320,14 +330,34 @@ impl Shop {
         let id = known.unwrap_or_else(|| {
             let id = format!("job-{}", books.charges.len() + 1);
             let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-            let webhook = body["webhook_url"].as_str().map(str::to_owned);
+            let webhook = body["webhook_url"].as_str().or(body["callback_url"].as_str()).map(str::to_owned);
             let done = Instant::now() + self.options.work;
             books.charges.push(Charge { key: key.clone(), id: id.clone(), prompt: prompt.to_owned() });
             books.jobs.insert(id.clone(), Job { key: key.clone(), prompt: prompt.to_owned(), done, webhook });
             books.by_key.insert(key, id.clone());
             id
         });
+        if is_of_video(request) {
+            return ok(&json!({"task_id": id, "state": "created", "credits": 0}));
+        }
         ok(&json!({"data": {"task_id": id, "status": "CREATED", "generated": []}}))
+    }
+
+    /// A video queues until it was asked after once.
+    fn tell_of_video(&self, asked: &Asked) -> Vec<u8> {
+        let (books, id) = (self.books.lock(), &asked.id);
+        let told = |state: &str, creations: Value| {
+            ok(&json!({"id": id, "state": state, "err_code": "", "credits": 0, "creations": creations}))
+        };
+        match books.jobs.get(id) {
+            None => not_found(),
+            Some(_) if asked.nth == 1 => told("queueing", json!([])),
+            Some(job) if job.done > Instant::now() => told("processing", json!([])),
+            Some(_) => {
+                let url = format!("{}/results/{id}.mp4", self.base);
+                told("success", json!([{"id": format!("v-{id}"), "url": url, "cover_url": "", "watermarked_url": ""}]))
+            }
+        }
     }
 
     fn tell(&self, id: &str) -> Vec<u8> {

@@ -1,0 +1,52 @@
+//! The prices of videos: those of `data/pricing.toml`, or of the file that the operator names.
+
+use std::path::Path;
+
+use super::StartError;
+use crate::domain::video::Tariff;
+
+/// What is charged unless the operator says otherwise.
+const USUAL: &str = include_str!("../../data/pricing.toml");
+
+/// The prices, checked whole.
+pub(super) fn open_tariff(file: Option<&Path>) -> Result<Tariff, StartError> {
+    let Some(file) = file else { return read(USUAL, "data/pricing.toml") };
+    let place = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&place, &error))?;
+    read(&text, &place)
+}
+
+fn read(text: &str, place: &str) -> Result<Tariff, StartError> {
+    let tariff: Tariff = toml::from_str(text).map_err(|error| refused(place, &error))?;
+    tariff.check().map_err(|reason| refused(place, &reason))?;
+    Ok(tariff)
+}
+
+fn refused(place: &str, reason: &dyn std::fmt::Display) -> StartError {
+    StartError::part("the prices of videos (video.pricing)", &format!("{place}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_price_list_is_named() {
+        assert!(open_tariff(None).is_ok());
+        let told = |text: &str| read(text, "prices.toml").unwrap_err().to_string();
+        let usual = |from: &str, to: &str| USUAL.replace(from, to);
+        for (text, named) in [
+            (usual("[generate.\"vq1\"]", "[generate.\"vq7\"]"), "vq7"),
+            (usual("\"2K\" = { seconds = [40], more = 40 }", "\"4K\" = { seconds = [40], more = 40 }"), "4K"),
+            (usual("seconds = [40], more = 40", "seconds = [], more = 40"), "vq3-pro"),
+            (usual("off_peak_percent = 50", "off_peak_percent = 101"), "off_peak_percent"),
+            (usual("is_rec = 10", "is_rek = 10"), "is_rek"),
+            (usual("more = 40", "more = -1"), "more"),
+        ] {
+            let told = told(&text);
+            assert!(told.contains("prices.toml") && told.contains(named), "{told}");
+        }
+        let absent = open_tariff(Some(Path::new("/no/such/prices.toml"))).unwrap_err().to_string();
+        assert!(absent.contains("/no/such/prices.toml") && absent.contains("video.pricing"), "{absent}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What a caller has spent: the credits of their tasks, held, charged or given back.
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::error::Problem;
+use super::gate::Call;
+use super::task::{LIMIT_DEFAULT, LIMIT_MAX, cursor, read_cursor};
+use crate::domain::ids::UserId;
+use crate::domain::policy::Action;
+use crate::projections::task::index::{Entry, Found, Ledger};
+
+/// How many tasks are looked at for a page: those without a price are passed over.
+const LOOKED: usize = 65_536;
+
+/// The sums of a caller, and a page of the entries.
+#[derive(Serialize)]
+struct LedgerView {
+    /// Below zero what was spent or is held: nothing is ever paid in.
+    balance: i64,
+    held: u64,
+    charged: u64,
+    refunded: u64,
+    entries: Vec<EntryView>,
+    limit: u64,
+    /// What to give as `cursor` to go on; absent when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct EntryView {
+    task_id: String,
+    kind: &'static str,
+    credits: u32,
+    state: &'static str,
+    held_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_at: Option<String>,
+}
+
+/// `GET /users/credits`: the caller's own; administrators read those of any user.
+pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, Problem> {
+    let caller = call.user()?;
+    let mut query = call.query()?;
+    let user = query.checked("user", UserId::parse);
+    if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
+        query.fault("user", "may be somebody else for administrators only");
+    }
+    let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
+    let before = query.given("cursor", read_cursor);
+    query.finish()?;
+    let owner = Some(user.unwrap_or(caller.id));
+    let (Ledger { held, charged, refunded }, Found { tasks, rest }) = {
+        let models = call.services().models.read();
+        let index = &models.tasks.index;
+        let page = usize::try_from(limit).unwrap_or(1);
+        (index.ledger_of(owner), index.entries_of(owner, before, page, LOOKED))
+    };
+    Answer::ok(&LedgerView {
+        balance: -i64::try_from(held.saturating_add(charged)).unwrap_or(i64::MAX),
+        held,
+        charged,
+        refunded,
+        entries: tasks.into_iter().map(shown).collect(),
+        limit,
+        next_cursor: rest.map(cursor),
+    })
+}
+
+fn shown(entry: Entry) -> EntryView {
+    let Entry { task, kind, credits, state, held_at, settled_at } = entry;
+    EntryView {
+        task_id: task.to_string(),
+        kind: kind.as_str(),
+        credits,
+        state: state.as_str(),
+        held_at: held_at.to_string(),
+        settled_at: settled_at.map(|at| at.to_string()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Described: the bodies of video submissions. Ranges and defaults come from the types that have them.
+
+use serde_json::{Value, json};
+
+use super::super::schema::{Documented, Field, body, field, field_of};
+use crate::domain::image::Source;
+use crate::domain::value::{CallbackUrl, Label};
+use crate::domain::video::{
+    AspectRatio, AudioType, Extend, ExtendModel, ExtendResolution, Generate, KeyFrame, MovementAmplitude,
+    PAYLOAD_CHARS_MAX, Resolution, Seconds, VideoModel, VideoPrompt, VideoStyle,
+};
+
+pub(super) fn components() -> Vec<(&'static str, Value)> {
+    vec![("GenerateVideoBody", generate()), ("ExtendVideoBody", extend()), ("MultiframeBody", multiframe())]
+}
+
+fn generate() -> Value {
+    let usual = Generate::<Source>::default();
+    body([
+        field_of("aspect_ratio", "Width to height; neither more than four times the other.", aspect_ratio()),
+        field::<bool>("audio", "Whether there is sound; true by default for vq3-pro, else false."),
+        chosen::<AudioType>("audio_type", "What is heard. Ineffective for q3 models.", usual.audio_type.as_str()),
+        flag("bgm", "Whether there is background music. Ineffective for q3 models."),
+        callback(),
+        field_of("duration", &durations(), seconds(Seconds::MAX)),
+        flag("enhance", "Whether the picture is enhanced."),
+        pictures(
+            "The start frame, or what appears in the video. One, unless the service takes more (`video.max_images`).",
+        ),
+        flag("is_rec", "Whether the recommended prompt is used; 10 credits more."),
+        meta_data(),
+        chosen::<VideoModel>("model", "", usual.model.as_str()),
+        chosen::<MovementAmplitude>(
+            "movement_amplitude",
+            "How much moves. Ineffective for q2 and q3 models.",
+            usual.movement_amplitude.as_str(),
+        ),
+        flag("off_peak", "Whether it may be made at any time within 48 hours, for half the price."),
+        payload(),
+        field_of("priority", "Which of the tasks that wait goes first: the highest.", integer32())
+            .with("default", usual.priority),
+        field::<VideoPrompt>("prompt", "What is to be seen. Needed where there are no images."),
+        chosen::<Resolution>("resolution", "Those that have a price for the model.", usual.resolution.as_str()),
+        field_of(
+            "seed",
+            "Where chance begins; drawn when absent.",
+            json!({"type": "integer", "format": "int32", "minimum": 0}),
+        ),
+        chosen::<VideoStyle>("style", "", usual.style.as_str()),
+        field::<Label>("voice_id", "Whose voice. Ineffective for q3 models."),
+        flag("watermark", "Whether there is a watermark."),
+        field_of(
+            "wm_position",
+            "1 top left, 2 top right, 3 bottom right, 4 bottom left. Ineffective without `watermark`.",
+            json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 4, "default": 3}),
+        ),
+        picture("wm_url", "The watermark; ours when absent. Ineffective without `watermark`."),
+    ])
+}
+
+fn extend() -> Value {
+    body([
+        callback(),
+        field_of("duration", "By how many seconds it becomes longer.", seconds(Extend::SECONDS_MAX)),
+        pictures("The end frame."),
+        meta_data(),
+        field::<ExtendModel>("model", "").required(),
+        payload(),
+        field::<VideoPrompt>("prompt", "What is to be seen."),
+        chosen::<ExtendResolution>("resolution", "", ExtendResolution::P720.as_str()),
+        field_of(
+            "video_creation_id",
+            "A video that the caller has made: the id of a creation. With `video_url`.",
+            json!({"type": "string", "format": "uuid"}),
+        )
+        .required(),
+        field::<CallbackUrl>(
+            "video_url",
+            "Where the video is, such as the URL of that creation: mp4 or webm, at most 100 MiB.",
+        )
+        .required(),
+    ])
+}
+
+fn multiframe() -> Value {
+    let frame = body([
+        field_of("duration", "How long the way to it takes.", seconds(KeyFrame::<Source>::SECONDS_MAX)),
+        picture("key_image", "What the video comes to.").required(),
+        field::<VideoPrompt>("prompt", "What is to be seen on the way."),
+    ]);
+    let frames = json!({"type": "array", "items": frame, "minItems": 2, "maxItems": 9});
+    body([
+        callback(),
+        field_of("image_settings", "The key frames, in order.", frames).required(),
+        meta_data(),
+        chosen::<ExtendModel>("model", "", ExtendModel::Vq2Turbo.as_str()),
+        payload(),
+        chosen::<ExtendResolution>("resolution", "", ExtendResolution::P720.as_str()),
+        picture("start_image", "Where the video begins; at the first key frame when absent."),
+    ])
+}
+
+/// The lengths of each model, so that the document says what the checks say.
+fn durations() -> String {
+    let of_models = VideoModel::ALL.iter().map(|model| format!("{} 1 to {}", model.as_str(), model.seconds_max()));
+    format!("Seconds. {}.", of_models.collect::<Vec<_>>().join(", "))
+}
+
+fn seconds(max: u8) -> Value {
+    json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": max, "default": Seconds::USUAL.get()})
+}
+
+fn integer32() -> Value {
+    json!({"type": "integer", "format": "int32", "minimum": i32::MIN, "maximum": i32::MAX})
+}
+
+fn aspect_ratio() -> Value {
+    json!({"type": "string", "pattern": "^[0-9]{1,3}:[0-9]{1,3}$", "examples": [AspectRatio::USUAL.to_string(), "9:16", "1:1"]})
+}
+
+fn payload() -> Field {
+    let schema = json!({"type": "string", "maxLength": PAYLOAD_CHARS_MAX});
+    field_of("payload", "Handed back as it is.", schema)
+}
+
+fn meta_data() -> Field {
+    let schema = json!({"type": "string", "maxLength": PAYLOAD_CHARS_MAX, "contentMediaType": "application/json"});
+    field_of("meta_data", "JSON in a string; kept with the task.", schema)
+}
+
+fn callback() -> Field {
+    field::<CallbackUrl>("callback_url", "Told of every change of state; empty means none.")
+}
+
+fn pictures(about: &str) -> Field {
+    let about = format!("{about} Each as base64, as a data URI with base64, or as an http(s) URL.");
+    let schema = json!({"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 7});
+    field_of("images", &about, schema)
+}
+
+fn picture(name: &'static str, about: &str) -> Field {
+    let about = format!("{about} Base64, a data URI with base64, or an http(s) URL.");
+    field_of(name, &about, json!({"type": "string", "minLength": 1}))
+}
+
+fn chosen<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> Field {
+    field::<T>(name, about).with("default", usual)
+}
+
+fn flag(name: &'static str, about: &str) -> Field {
+    field::<bool>(name, about).with("default", false)
+}

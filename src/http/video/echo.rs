@@ -1,0 +1,126 @@
+//! The answers to submissions: what was accepted, and of the body what the seed lists for each endpoint.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::domain::ids::TaskId;
+use crate::domain::task::TaskStatus;
+use crate::domain::value::Timestamp;
+use crate::domain::video::{Generate, KeyFrame, VideoJob, VideoWork};
+
+/// What every answer says (seed: required).
+#[derive(Serialize)]
+pub(super) struct Submitted<'b> {
+    task_id: String,
+    state: &'static str,
+    credits: u32,
+    created_at: String,
+    model: &'static str,
+    resolution: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'b Value>,
+    #[serde(flatten)]
+    of_job: Echo<'b>,
+}
+
+/// What the answers differ in.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Echo<'b> {
+    Generate {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        aspect_ratio: Option<String>,
+        bgm: bool,
+        duration: u8,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        images: Option<&'b Value>,
+        movement_amplitude: &'static str,
+        off_peak: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<&'b Value>,
+        seed: u32,
+        style: &'static str,
+        watermark: bool,
+    },
+    Extend {
+        duration: u8,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        images: Option<&'b Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<&'b Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        video_creation_id: Option<&'b Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        video_url: Option<&'b Value>,
+    },
+    Multiframe {
+        image_settings: Vec<FrameEcho<'b>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        start_image: Option<&'b Value>,
+    },
+}
+
+#[derive(Serialize)]
+struct FrameEcho<'b> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_image: Option<&'b Value>,
+    duration: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'b Value>,
+}
+
+/// A task that was submitted at `at` and has come to `state`. What the caller gave is handed back as it came, and where it gave nothing, what is taken.
+pub(super) fn submitted<'b>(
+    task: TaskId,
+    at: Timestamp,
+    work: &VideoWork,
+    body: &'b Value,
+    state: TaskStatus,
+) -> Submitted<'b> {
+    let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+    Submitted {
+        task_id: task.to_string(),
+        state: state.of_video().as_str(),
+        credits: work.credits,
+        created_at: at.to_string(),
+        model: work.job.model(),
+        resolution: work.job.resolution(),
+        payload: given("payload"),
+        of_job: match &work.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => generated(job, work, body),
+            VideoJob::Extend(job) => Echo::Extend {
+                duration: job.seconds.get(),
+                images: given("images"),
+                prompt: given("prompt"),
+                video_creation_id: given("video_creation_id"),
+                video_url: given("video_url"),
+            },
+            VideoJob::Multiframe(job) => {
+                let settings = body.get("image_settings").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                let frame = |(frame, given): (&KeyFrame, &'b Value)| {
+                    let given = |name: &str| given.get(name).filter(|value| !value.is_null());
+                    let (key_image, prompt) = (given("key_image"), given("prompt"));
+                    FrameEcho { key_image, duration: frame.seconds.get(), prompt }
+                };
+                let image_settings = job.key_frames.iter().zip(settings).map(frame).collect();
+                Echo::Multiframe { image_settings, start_image: given("start_image") }
+            }
+        },
+    }
+}
+
+fn generated<'b>(job: &Generate, work: &VideoWork, body: &'b Value) -> Echo<'b> {
+    let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+    Echo::Generate {
+        aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),
+        bgm: job.bgm,
+        duration: job.seconds.get(),
+        images: given("images"),
+        movement_amplitude: job.movement_amplitude.as_str(),
+        off_peak: job.off_peak,
+        prompt: given("prompt"),
+        seed: work.seed.get(),
+        style: job.style.as_str(),
+        watermark: job.watermark.is_some(),
+    }
+}

@@ -1,0 +1,98 @@
+//! The video gateway: what is accepted, what becomes of it, what it costs, and who sees it. The vendor is a simulator.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use mediary::domain::ids::TaskId;
+use serde_json::{Value, json};
+
+use crate::support::vendor_sim::{Asked, Conduct, Mode, SimOptions, VendorSim};
+use crate::support::{TestApp, TestUser};
+
+mod access;
+mod credits;
+mod extend;
+mod life;
+mod limits;
+mod queue;
+mod refusals;
+
+pub const START_END: &str = "/proxy/videovendor/start-end2video";
+pub const REFERENCE: &str = "/proxy/videovendor/reference2video";
+pub const EXTEND: &str = "/proxy/videovendor/extend";
+pub const MULTIFRAME: &str = "/proxy/videovendor/multiframe";
+
+/// The first bytes of an mp4, and enough after them to be told apart.
+pub fn clip() -> Vec<u8> {
+    [b"\0\0\0\x18ftypisom\0\0\x02\0isommp41".as_slice(), b"a video of the simulator"].concat()
+}
+
+/// A vendor that makes every video in this time.
+pub async fn vendor(work: Duration, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> VendorSim {
+    VendorSim::behaving(SimOptions { mode: Mode::HonoursKeys, work, result: clip() }, conduct).await
+}
+
+/// The vendor there makes the videos, and nobody waits for long.
+pub fn made_by(settings: &mut Settings, base: &str) {
+    let vendor = &mut settings.video_vendor;
+    vendor.url = Some(base.to_owned());
+    vendor.recovery = mediary::config::RecoverySetting::Key;
+    (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(20));
+    (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    vendor.breaker_failures = 1_000_000;
+}
+
+/// A service whose videos a vendor makes at once.
+pub struct Given {
+    pub app: TestApp,
+    pub sim: VendorSim,
+    pub alice: TestUser,
+}
+
+impl Given {
+    pub async fn usual() -> Self {
+        Self::with(vendor(Duration::ZERO, |_| Conduct::Usual).await, |_| {}).await
+    }
+
+    pub async fn with(sim: VendorSim, change: impl FnOnce(&mut Settings)) -> Self {
+        let base = sim.base();
+        let change = |settings: &mut Settings| {
+            made_by(settings, &base);
+            change(settings);
+        };
+        let app = TestApp::start_with(change, Surroundings::real()).await;
+        let alice = app.user("alice").await;
+        Self { app, sim, alice }
+    }
+
+    /// Submits a job that is accepted, and gives the answer.
+    pub async fn submit(&self, path: &str, body: Value) -> Value {
+        self.app.post_as(&self.alice.token, path, body).await.expect(200).json()
+    }
+
+    /// The creations of a task of this user once it has ended.
+    pub async fn ended(&self, task: &Value) -> Value {
+        let id = task["task_id"].as_str().expect("a task id");
+        ended(&self.app, id).await;
+        let path = format!("/proxy/videovendor/tasks/{id}/creations");
+        self.app.get_as(&self.alice.token, &path).await.expect(200).json()
+    }
+
+    pub async fn credits(&self) -> Value {
+        self.app.get_as(&self.alice.token, "/users/credits").await.expect(200).json()
+    }
+}
+
+/// Waits until a task has ended.
+pub async fn ended(app: &TestApp, task: &str) {
+    let (mut changes, id) = (app.app.models().task_changes(), TaskId::parse(task).expect("a task id"));
+    while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {
+        changes.changed().await.expect("the service lives");
+    }
+}
+
+/// A job that the simulator knows by its prompt.
+pub fn of_prompt(prompt: &str) -> Value {
+    json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1})
+}

@@ -1,0 +1,172 @@
+//! Every limit of the seed's tables at its edge and one beyond.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{EXTEND, Given, MULTIFRAME, REFERENCE, START_END, vendor};
+use crate::support::picture::base64_png;
+use crate::support::vendor_sim::{Asked, Conduct, Kind};
+
+/// A field, what fits just so, and what is just too much.
+type Limit = (&'static str, Vec<Value>, Vec<Value>);
+
+/// Four bytes a character in UTF-8.
+fn four_bytes(characters: usize) -> Value {
+    json!("\u{1F3B5}".repeat(characters))
+}
+
+fn texts() -> Vec<Limit> {
+    vec![
+        ("prompt", vec![four_bytes(2000)], vec![four_bytes(2001), json!("\u{0}")]),
+        ("payload", vec![four_bytes(1_048_576), json!("")], vec![four_bytes(1_048_577), json!(7)]),
+    ]
+}
+
+fn generated() -> Vec<Limit> {
+    let (one, two) = (json!([base64_png(2, 2)]), json!([base64_png(2, 2), base64_png(2, 2)]));
+    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
+    let mut limits = texts();
+    limits.extend([
+        ("images", vec![one], vec![two, json!(["x"]), json!([7]), json!("x")]),
+        ("seed", vec![json!(0), json!(2_147_483_647)], vec![json!(-1), json!(2_147_483_648_u64), json!(0.5)]),
+        ("wm_position", vec![json!(1), json!(4)], vec![json!(0), json!(5)]),
+        ("priority", vec![json!(i32::MIN), json!(i32::MAX)], vec![json!(i64::from(i32::MIN) - 1), json!(1_i64 << 31)]),
+        ("audio_type", names(&["all", "speech_only", "sound_effect_only"]), names(&["none", ""])),
+        ("movement_amplitude", names(&["auto", "small", "medium", "large"]), names(&["huge"])),
+        ("style", names(&["general", "anime"]), names(&["noir"])),
+        ("resolution", names(&["360p", "540p", "720p", "1080p", "2K"]), names(&["480p", "2k"])),
+        (
+            "model",
+            names(&["vq3-pro", "vq2-pro-fast", "vq2-pro", "vq2-turbo", "vq1", "vq1-classic", "v2.0"]),
+            names(&["vq4"]),
+        ),
+        ("aspect_ratio", names(&["4:1", "1:4"]), names(&["5:1", "1:5", "wide"])),
+        ("meta_data", names(&["{}", "[1]", "\"x\""]), names(&["{", ""])),
+        ("callback_url", names(&["https://a.example/x", ""]), names(&["ftp://a.example", "x"])),
+    ]);
+    for flag in ["audio", "bgm", "enhance", "is_rec", "off_peak", "watermark"] {
+        limits.push((flag, vec![json!(true), json!(false), Value::Null], vec![json!("true"), json!(1)]));
+    }
+    limits
+}
+
+fn extended() -> Vec<Limit> {
+    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
+    let mut limits = texts();
+    limits.extend([
+        ("duration", vec![json!(1), json!(7)], vec![json!(0), json!(8), json!(1.5)]),
+        ("images", vec![json!([base64_png(2, 2)])], vec![json!([base64_png(2, 2), base64_png(2, 2)])]),
+        ("model", names(&["vq2-pro", "vq2-turbo"]), names(&["vq3-pro"])),
+        ("resolution", names(&["540p", "720p", "1080p"]), names(&["360p", "2K"])),
+        ("video_url", names(&["https://a.example/v.mp4"]), names(&["", "v.mp4"])),
+    ]);
+    limits
+}
+
+fn joined() -> Vec<Limit> {
+    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
+    let frames = |count: usize| json!(vec![json!({"key_image": base64_png(2, 2)}); count]);
+    let lasting = |seconds: i64| {
+        let frame = json!({"key_image": base64_png(2, 2), "duration": seconds});
+        json!([frame, frame])
+    };
+    let saying = |prompt: Value| json!(vec![json!({"key_image": base64_png(2, 2), "prompt": prompt}); 9]);
+    let without_image = json!([{"duration": 1}, {"key_image": base64_png(2, 2)}]);
+    let mut limits = vec![texts().remove(1)];
+    limits.extend([
+        (
+            "image_settings",
+            vec![frames(2), frames(9), lasting(1), lasting(8), saying(four_bytes(2000))],
+            vec![frames(1), frames(10), lasting(0), lasting(9), saying(four_bytes(2001)), without_image, json!({})],
+        ),
+        ("model", names(&["vq2-pro", "vq2-turbo"]), names(&["vq2-pro-fast"])),
+        ("resolution", names(&["540p", "720p", "1080p"]), names(&["360p", "2K"])),
+        ("start_image", vec![json!(base64_png(2, 2))], vec![json!("x"), json!(7)]),
+    ]);
+    limits
+}
+
+/// A vendor that makes one video and is busy for ever then: what is accepted waits.
+async fn waiting() -> Given {
+    let conduct = |asked: &Asked| match (asked.kind, asked.prompt.as_str()) {
+        (Kind::Submission, prompt) if prompt != "own" => Conduct::Refuse("503 Busy", String::new()),
+        _ => Conduct::Usual,
+    };
+    let sim = vendor(Duration::ZERO, conduct).await;
+    Given::with(sim, |settings| settings.limits.submissions_per_caller = 100_000).await
+}
+
+async fn ask(given: &Given, path: &str, base: &Value, field: &str, value: &Value) -> (u16, Value) {
+    let mut body = base.clone();
+    body[field] = value.clone();
+    let answer = given.app.post_as(&given.alice.token, path, body).await;
+    (answer.status, answer.json())
+}
+
+fn shown(value: &Value) -> String {
+    value.to_string().chars().take(60).collect()
+}
+
+#[actix_web::test]
+async fn every_limit_holds_at_its_edge_and_not_beyond() {
+    let given = waiting().await;
+    let own = given.submit(START_END, json!({"prompt": "own"})).await;
+    let own = given.ended(&own).await["creations"][0]["id"].clone();
+    let extension = json!({"model": "vq2-pro", "video_creation_id": own, "video_url": "https://a.example/v.mp4"});
+    let frames = json!([{"key_image": base64_png(2, 2)}, {"key_image": base64_png(2, 2)}]);
+    let tables = [
+        (START_END, json!({"prompt": "p"}), generated()),
+        (REFERENCE, json!({"prompt": "p"}), generated()),
+        (EXTEND, extension, extended()),
+        (MULTIFRAME, json!({"image_settings": frames}), joined()),
+    ];
+    let mut wrong = Vec::new();
+    for (path, base, limits) in tables {
+        for (field, good, bad) in limits {
+            for value in &good {
+                let (status, body) = ask(&given, path, &base, field, value).await;
+                if status != 200 {
+                    wrong.push(format!("{path} {field} {}: {status} {body}", shown(value)));
+                }
+            }
+            for value in &bad {
+                let (status, body) = ask(&given, path, &base, field, value).await;
+                let named = body["errors"][0]["pointer"].as_str().is_some_and(|at| at[1..].starts_with(field));
+                if status != 400 || !named {
+                    wrong.push(format!("{path} {field} {}: {status} {body}", shown(value)));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn each_model_has_its_longest_video() {
+    let given = waiting().await;
+    let table = [("vq3-pro", 16), ("vq2-pro-fast", 10), ("vq2-pro", 8), ("vq2-turbo", 8), ("vq1", 16), ("v2.0", 16)];
+    for (model, longest) in table {
+        let base = json!({"prompt": "p", "model": model});
+        for (duration, expected) in [(0, 400), (1, 200), (longest, 200), (longest + 1, 400)] {
+            let (status, body) = ask(&given, REFERENCE, &base, "duration", &json!(duration)).await;
+            assert_eq!(status, expected, "{model} {duration}: {body}");
+        }
+    }
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_setting_lets_images_be_more_where_an_endpoint_can_use_them() {
+    let sim = vendor(Duration::ZERO, |_| Conduct::Refuse("503 Busy", String::new())).await;
+    let given = Given::with(sim, |settings| settings.video.max_images = 7).await;
+    let images = |count: usize| json!(vec![base64_png(2, 2); count]);
+    for (path, most) in [(START_END, 2), (REFERENCE, 7)] {
+        let base = json!({"prompt": "p"});
+        assert_eq!(ask(&given, path, &base, "images", &images(most)).await.0, 200, "{path}");
+        let (status, body) = ask(&given, path, &base, "images", &images(most + 1)).await;
+        assert_eq!((status, body["errors"][0]["pointer"].as_str()), (400, Some("/images")), "{path}");
+    }
+    given.app.stop().await;
+}
