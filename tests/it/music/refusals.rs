@@ -2,7 +2,7 @@
 
 use mediary::clock::Surroundings;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{GENERATE, Listener};
 use crate::support::form::{form, form_of_bytes};
@@ -42,7 +42,7 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
     }
     let both: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
     assert_eq!(refused(&app, &user, &both).await, ["/prompt", "/duration"]);
-    assert_eq!(tasks(&app, &user).await, serde_json::json!([]));
+    assert_eq!(tasks(&app, &user).await, json!([]));
     app.stop().await;
 }
 
@@ -52,7 +52,7 @@ async fn two_thousand_characters_of_any_alphabet_are_music() {
     let user = app.user("listener").await;
     let longest = format!("  {}\n", "𝄞".repeat(2_000));
     let mut listener = Listener::ask(&app, &user, &[("prompt", &longest), ("duration", "360")]).await;
-    assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(360.0.into()));
+    assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(json!(360.0)));
     app.stop().await;
 }
 
@@ -61,7 +61,7 @@ async fn what_is_no_form_is_refused_for_what_it_is() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let post = || app.request(Method::POST, GENERATE).bearer_auth(&user.token);
-    let json = app.post_as(&user.token, GENERATE, serde_json::json!({"prompt": "calm"})).await;
+    let json = app.post_as(&user.token, GENERATE, json!({"prompt": "calm"})).await;
     assert_eq!((json.status, json.json()["error"].as_str()), (415, Some("unsupported_media_type")));
     for (kind, body) in [
         ("multipart/form-data", "--x\r\n"),

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, Trim};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Listener, ended, states};
 use crate::support::TestApp;
@@ -63,14 +63,14 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
     );
     assert_eq!(chunk["encoding"], "ogg_opus");
     let generated = &lines[lines.len() - 2];
-    assert_eq!(generated["duration_sec_by_stream"], serde_json::json!([2.0]));
+    assert_eq!(generated["duration_sec_by_stream"], json!([2.0]));
     assert_eq!((generated["billing_rate_per_sec"].as_u64(), generated["billing"].as_f64()), (Some(3), Some(6.0)));
     assert_eq!(lines[lines.len() - 1]["task_id"], task.as_str());
     let (samples, loudest) = heard(&file(&lines));
     assert!(samples == 2 * 48_000 && (0.1..0.95).contains(&loudest), "{samples} {loudest}");
     // And the stream is a task that has ended well
     let task = ended(&app, &user, &task).await;
-    assert_eq!((&task["kind"], &task["state"]), (&"music".into(), &"success".into()));
+    assert_eq!((&task["kind"], &task["state"]), (&json!("music"), &json!("success")));
     assert_eq!(states(&task), ["created", "processing", "success"]);
     let listed = app.get_as(&user.token, "/tasks?kind=music").await.expect(200).json();
     assert_eq!(listed["tasks"][0]["task_id"], task["task_id"]);
@@ -84,7 +84,7 @@ async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_giv
     for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]]
     {
         let mut listener = Listener::ask(&app, &user, fields).await;
-        assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(3.0.into()));
+        assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(json!(3.0)));
     }
     app.stop().await;
 }
