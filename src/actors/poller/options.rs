@@ -54,3 +54,35 @@ impl PollerOptions {
         record.submission.work.is_off_peak() && now.since(record.created_at) >= self.deadline_of(record) / 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::task::{Stage, Submission, TaskStatus, Work};
+    use crate::domain::video::{Generate, Seed, VideoJob, VideoWork};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn record(off_peak: bool) -> TaskRecord {
+        let job = VideoJob::StartEnd(Generate { off_peak, ..Generate::default() });
+        let (images, seed, payload, meta_data) = (Vec::new(), Seed::drawn(1), None, None);
+        let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
+        let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None };
+        let at = Timestamp::from_micros(0);
+        let (stage, status) = (Stage::Waiting { attempts: 0 }, TaskStatus::Queueing);
+        TaskRecord { submission, stage, status, created_at: at, updated_at: at }
+    }
+
+    #[test]
+    fn off_peak_tasks_have_two_days_and_do_not_wait_for_ever() {
+        let options = PollerOptions::inside(Gateway::Video, HOUR);
+        assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
+        let patient = PollerOptions { deadline: 72 * HOUR, ..options };
+        assert_eq!(patient.deadline_of(&record(true)), 72 * HOUR);
+        let waited = |off_peak, hours: u32| {
+            options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).after(hours * HOUR))
+        };
+        assert_eq!([waited(true, 23), waited(true, 24), waited(false, 24)], [false, true, false]);
+    }
+}

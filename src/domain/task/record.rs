@@ -156,3 +156,6 @@ impl TaskRecord {
         told.map_or(self.status, |status| status.max(self.status))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,4 @@
-//! Every command in every stage, and what histories amount to: of image tasks here, of the others below.
-
-mod video;
+//! Every command in every stage of an image task, and what histories amount to; `record/tests.rs` has the other tasks.
 
 use super::*;
 use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
@@ -12,7 +10,7 @@ use uuid::Uuid;
 
 type Answer = Result<Vec<TaskEvent>, TaskRejection>;
 
-fn picture(nth: u8) -> Picture {
+pub(super) fn picture(nth: u8) -> Picture {
     Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
 }
 
@@ -35,7 +33,7 @@ fn remote() -> Submission {
     submission_of(Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
 
-fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+pub(super) fn text<const MAX: usize>(text: &str) -> Text<MAX> {
     Text::parse(text).unwrap()
 }
 
@@ -43,7 +41,7 @@ fn failure(code: &str, message: &str) -> Failure {
     Failure { code: text(code), message: text(message) }
 }
 
-fn busy() -> Failure {
+pub(super) fn busy() -> Failure {
     failure("vendor_busy", "the vendor has no place")
 }
 
@@ -51,11 +49,11 @@ fn submitted() -> TaskEvent {
     TaskEvent::TaskSubmitted(submission())
 }
 
-fn started(attempt: u32) -> TaskEvent {
+pub(super) fn started(attempt: u32) -> TaskEvent {
     TaskEvent::SubmissionStarted { attempt, key: text("key") }
 }
 
-fn accepted() -> TaskEvent {
+pub(super) fn accepted() -> TaskEvent {
     TaskEvent::VendorAccepted { reference: text("job-7") }
 }
 
@@ -79,7 +77,7 @@ fn completed() -> TaskEvent {
     TaskEvent::TaskCompleted { results: vec![picture(2)] }
 }
 
-fn failed(failure: Failure) -> TaskEvent {
+pub(super) fn failed(failure: Failure) -> TaskEvent {
     TaskEvent::TaskFailed { failure }
 }
 
@@ -132,15 +130,15 @@ fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     ]
 }
 
-fn status_of(state: &Task) -> Option<TaskStatus> {
+pub(super) fn status_of(state: &Task) -> Option<TaskStatus> {
     if let Task::Present(task) = state { Some(task.status) } else { None }
 }
 
-fn status_after(history: &[TaskEvent]) -> Option<TaskStatus> {
+pub(super) fn status_after(history: &[TaskEvent]) -> Option<TaskStatus> {
     status_of(&state_after::<Task>(history))
 }
 
-fn record(history: &[TaskEvent]) -> TaskRecord {
+pub(super) fn record(history: &[TaskEvent]) -> TaskRecord {
     match state_after::<Task>(history) {
         Task::Absent => panic!("no task"),
         Task::Present(task) => *task,

@@ -78,7 +78,7 @@ fn result() -> Operation {
             "A file never changes under its name. Ranges are answered. A result is kept for a time after its task has ended \
              (`expires_at` of the task), and not found after it.",
         )
-        .serves_file("The file.", "image/*")
+        .serves_file("The file: a picture or a video.", "*/*")
 }
 
 fn task_view() -> Value {
@@ -92,7 +92,7 @@ fn task_view() -> Value {
 }
 
 /// Why tasks fail.
-const FAILURES: [&str; 14] = [
+const FAILURES: [&str; 15] = [
     "input_unavailable",
     "input_invalid",
     "output_too_large",
@@ -107,6 +107,7 @@ const FAILURES: [&str; 14] = [
     "result_unwritable",
     "engine_failed",
     "engine_stopped",
+    "interrupted",
 ];
 
 /// A task as it is answered at its submission.

@@ -70,10 +70,8 @@ fn generate(
     let images = images(fields, max_images);
     let seed = fields.integer("seed", Seed::new);
     let model = fields.text("model", VideoModel::parse);
-    let usual = Generate::<Picked>::of(model.unwrap_or(VideoModel::Vq3Pro));
-    // Of a model that there is not, only what no model makes is too long.
-    let longest = model.map_or(Seconds::MAX, VideoModel::seconds_max);
-    let longest = if fields.value("model").is_none() { usual.model.seconds_max() } else { longest };
+    let usual = model.map_or_else(Generate::default, Generate::<Picked>::of);
+    let longest = usual.model.seconds_max();
     let generate = Generate {
         resolution: fields.text("resolution", Resolution::parse).unwrap_or(usual.resolution),
         seconds: fields.integer("duration", |value| Seconds::within(value, longest)).unwrap_or(usual.seconds),

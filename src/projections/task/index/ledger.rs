@@ -82,3 +82,6 @@ impl Ledger {
         self.held = self.held.saturating_sub(credits);
     }
 }
+
+#[cfg(test)]
+mod tests;

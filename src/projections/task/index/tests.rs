@@ -1,7 +1,5 @@
 //! Lists, marks and what a snapshot keeps, against plain lists.
 
-mod credits;
-
 use uuid::Uuid;
 
 use super::*;

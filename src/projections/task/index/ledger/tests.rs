@@ -1,15 +1,20 @@
 //! Holds, charges and refunds against a simple account: random submissions, ends and crashes, and callers of whom one is nobody.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
+use uuid::Uuid;
 
 use super::*;
 use crate::domain::decider::Decider;
-use crate::domain::ids::EventId;
-use crate::domain::task::{Failure, Gateway, Results, Task, TaskCommand, VendorKey, VendorReference};
+use crate::domain::ids::{EventId, UserId};
+use crate::domain::task::{
+    Failure, Gateway, Results, Submission, Task, TaskCommand, TaskEvent, VendorKey, VendorReference, Work,
+};
 use crate::domain::value::{Digest, Text};
 use crate::domain::video::{Clip, Creation, Generate, Seed, VideoFormat, VideoJob, VideoWork};
 use crate::events::envelope::{Actor, RecordedEvent};
-use crate::events::stream::{StreamId, Version};
+use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::task::Tasks;
 
 /// What is asked of a task: by its number and that of its owner.
@@ -48,7 +53,15 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 /// The third is nobody.
 fn owner_of(number: u8) -> Option<UserId> {
-    (number < 2).then(|| user(number.into()))
+    (number < 2).then(|| UserId(Uuid::from_u128(u128::from(number) + 1)))
+}
+
+fn task(number: u8) -> TaskId {
+    TaskId(Uuid::from_u128(u128::from(number) + 100))
+}
+
+fn second(number: usize) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(number).unwrap() * 1_000_000)
 }
 
 fn command(op: Op) -> Option<(u8, TaskCommand)> {
@@ -59,7 +72,7 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
             let job = VideoJob::StartEnd(Generate::default());
             let (images, seed, payload, meta_data) = (Vec::new(), Seed::drawn(1), None, None);
             let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
-            let (task, owner) = (task(number.into()), owner_of(owner));
+            let (task, owner) = (task(number), owner_of(owner));
             (number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
         }
         Op::Start(task) => {
@@ -94,19 +107,19 @@ struct World {
 
 impl World {
     fn record(&mut self, number: u8, event: TaskEvent) {
-        let nth = self.log.len() as u64 + 1;
+        let nth = self.log.len() + 1;
         let recorded = RecordedEvent {
-            position: Position(nth),
-            stream: StreamId::from(&task(number.into())),
-            version: Version(nth),
-            id: EventId(Uuid::from_u128(nth.into())),
+            position: Position(nth as u64),
+            stream: StreamId::from(&task(number)),
+            version: Version(nth as u64),
+            id: EventId(Uuid::from_u128(nth as u128)),
             at: second(nth),
             actor: Actor::System,
             request: None,
             causation: None,
             event: event.clone().into(),
         };
-        self.tasks.apply(task(number.into()), &event, &recorded);
+        self.tasks.apply(task(number), &event, &recorded);
         self.log.push(recorded);
     }
 
@@ -115,7 +128,7 @@ impl World {
         let state = self.states.entry(number).or_default();
         let Ok(events) = Task::decide(state, command, second(0)) else { return };
         for event in &events {
-            Task::evolve(state, event, second(self.log.len() as u64 + 1));
+            Task::evolve(state, event, second(self.log.len() + 1));
         }
         if let Op::Submit { task, owner, credits } = op {
             self.held.insert(task, (owner, credits.into()));

@@ -1,9 +1,19 @@
 //! Video tasks, which queue, and music tasks, which are streamed.
 
+use uuid::Uuid;
+
 use super::*;
+use crate::domain::decider::Decider;
+use crate::domain::decider::testing::{NOW, given_when};
+use crate::domain::ids::TaskId;
+use crate::domain::image::Source;
 use crate::domain::music::{MusicPrompt, MusicStream, MusicWork};
+use crate::domain::task::tests::{accepted, busy, failed, picture, record, started, status_after, status_of, text};
+use crate::domain::task::{Task, TaskCommand, TaskEvent, TaskRejection, TaskStatus, Work};
+use crate::domain::value::{CallbackUrl, Digest};
 use crate::domain::video::{
-    Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoFormat, VideoJob, VideoWork,
+    Clip, Creation, Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoFormat, VideoJob,
+    VideoWork,
 };
 
 fn work(job: VideoJob, images: Vec<Source>) -> Work {
