@@ -125,7 +125,8 @@ mod tests {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();
         Mark::of(stamp, FRAME).press(&mut after);
-        let places = (0..FRAME.area()).filter(|at| before.pixels()[*at] != after.pixels()[*at]);
+        let places = (0..FRAME.area())
+            .filter(|at| before.pixels()[*at].map(f32::to_bits) != after.pixels()[*at].map(f32::to_bits));
         let places: Vec<[usize; 2]> = places.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
         let mean = |which: usize| places.iter().map(|place| place[which] as f32).sum::<f32>() / places.len() as f32;
         ([mean(0) / FRAME.width as f32, mean(1) / FRAME.height as f32], places.len())

@@ -195,7 +195,7 @@ fn mutants_of_a_film_neither_panic_nor_hang() {
     for number in 0..count {
         let mut mutant = film.clone();
         let own = |what: u32| chance(number, what);
-        for hit in 0..1 + (4.0 * own(1)) as u32 {
+        for hit in 0..=(4.0 * own(1)) as u32 {
             // Half of the hits are in the index.
             let within = if own(10 + hit) < 0.5 { index } else { mutant.len() };
             let at = (own(20 + hit) * within as f32) as usize % within;
