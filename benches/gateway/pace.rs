@@ -44,7 +44,7 @@ impl Paced {
 const IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// Connections that nobody uses, the last used at the end.
-pub type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
+type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
 /// Sends every request once, `rate` of them a second, on as many connections as that takes. Must be called on a local set.
 pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced {
@@ -90,7 +90,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced 
 }
 
 /// One that is idle, or a new one.
-pub async fn connection(address: &str, idle: &Idle) -> Connection {
+async fn connection(address: &str, idle: &Idle) -> Connection {
     let last = idle.borrow_mut().pop();
     match last {
         Some((connection, used)) if used.elapsed() < IDLE_MAX => connection,

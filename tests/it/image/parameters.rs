@@ -60,12 +60,18 @@ fn beside(path: &str, field: &str, other: &Value) -> Value {
     }
 }
 
-/// The values of a field that are not its default: all of a list, both ends of a range.
+/// The values of a field that are to be seen beside its default: all others of a list; of a range the ends, but one that is no
+/// further from the default than a tenth of the range.
 fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
-    let all = match (&schema["enum"], schema["minimum"].as_i64(), &schema["default"]) {
-        (Value::Array(allowed), ..) => allowed.iter().filter(|value| !value.is_null()).cloned().collect(),
-        (_, Some(least), _) => vec![least.into(), schema["maximum"].clone()],
-        (.., Value::Bool(usual)) => vec![(!usual).into()],
+    if let (Some(least), Some(most), Some(usual)) =
+        (schema["minimum"].as_i64(), schema["maximum"].as_i64(), schema["default"].as_i64())
+    {
+        let far = |end: &i64| 10 * (end - usual).abs() > most - least;
+        return [least, most].into_iter().filter(far).map(Value::from).collect();
+    }
+    let all = match (&schema["enum"], &schema["default"]) {
+        (Value::Array(allowed), _) => allowed.iter().filter(|value| !value.is_null()).cloned().collect(),
+        (_, Value::Bool(usual)) => vec![(!usual).into()],
         _ if field == "prompt" => vec!["warm sunset".into()],
         _ => vec![other.clone()],
     };

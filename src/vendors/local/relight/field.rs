@@ -197,12 +197,13 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         let down = 2.0 * (y as f32 + 0.5) / height as f32 - 1.0;
         // A subject is round: its border turns away from where it stands, and what turns to the light is lit.
         let (edge, bump) = (slope(&round, x, y), slope(&relief, x, y));
-        let facing = -(edge[0] * from[0] + edge[1] * from[1]);
-        let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4);
+        let inside = subject.row(y)[x];
+        // What stands before a sky throws no shade on it: beside the subject its roundness is not that of the background.
+        let facing = -inside * (edge[0] * from[0] + edge[1] * from[1]);
+        let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * inside);
         let side = 0.5 * (across * from[0] + down * from[1]);
         let mut lit = ramp(0.5 + 0.75 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
         if wish.behind > 0.0 {
-            let inside = subject.row(y)[x];
             let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * inside;
             lit += wish.behind.min(1.0) * ((1.0 - 0.75 * inside + 0.6 * rim).min(1.0) - lit);
         }
