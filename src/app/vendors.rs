@@ -25,8 +25,8 @@ use crate::outbound::vendor::{VendorCaller, VendorPlace};
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::musician::LocalMusic;
-use crate::vendors::music::MusicVendor;
 use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
+use crate::vendors::music::MusicVendor;
 use crate::vendors::remote::{Options as RemoteOptions, RemoteImage, RemoteVideo};
 use crate::vendors::{Recovery, Vendor};
 
