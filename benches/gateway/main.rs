@@ -73,6 +73,7 @@ impl Options {
     }
 
     /// The rate, if one was given.
+    #[must_use]
     pub const fn rate_or(&self, usual: u32) -> u32 {
         if self.rate == 0 { usual } else { self.rate }
     }
@@ -91,6 +92,7 @@ fn main() {
 }
 
 /// The value below which this share of sorted values lies.
+#[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the list")]
     let place = (share * sorted.len() as f64) as usize;

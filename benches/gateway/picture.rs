@@ -18,7 +18,7 @@ pub fn png(number: usize) -> Vec<u8> {
     let [red, green, blue, ..] = number.to_le_bytes();
     let colour = |x: u32, y: u32| {
         let along = u8::try_from(4 * (x + y) % 256).unwrap_or_default();
-        if (x / 8 + y / 8) % 2 == 0 { Rgb([red, green, along]) } else { Rgb([along, red, blue]) }
+        if (x / 8 + y / 8).is_multiple_of(2) { Rgb([red, green, along]) } else { Rgb([along, red, blue]) }
     };
     let mut bytes = Cursor::new(Vec::new());
     RgbImage::from_fn(SIDE, SIDE, colour).write_to(&mut bytes, ImageFormat::Png).expect("memory takes it");

@@ -172,7 +172,7 @@ impl History {
         let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(self.sentence(8))), ..Upscale::default() });
         let owner = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
         let work = Work::Image(ImageWork { job, image: Source::Kept(input), reference: None, seed: None });
-        let submission = Submission { task: id, owner, work, webhook: None };
+        let submission = Submission { task: id, owner: Some(owner), work, webhook: None };
         let key = Text::recorded(format!("{:032x}-1", self.tasks));
         let reference = Text::recorded(format!("job-{:032x}", self.tasks));
         let stream = StreamId::from(&id);

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use mediary::domain::video::{AspectRatio, MovementAmplitude, Resolution};
 use mediary::media::input::{self, Pixels};
-use mediary::vendors::local::video::codec::{Codec as _, Effort, Encoder as _, FPS, H264, Yuv};
+use mediary::vendors::local::video::codec::{Codec as _, Effort, FPS, H264, Yuv};
 use mediary::vendors::local::video::mp4::{self, Strip};
 use mediary::vendors::local::video::plan::size_of;
 use mediary::vendors::local::video::raster::Size;

@@ -173,9 +173,9 @@ pub async fn receive(
     room: &BodyRoom,
 ) -> Result<Body, Problem> {
     if limit == BodyLimit::Form {
-        check_form_type(headers)?
+        check_form_type(headers)?;
     } else {
-        check_type(headers)?
+        check_type(headers)?;
     }
     let (mut bytes, mut share, mut chunks) =
         (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);

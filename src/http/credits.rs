@@ -62,14 +62,14 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, P
         held,
         charged,
         refunded,
-        entries: tasks.into_iter().map(shown).collect(),
+        entries: tasks.iter().map(shown).collect(),
         limit,
         next_cursor: rest.map(cursor),
     })
 }
 
-fn shown(entry: Entry) -> EntryView {
-    let Entry { task, kind, credits, state, held_at, settled_at } = entry;
+fn shown(entry: &Entry) -> EntryView {
+    let Entry { task, kind, credits, state, held_at, settled_at } = *entry;
     EntryView {
         task_id: task.to_string(),
         kind: kind.as_str(),

@@ -14,7 +14,7 @@ mod refusals;
 mod stream;
 
 pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A stream of music that is being read line by line.
 pub struct Listener {

@@ -28,6 +28,10 @@ fn names_in(folder: &Path, below: &str) -> Vec<String> {
     names.collect()
 }
 
+fn is_script(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, kind)| kind == "js")
+}
+
 #[test]
 fn every_file_is_in_the_program() {
     let there: BTreeSet<String> = names_in(Path::new(ASSETS), "").into_iter().collect();
@@ -41,7 +45,7 @@ fn what_is_not_ours_is_what_the_lock_says() {
     let lock = std::str::from_utf8(files["vendor/vendor.lock"]).expect("UTF-8");
     let locked: BTreeMap<&str, &str> =
         lock.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' ')).collect();
-    let scripts = files.iter().filter(|(name, _)| name.starts_with(VENDORED) && name.ends_with(".js"));
+    let scripts = files.iter().filter(|(name, _)| name.starts_with(VENDORED) && is_script(name));
     let found: BTreeMap<&str, String> =
         scripts.map(|(name, bytes)| (&name[VENDORED.len()..], hex(&Sha256::digest(bytes)))).collect();
 
@@ -91,10 +95,10 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
 fn the_page_names_every_script_and_every_import_is_there() {
     let names: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
     let index = own().find(|(name, _)| *name == INDEX).expect("the page").1;
-    for script in names.iter().filter(|name| name.ends_with(".js")) {
+    for script in names.iter().filter(|name| is_script(name)) {
         assert!(index.contains(&format!("\"console/{script}\"")), "{INDEX} does not load {script} ahead");
     }
-    for (name, text) in own().filter(|(name, _)| name.ends_with(".js")) {
+    for (name, text) in own().filter(|(name, _)| is_script(name)) {
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         let imports = text.split(" from '").skip(1).filter_map(|rest| rest.split('\'').next());
         for import in imports.filter(|import| import.starts_with('.')) {

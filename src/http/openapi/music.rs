@@ -59,7 +59,7 @@ fn lines() -> String {
             "billing_rate_per_sec": 0, "billing": 0.0}),
         json!({"type": "complete", "task_id": TASK}),
     ];
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.map(|line| line.to_string() + "\n").concat()
 }
 
 fn form() -> Value {

@@ -53,19 +53,17 @@ pub(super) type ReadJob = fn(&mut Fields<'_, '_>, &Bounds) -> Option<Asked>;
 const START_END_IMAGES: usize = 2;
 const REFERENCE_IMAGES: usize = 7;
 
+#[expect(clippy::unnecessary_wraps, reason = "the jobs of a table are read alike")]
 pub(super) fn start_end(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
-    generate(fields, given.max_images.min(START_END_IMAGES), VideoJob::StartEnd)
+    Some(generate(fields, given.max_images.min(START_END_IMAGES), VideoJob::StartEnd))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the jobs of a table are read alike")]
 pub(super) fn reference(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
-    generate(fields, given.max_images.min(REFERENCE_IMAGES), VideoJob::Reference)
+    Some(generate(fields, given.max_images.min(REFERENCE_IMAGES), VideoJob::Reference))
 }
 
-fn generate(
-    fields: &mut Fields<'_, '_>,
-    max_images: usize,
-    job: fn(Generate<Picked>) -> VideoJob<Picked>,
-) -> Option<Asked> {
+fn generate(fields: &mut Fields<'_, '_>, max_images: usize, job: fn(Generate<Picked>) -> VideoJob<Picked>) -> Asked {
     let around = Around::read(fields);
     let images = images(fields, max_images);
     let seed = fields.integer("seed", Seed::new);
@@ -97,7 +95,7 @@ fn generate(
     {
         fields.fault("prompt", "is required where there are no images, and must not be blank then");
     }
-    Some(Asked { images, seed, ..around.with(job(generate)) })
+    Asked { images, seed, ..around.with(job(generate)) }
 }
 
 pub(super) fn extend(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {

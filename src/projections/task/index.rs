@@ -290,6 +290,7 @@ impl Index {
     }
 
     /// What a snapshot keeps: owners by their numbers, blocks, and the marks that stand apart.
+    #[expect(clippy::type_complexity, reason = "three parts, named above")]
     pub fn saved(&self) -> (&[Option<UserId>], impl Iterator<Item = &Vec<Listed>>, &HashMap<TaskId, Vec<Mark>>) {
         (&self.owners, self.blocks.iter().map(|block| &**block), &self.more)
     }

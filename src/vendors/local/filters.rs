@@ -42,7 +42,9 @@ fn sum_windows(padded: &[f32], radius: usize, target: &mut [f32]) {
         target.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum += one + other);
         shift += 2;
     }
-    target.iter_mut().for_each(|sum| *sum *= share);
+    for sum in target.iter_mut() {
+        *sum *= share;
+    }
 }
 
 fn blur_row(source: &[f32], radius: usize, target: &mut [f32]) {

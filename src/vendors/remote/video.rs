@@ -72,9 +72,9 @@ impl RemoteVideo {
         let (store, callback) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
         let made = tokio::task::spawn_blocking(move || {
             let mut read = |source: Source| source.kept().and_then(|picture| base64_of(&store, picture)).ok_or(());
-            let images = work.images.into_iter().map(&mut read).collect::<Result<_, ()>>().ok()?;
+            let images = work.images.into_iter().map(&mut read).collect::<Result<Vec<_>, ()>>().ok()?;
             let job = work.job.with_pictures(&mut read).ok()?;
-            let request = request(&job, images, work.seed, callback);
+            let request = request(&job, &images, work.seed, callback);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
         let unsent = || VendorError::new(ErrorKind::Refused, "an input picture cannot be read; nothing was sent");

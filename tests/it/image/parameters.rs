@@ -47,7 +47,6 @@ fn beside(path: &str, field: &str, other: &Value) -> Value {
     match (path, field) {
         (UPSCALER, _) => json!({}),
         (PRECISION, "smart_grain") => json!({"ultra_detail": 0}),
-        (PRECISION, _) => json!({"smart_grain": 0}),
         (STYLE, "portrait_style" | "portrait_beautifier") => json!({"fixed_generation": true, "is_portrait": true}),
         (STYLE, _) => json!({"fixed_generation": true}),
         (RELIGHT, "transfer_light_from_reference_image" | "transfer_light_from_lightmap" | "prompt" | "style") => {

@@ -335,7 +335,7 @@ impl Shop {
             Kind::Poll if is_of_video(request) => self.tell_of_video(asked),
             Kind::Poll => self.tell(&asked.id),
             Kind::Search => self.search(&asked.id),
-            Kind::Result if request.path.ends_with(".mp4") => {
+            Kind::Result if request.path.rsplit_once('.').is_some_and(|(_, kind)| kind == "mp4") => {
                 message("200 OK\r\ncontent-type: video/mp4", &self.options.result)
             }
             Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),

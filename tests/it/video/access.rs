@@ -50,7 +50,7 @@ async fn a_task_of_another_gateway_is_none_of_the_video_gateway() {
 
 #[actix_web::test]
 async fn a_caller_has_so_many_tasks_unfinished() {
-    let sim = vendor(Duration::from_secs(3600), |_| Conduct::Usual).await;
+    let sim = vendor(Duration::from_hours(1), |_| Conduct::Usual).await;
     let given = Given::with(sim, |settings| settings.limits.submissions_per_caller = 2).await;
     given.submit(START_END, of_prompt("a")).await;
     let second = given.submit(START_END, of_prompt("b")).await;

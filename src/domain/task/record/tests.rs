@@ -62,7 +62,9 @@ fn told(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)>
     let mut state = Task::default();
     let mut tell = |command| {
         let events = Task::decide(&state, command, NOW).unwrap_or_else(|refusal| panic!("{refusal:?}"));
-        events.iter().for_each(|event| Task::evolve(&mut state, event, NOW));
+        for event in &events {
+            Task::evolve(&mut state, event, NOW);
+        }
         (events, status_of(&state))
     };
     commands.into_iter().map(&mut tell).collect()

@@ -67,8 +67,11 @@ pub enum Role {
 use Instrument as I;
 use Role as R;
 
+/// An instrument, its name, its lowest and highest pitch, its roles.
+type Row = (Instrument, &'static str, (i32, i32), &'static [Role]);
+
 /// Every instrument with its name, its lowest and highest pitch, and its roles, the most natural one first.
-const TABLE: &[(Instrument, &str, (i32, i32), &[Role])] = &[
+const TABLE: &[Row] = &[
     (I::Piano, "piano", (24, 100), &[R::Comp, R::Lead, R::Arpeggio, R::Pad, R::Bass]),
     (I::ElectricPiano, "electric piano", (31, 96), &[R::Comp, R::Lead, R::Pad, R::Arpeggio]),
     (I::Harpsichord, "harpsichord", (31, 88), &[R::Arpeggio, R::Lead, R::Comp, R::Bass]),

@@ -57,12 +57,11 @@ impl Iterator for Stream {
         let (mut chunk, mut hops) = (Vec::new(), 0);
         loop {
             hops += 1;
-            let made = match self.player.next() {
-                Some(hop) => self.encoder.add(&hop),
-                None => {
-                    self.ended = true;
-                    self.encoder.finish()
-                }
+            let made = if let Some(hop) = self.player.next() {
+                self.encoder.add(&hop)
+            } else {
+                self.ended = true;
+                self.encoder.finish()
             };
             match made {
                 Ok(bytes) => chunk.extend(bytes),

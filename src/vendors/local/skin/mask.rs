@@ -123,9 +123,9 @@ impl Skin {
         let share = likeness.values().iter().sum::<f32>();
         let mut likeness = Guided::fit(&luma, &likeness, 3, 0.06).small(&luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
-        let size = share.sqrt();
-        let face = closed(&likeness, ((0.12 * size) as usize).max(1));
-        Self { likeness, face, tone, size }
+        let extent = share.sqrt();
+        let face = closed(&likeness, ((0.12 * extent) as usize).max(1));
+        Self { likeness, face, tone, size: extent }
     }
 }
 

@@ -11,7 +11,7 @@ const INTERFACE: &str = "/proxy/videovendor/";
 
 /// The request for a job, whose pictures are base64. Every parameter is spelled out, so that the vendor's own defaults decide
 /// nothing. What is only handed back to the caller does not leave this house.
-pub(super) fn request(job: &VideoJob<String>, images: Vec<String>, seed: Seed, callback: Option<String>) -> Request {
+pub(super) fn request(job: &VideoJob<String>, images: &[String], seed: Seed, callback: Option<String>) -> Request {
     let mut body = match job {
         VideoJob::StartEnd(job) | VideoJob::Reference(job) => generate(job, seed),
         VideoJob::Extend(job) => extend(job),
@@ -160,7 +160,7 @@ mod tests {
             .into_iter()
             .map(|(job, images)| {
                 let callback = Some("https://media.example/hints/t".to_owned());
-                let Request { path, body } = request(&job, images, Seed::drawn(7), callback);
+                let Request { path, body } = request(&job, &images, Seed::drawn(7), callback);
                 json!({"post": path, "body": body, "get": creations_path("3f2c")})
             })
             .collect();

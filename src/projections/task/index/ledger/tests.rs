@@ -106,7 +106,7 @@ struct World {
 }
 
 impl World {
-    fn record(&mut self, number: u8, event: TaskEvent) {
+    fn record(&mut self, number: u8, event: &TaskEvent) {
         let nth = self.log.len() + 1;
         let recorded = RecordedEvent {
             position: Position(nth as u64),
@@ -119,7 +119,7 @@ impl World {
             causation: None,
             event: event.clone().into(),
         };
-        self.tasks.apply(task(number), &event, &recorded);
+        self.tasks.apply(task(number), event, &recorded);
         self.log.push(recorded);
     }
 
@@ -145,7 +145,7 @@ impl World {
                 }
                 _ => {}
             }
-            self.record(number, event);
+            self.record(number, &event);
         }
     }
 

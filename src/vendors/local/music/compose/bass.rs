@@ -61,7 +61,7 @@ impl Walk<'_> {
         match self.line {
             BassLine::Held => self.stroke(pen, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
             BassLine::RootFifth => {
-                let half = if self.span.steps % (2 * beat) == 0 { self.span.steps / 2 } else { self.span.steps };
+                let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
                 let half = half.min(score_half(self.score));
                 for (nth, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
                     let pitch = if nth % 2 == 0 { self.root } else { self.fifth() };
@@ -146,5 +146,5 @@ impl Walk<'_> {
 /// The longest that a root waits for its fifth: half of a bar of four, all of a bar of three.
 fn score_half(score: &Score) -> u32 {
     let metre = score.clock().metre;
-    if metre.bar % (2 * metre.beat) == 0 { metre.bar / 2 } else { metre.bar }
+    if metre.bar.is_multiple_of(2 * metre.beat) { metre.bar / 2 } else { metre.bar }
 }

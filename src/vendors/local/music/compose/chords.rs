@@ -21,7 +21,9 @@ pub fn write_pad(score: &Score, instrument: Instrument) -> Vec<Note> {
         }
     }
     if let Some(span) = score.last_chord() {
-        voices(span, instrument, 0).into_iter().for_each(|pitch| pen.last_note(pitch, 0.6, 0.0));
+        for pitch in voices(span, instrument, 0) {
+            pen.last_note(pitch, 0.6, 0.0);
+        }
     }
     pen.finish()
 }
@@ -86,7 +88,7 @@ impl Hands<'_> {
     fn play(&self, pen: &mut Pen, comping: Comping, velocity: f32) {
         let steps = self.span.steps;
         let beat = self.score.clock().metre.beat;
-        let weight = |at: u32| if at % self.score.clock().metre.bar == 0 { 1.0 } else { 0.85 };
+        let weight = |at: u32| if at.is_multiple_of(self.score.clock().metre.bar) { 1.0 } else { 0.85 };
         match comping {
             Comping::Held => self.chord(pen, 0, f64::from(steps) * 0.97, velocity, 6.0),
             Comping::Beats => {

@@ -70,7 +70,9 @@ pub fn phrases(shape: &Shape) -> Vec<Phrase> {
         push(Label::Intro, rest);
         rest = 0;
     }
-    labels.iter().for_each(|label| push(*label, PHRASE_BARS * shape.bar));
+    for label in &labels {
+        push(*label, PHRASE_BARS * shape.bar);
+    }
     if rest > 0 {
         push(labels.last().copied().unwrap_or(Label::Verse), rest);
     }
@@ -146,9 +148,8 @@ impl Phrase {
         match role {
             Role::Pad => true,
             Role::Lead if builds => enough(0.4),
-            Role::Lead => self.label != Label::Intro,
             Role::Comp if builds => enough(0.3),
-            Role::Comp => self.label != Label::Intro,
+            Role::Lead | Role::Comp => self.label != Label::Intro,
             Role::Bass if builds => enough(0.45),
             Role::Bass => self.label != Label::Intro || enough(0.42),
             Role::Arpeggio => !matches!(self.label, Label::Verse) || enough(0.66),

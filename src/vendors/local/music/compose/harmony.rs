@@ -114,7 +114,7 @@ fn voice(spans: &mut [Span]) {
 fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> Vec<i32> {
     let cost = |voices: &Vec<i32>| {
         let middle = voices.iter().sum::<i32>() / voices.len() as i32;
-        let centred = (middle - (VOICES.0 + VOICES.1) / 2).abs();
+        let centred = (middle - i32::midpoint(VOICES.0, VOICES.1)).abs();
         let Some(before) = before else { return centred };
         let leaps = paired(&before.0, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
         let moved = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;

@@ -19,7 +19,7 @@ struct Motif {
 pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("lead");
     let (low, high) = register(instrument);
-    let mut singer = Singer { score, low, high, last: (low + high) / 2, doubles: doubles(instrument) };
+    let mut singer = Singer { score, low, high, last: i32::midpoint(low, high), doubles: doubles(instrument) };
     for phrase in score.phrases_of(Role::Lead) {
         singer.phrase(&mut pen, phrase);
     }
@@ -34,7 +34,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
 /// The octaves in which a tune is sung: an octave and a half around the middle of the instrument, not too high.
 fn register(instrument: Instrument) -> (i32, i32) {
     let (low, high) = instrument.range();
-    let middle = ((low + high) / 2 + 2).clamp(64, 79);
+    let middle = (i32::midpoint(low, high) + 2).clamp(64, 79);
     ((middle - 9).max(low), (middle + 10).min(high))
 }
 
@@ -98,7 +98,7 @@ impl Singer<'_> {
         let key = self.score.plan.key;
         let metre = self.score.clock().metre;
         let lift = if phrase.label == Label::Chorus { 3 } else { 0 };
-        let home = (self.low + self.high) / 2 + lift;
+        let home = i32::midpoint(self.low, self.high) + lift;
         // Begins on a tone of the chord between where the tune is and where it is at home.
         let anchor = self.score.span_at(start).chord.nearest((self.last + 2 * home) / 3);
         let degree = key.degree(anchor) + shift;

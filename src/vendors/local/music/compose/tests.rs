@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn any_text_gives_a_piece(prompt in "\\PC{0,200}", seconds in proptest::option::of(1_u16..=360)) {
         let piece = compose(&prompt, seconds);
-        prop_assert!((1..=360).contains(&(piece.frames / RATE)) && piece.frames % RATE == 0);
+        prop_assert!((1..=360).contains(&(piece.frames / RATE)) && piece.frames.is_multiple_of(RATE));
         prop_assert!((1..=super::title::TITLE_MAX).contains(&piece.title.chars().count()));
         prop_assert!((1..=super::title::TAGS_MAX).contains(&piece.tags.len()));
         prop_assert!(piece.tags.iter().all(|tag| (1..=40).contains(&tag.chars().count())));

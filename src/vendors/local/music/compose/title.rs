@@ -122,8 +122,8 @@ pub fn title(brief: &Brief, plan: &Plan) -> String {
 
 /// The first thing that the prompt says it is about, with a capital letter.
 fn subject(words: &[Word]) -> Option<String> {
-    let subjects = words.iter().enumerate().filter(|(_, word)| BEFORE_SUBJECTS.contains(&word.text.as_str()));
-    subjects.filter_map(|(at, _)| named(words, at + 1)).next()
+    let mut subjects = words.iter().enumerate().filter(|(_, word)| BEFORE_SUBJECTS.contains(&word.text.as_str()));
+    subjects.find_map(|(at, _)| named(words, at + 1))
 }
 
 fn named(words: &[Word], at: usize) -> Option<String> {

@@ -56,7 +56,9 @@ fn interpolator(part: f32) -> [f32; TAPS] {
         sinc * window * window
     });
     let sum: f32 = taps.iter().sum();
-    taps.iter_mut().for_each(|tap| *tap /= sum);
+    for tap in &mut taps {
+        *tap /= sum;
+    }
     taps
 }
 

@@ -117,14 +117,22 @@ impl Player {
             self.echo.render((&to_echo.left, &to_echo.right), left, right);
             self.room.render((&to_room.left, &to_room.right), left, right);
             if let Some(tape) = &mut self.tape {
-                left.iter_mut().for_each(|sample| *sample = tape[0].low(*sample));
-                right.iter_mut().for_each(|sample| *sample = tape[1].low(*sample));
+                for sample in left.iter_mut() {
+                    *sample = tape[0].low(*sample);
+                }
+                for sample in right.iter_mut() {
+                    *sample = tape[1].low(*sample);
+                }
             }
             if let Some(background) = &mut self.background {
                 background.render(left, right);
             }
-            left.iter_mut().for_each(|sample| *sample = self.rumble[0].high(*sample));
-            right.iter_mut().for_each(|sample| *sample = self.rumble[1].high(*sample));
+            for sample in left.iter_mut() {
+                *sample = self.rumble[0].high(*sample);
+            }
+            for sample in right.iter_mut() {
+                *sample = self.rumble[1].high(*sample);
+            }
             mix.left[at..at + count].copy_from_slice(left);
             mix.right[at..at + count].copy_from_slice(right);
             at += count;

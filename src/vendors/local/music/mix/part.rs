@@ -120,9 +120,10 @@ impl Track {
                 mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
             } else {
                 let (left, right) = places(pan + voice.pan(), voice.gain());
-                for at in from..count {
-                    wide.left[at] += left * scratch[at];
-                    wide.right[at] += right * scratch[at];
+                let sides = wide.left[from..count].iter_mut().zip(&mut wide.right[from..count]);
+                for ((to_left, to_right), sample) in sides.zip(&scratch[from..count]) {
+                    *to_left += left * sample;
+                    *to_right += right * sample;
                 }
             }
             alive

@@ -104,7 +104,9 @@ fn mixed(values: &mut [f32; LINES]) {
         }
         gap *= 2;
     }
-    values.iter_mut().for_each(|value| *value *= 0.353_553_4);
+    for value in values.iter_mut() {
+        *value *= 0.353_553_4;
+    }
 }
 
 /// An echo that goes from side to side and grows dull.

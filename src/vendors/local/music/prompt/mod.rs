@@ -58,6 +58,7 @@ pub struct Tempo {
 
 /// What is said about the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "wishes that may all be there at once")]
 pub struct FormWishes {
     /// The end leads back to the beginning.
     pub seamless: bool,

@@ -74,9 +74,8 @@ fn tokens(prompt: &str) -> Vec<Token> {
         let next_is_digit = letters.get(at + 1).is_some_and(char::is_ascii_digit);
         let in_number = text.ends_with(|c: char| c.is_ascii_digit()) && next_is_digit;
         let kept = match letter {
-            '♯' => Some('#'),
+            '♯' | '#' => Some('#'),
             '♭' => Some('b'),
-            '#' => Some('#'),
             '/' | ':' | '.' if in_number => Some(letter),
             '\'' | '’' => continue,
             _ => Some(letter).filter(|letter| letter.is_alphanumeric()),

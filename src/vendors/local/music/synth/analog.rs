@@ -62,7 +62,7 @@ impl Analog {
         let voices = patch.voices.clamp(1, VOICES);
         let oscillators = std::array::from_fn(|nth| {
             let place = if voices > 1 { 2.0 * nth as f32 / (voices - 1) as f32 - 1.0 } else { 0.0 };
-            (Oscillator::new(0.5 + 0.5 * noise.next()), (place * patch.spread / 1_200.0).exp2())
+            (Oscillator::new(0.5 + 0.5 * noise.sample()), (place * patch.spread / 1_200.0).exp2())
         });
         let body = patch.body.iter().map(|(hertz, q, level)| (Filter::new(*hertz, *q), *level)).collect();
         Self {
@@ -123,7 +123,7 @@ impl Analog {
                 sum += self.patch.sub * super::dsp::sine(self.sub);
             }
             if self.patch.noise > 0.0 {
-                sum += self.patch.noise * self.noise.next();
+                sum += self.patch.noise * self.noise.sample();
             }
             let mut filtered = self.filter.low(sum);
             if !self.body.is_empty() {
@@ -133,7 +133,7 @@ impl Analog {
                     filtered += *level * resonance.band(dry);
                 }
             }
-            self.level = self.envelope.next();
+            self.level = self.envelope.advance();
             *sample += filtered * self.level;
         }
     }

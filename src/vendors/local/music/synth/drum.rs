@@ -219,7 +219,7 @@ impl DrumHit {
         for sample in out.iter_mut() {
             // The first half millisecond rises, so that nothing clicks.
             let onset = (self.age as f32 / 24.0).min(1.0);
-            if self.age > 0 && self.age < bursting && self.age % BURST == 0 {
+            if self.age > 0 && self.age < bursting && self.age.is_multiple_of(BURST) {
                 self.hiss = 1.0;
             }
             let fade = if self.age < bursting { 0.992 } else { self.hiss_fade };
@@ -228,7 +228,7 @@ impl DrumHit {
             self.phase -= self.phase.floor();
             let mut sum = self.tone * sine(self.phase);
             if noise > 0.0 {
-                let bands = self.filter.bands(self.noise.next());
+                let bands = self.filter.bands(self.noise.sample());
                 sum += noise * self.hiss * if sharp { 1.6 * bands.band } else { bands.high };
             }
             if metal > 0.0 {

@@ -35,7 +35,7 @@ impl Noise {
 
     /// The next sample.
     #[inline]
-    pub fn next(&mut self) -> f32 {
+    pub fn sample(&mut self) -> f32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
         self.0 ^= self.0 << 5;
@@ -85,7 +85,7 @@ impl Envelope {
 
     /// The next level.
     #[inline]
-    pub fn next(&mut self) -> f32 {
+    pub fn advance(&mut self) -> f32 {
         if self.held == 0 {
             self.level *= self.release;
             return self.level;
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn an_envelope_rises_rests_falls_and_ends() {
         let mut envelope = Envelope::new(Adsr { attack: 0.01, decay: 0.1, sustain: 0.5, release: 0.1 }, 24_000);
-        let levels: Vec<f32> = (0..48_000).map(|_| envelope.next()).collect();
+        let levels: Vec<f32> = (0..48_000).map(|_| envelope.advance()).collect();
         assert!(levels[479] > 0.99 && (levels[20_000] - 0.5).abs() < 0.01 && levels[30_000] < 0.001);
         assert!(envelope.is_over());
         assert!(levels.windows(2).all(|pair| (pair[1] - pair[0]).abs() < 0.003), "no steps");

@@ -79,7 +79,7 @@ impl Fm {
                 pair.modulator -= pair.modulator.floor();
                 pair.index = pair.least + (pair.index - pair.least) * pair.fade;
             }
-            *sample += sum * self.envelope.next();
+            *sample += sum * self.envelope.advance();
         }
         !self.envelope.is_over()
     }

@@ -91,9 +91,9 @@ impl Modal {
                 self.im[lane] = re * self.sin[lane] + im * self.cos[lane];
                 sum += self.im[lane];
             }
-            let knock = self.knock_filter.low(self.noise.next()) * self.knock;
+            let knock = self.knock_filter.low(self.noise.sample()) * self.knock;
             self.knock *= self.knock_decay;
-            *sample += (sum + knock) * self.envelope.next();
+            *sample += (sum + knock) * self.envelope.advance();
         }
         let faded = self.left.as_mut().is_some_and(|left| {
             *left = left.saturating_sub(out.len() as u32);

@@ -44,7 +44,7 @@ impl Pluck {
         let fraction = period - (1.0 - edge) - whole;
         let length = whole as usize;
         let mut noise = Noise::new(seed);
-        let mut string: Vec<f32> = (0..length).map(|_| noise.next()).collect();
+        let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
         comb(&mut string, patch.place);
         normalise(&mut string);
@@ -74,7 +74,7 @@ impl Pluck {
             self.allpass_last = (lost, tuned);
             self.string[self.at] = tuned;
             self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
-            *sample += self.dc.next(now) * self.envelope.next();
+            *sample += self.dc.next(now) * self.envelope.advance();
         }
         !self.envelope.is_over()
     }
@@ -102,10 +102,14 @@ fn comb(string: &mut [f32], place: f32) {
 
 fn normalise(string: &mut [f32]) {
     let mean = string.iter().sum::<f32>() / string.len() as f32;
-    string.iter_mut().for_each(|sample| *sample -= mean);
+    for sample in string.iter_mut() {
+        *sample -= mean;
+    }
     let power = string.iter().map(|sample| sample * sample).sum::<f32>() / string.len() as f32;
     let gain = 0.5 / power.sqrt().max(0.000_1);
-    string.iter_mut().for_each(|sample| *sample *= gain);
+    for sample in string.iter_mut() {
+        *sample *= gain;
+    }
 }
 
 #[cfg(test)]

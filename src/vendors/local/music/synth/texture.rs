@@ -43,7 +43,7 @@ impl Background {
     /// Adds the next samples.
     pub fn render(&mut self, left: &mut [f32], right: &mut [f32]) {
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
-            if self.age % CONTROL == 0 {
+            if self.age.is_multiple_of(CONTROL) {
                 self.control();
             }
             *left += self.sides[0].next(self.kind);
@@ -74,7 +74,7 @@ impl Background {
 impl Side {
     #[inline]
     fn next(&mut self, kind: Texture) -> f32 {
-        let noise = self.noise.next();
+        let noise = self.noise.sample();
         // Crackles a second, and how loud; hiss.
         let (often, crackle, hiss) = match kind {
             Texture::Vinyl => (11.0, 0.5, 0.006),
@@ -82,7 +82,7 @@ impl Side {
             Texture::Sea => (0.0, 0.0, 0.075),
             Texture::Wind => (0.0, 0.0, 0.11),
         };
-        let struck = self.noise.next().abs() < often / SAMPLES;
+        let struck = self.noise.sample().abs() < often / SAMPLES;
         self.drop = if struck { noise } else { self.drop * 0.9 };
         let bands = self.filter.bands(noise);
         let bed = match kind {

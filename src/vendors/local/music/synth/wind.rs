@@ -76,9 +76,9 @@ impl Wind {
             let breath = self.patch.breath + self.patch.chiff * (-seconds * 30.0).exp();
             self.age += chunk.len() as u32;
             for sample in chunk {
-                self.level = self.envelope.next();
+                self.level = self.envelope.advance();
                 let tone = self.tone(turns);
-                *sample += (tone + breath * self.breath.band(self.noise.next())) * self.level;
+                *sample += (tone + breath * self.breath.band(self.noise.sample())) * self.level;
             }
         }
         !self.envelope.is_over()
