@@ -21,7 +21,7 @@ use crate::config::{AllowedOrigins, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::secret;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
@@ -43,6 +43,7 @@ mod vendors;
 pub use address::kept_address;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use lost_log::{LostLog, check_log};
+use opening::timed;
 pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 
 use address::{announce, withdraw};
@@ -160,16 +161,13 @@ impl App {
         let audit = auditing(&log, links, &personal);
         let archives = open_archives(&data, &models, &surroundings, &mut reports)?;
         let shared_log: Arc<dyn EventLog> = log.clone();
-        let models = ReadModels::new(shared_log.clone(), models);
-        let options = actor_options(&settings);
+        let (options, models) = (actor_options(&settings), ReadModels::new(shared_log.clone(), models));
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), options, metrics.clone()).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
-        let makers = makers(&settings, &store, &upload_key, &surroundings)?;
-        let options = http_options(&settings, &public_url);
+        let makers = (makers(&settings, &store, &upload_key, &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone() };
-        let makers = (makers, hints.clone());
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
@@ -200,7 +198,7 @@ impl App {
             vendors: reactors.vendors.clone(),
             metrics,
             tariff: Arc::new(tariff),
-            options,
+            options: http_options(&settings, &public_url),
         };
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
@@ -322,18 +320,6 @@ fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
     check_log(data.root())?;
     Ok(data)
-}
-
-/// The same log, whose syncs are timed.
-fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOptions {
-    let (sync, metrics) = (options.journal.sync, metrics.clone());
-    options.journal.sync = Arc::new(move |file| {
-        let begun = Instant::now();
-        let synced = sync(file);
-        metrics.synced(begun.elapsed());
-        synced
-    });
-    options
 }
 
 /// A listener, and the address that is really bound.

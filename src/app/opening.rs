@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Instant;
 
 use crate::clock::Surroundings;
 use crate::config::{Settings, SnapshotSettings};
@@ -17,6 +18,7 @@ use crate::events::stream::Position;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot::{Found, directory_in};
+use crate::telemetry::metrics::Metrics;
 
 /// Commits that may wait to be folded.
 const WAITING: usize = 4096;
@@ -38,6 +40,18 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options.journal.segment_bytes = settings.journal.segment_bytes;
     options.journal.space = super::space(data_dir, settings);
     options.progress = Some(super::progress());
+    options
+}
+
+/// The same log, whose syncs are timed.
+pub(super) fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOptions {
+    let (sync, metrics) = (options.journal.sync, metrics.clone());
+    options.journal.sync = Arc::new(move |file| {
+        let begun = Instant::now();
+        let synced = sync(file);
+        metrics.synced(begun.elapsed());
+        synced
+    });
     options
 }
 

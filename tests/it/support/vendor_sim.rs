@@ -1,7 +1,5 @@
-//! A vendor of images and videos that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it, and with
-//! a ledger of its own, in which a job that was paid for stands once for each time.
-//!
-//! It knows nothing of the service, so that a benchmark can use it too.
+//! A vendor of images and videos that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it,
+//! with a ledger of its own, in which a job stands once for each time it was paid. A benchmark can use it too.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -302,8 +300,8 @@ impl Shop {
     fn note(&self, request: &Request) -> (Asked, Kind) {
         let mut books = self.books.lock();
         let path = request.path.trim_end_matches("/creations");
-        let name = path.rsplit(['/', '=']).next().unwrap_or("").trim_end_matches(".png").trim_end_matches(".mp4");
-        let name = name.to_owned();
+        let name = path.rsplit(['/', '=']).next().unwrap_or("");
+        let name = name.trim_end_matches(".png").trim_end_matches(".mp4").to_owned();
         let kind = match (request.method.as_str(), request.path.as_str()) {
             ("POST", _) => Kind::Submission,
             (_, path) if path.contains("reference=") => Kind::Search,
@@ -311,11 +309,9 @@ impl Shop {
             _ => Kind::Poll,
         };
         let (id, prompt) = if kind == Kind::Submission {
-            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-            let prompt = body["prompt"].as_str().unwrap_or("").to_owned();
-            let mut told = body;
+            let mut told: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let prompt = told["prompt"].as_str().unwrap_or("").to_owned();
             if let Some(image) = told.get_mut("image") {
-                // Of the picture only the size is kept.
                 *image = json!(image.as_str().map(str::len));
             }
             books.last = Some((request.head.clone(), told));
@@ -335,7 +331,7 @@ impl Shop {
             Kind::Poll if is_of_video(request) => self.tell_of_video(asked),
             Kind::Poll => self.tell(&asked.id),
             Kind::Search => self.search(&asked.id),
-            Kind::Result if request.path.rsplit_once('.').is_some_and(|(_, kind)| kind == "mp4") => {
+            Kind::Result if request.path.split('.').next_back() == Some("mp4") => {
                 message("200 OK\r\ncontent-type: video/mp4", &self.options.result)
             }
             Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),
@@ -381,8 +377,7 @@ impl Shop {
     }
 
     fn tell(&self, id: &str) -> Vec<u8> {
-        let books = self.books.lock();
-        match books.jobs.get(id) {
+        match self.books.lock().jobs.get(id) {
             None => not_found(),
             Some(job) if job.done > Instant::now() => {
                 ok(&json!({"data": {"task_id": id, "status": "IN_PROGRESS", "generated": []}}))
@@ -399,7 +394,7 @@ impl Shop {
             return not_found();
         }
         let books = self.books.lock();
-        let found: Vec<_> = books.jobs.iter().filter(|(_, job)| job.key == key).map(|(id, _)| id).collect();
-        ok(&json!({"data": found.iter().map(|id| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
+        let found = books.jobs.iter().filter(|(_, job)| job.key == key);
+        ok(&json!({"data": found.map(|(id, _)| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
     }
 }

@@ -1,0 +1,92 @@
+//! Log lines on stderr, for people or for machines.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt};
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A line for people, in colour on a terminal (unless `NO_COLOR` is set).
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which log lines are written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter(Targets);
+
+impl Filter {
+    /// Reads levels separated by commas, for everything (`info`) or for a part of the program (`mediary::http=debug`).
+    /// `None` when a part is neither, so that a misspelt level is not taken for the name of a part.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split(',')
+            .try_fold(Targets::new(), |targets, directive| {
+                Some(match directive.trim().split_once('=') {
+                    None => targets.with_default(level(directive.trim())?),
+                    Some((part, name)) => targets.with_target(checked_part(part)?, level(name)?),
+                })
+            })
+            .map(Self)
+    }
+}
+
+fn level(name: &str) -> Option<LevelFilter> {
+    Some(match name {
+        "off" => LevelFilter::OFF,
+        "error" => LevelFilter::ERROR,
+        "warn" => LevelFilter::WARN,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => return None,
+    })
+}
+
+fn checked_part(part: &str) -> Option<&str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    (!part.is_empty() && part.chars().all(allowed)).then_some(part)
+}
+
+/// Starts writing log lines to stderr. Only the first call of a process counts.
+pub fn start(format: Format, filter: Filter) {
+    let lines = match format {
+        Format::Text => fmt::layer().with_writer(io::stderr).with_ansi(colour_is_wanted()).boxed(),
+        Format::Json => fmt::layer().with_writer(io::stderr).json().flatten_event(true).boxed(),
+    };
+    if Registry::default().with(lines).with(filter.0).try_init().is_err() {
+        tracing::debug!("log lines are already being written; the first way of writing them stays");
+    }
+}
+
+fn colour_is_wanted() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn parts_of_the_program_can_differ() {
+        let Filter(targets) = Filter::parse("warn, mediary::http=debug").unwrap();
+
+        assert!(targets.would_enable("mediary::http", &Level::DEBUG));
+        assert!(!targets.would_enable("mediary::actors", &Level::INFO));
+        assert!(targets.would_enable("mediary::actors", &Level::WARN));
+    }
+
+    #[test]
+    fn what_is_not_a_level_is_refused() {
+        for bad in ["", "verbose", "INFO", "info,", "=debug", "mediary=", "mediary=loud", "a=b=info", "[span]=info"] {
+            assert_eq!(Filter::parse(bad), None, "{bad}");
+        }
+    }
+}
