@@ -113,7 +113,7 @@ async fn only_results_are_served() {
     let input = store.put(Area::Input, &bytes[1..], ImageFormat::Png, 1, 1).expect("stored");
     app.get(&format!("/media/{}", input.file_name())).await.expect(404);
     app.get(&path.replace(".png", ".jpg")).await.expect(404);
-    for name in ["x", "..%2f..%2fadmin-token", "%2e%2e", &path[7..20]] {
+    for name in ["x", "..%2f..%2fadmin-token", "..%2fadmin-token", &path[7..20]] {
         app.get(&format!("/media/{name}")).await.expect(404);
     }
     app.stop().await;
