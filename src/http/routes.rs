@@ -1,5 +1,5 @@
 //! THE route table: every path of the interface, what may be done there, and who does it. What is at none of them may be a
-//! page of the [`console`], which is for people and is not part of the interface.
+//! page of the `console`, which is for people and is not part of the interface.
 //!
 //! One row a route. The action of a row is read off the signature of its handler, so that the two cannot differ; a test
 //! walks [`rows`] and fails for a route whose permissions it does not know.

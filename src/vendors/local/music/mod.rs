@@ -1,7 +1,7 @@
 //! The music engine: from a prompt to a file that can be played, made while it is sent.
 //!
 //! In order of dependency: what chance draws ([`chance`]), pitches ([`theory`]), who can play ([`instrument`]), what the prompt
-//! says ([`prompt`]), what is usual ([`style`]), the composition ([`compose`], a [`piece::Piece`] of plain data), the sounds
+//! says ([`prompt`]), what is usual ([`style`]), the composition ([`mod@compose`], a [`piece::Piece`] of plain data), the sounds
 //! ([`synth`]), the mix ([`mix`]) and the file ([`encode`]). `docs/music.md` says what is understood and how it is made.
 
 pub mod chance;

@@ -5,7 +5,7 @@
 //! and Granum, "Physics-based modelling of human skin colour under mixed illuminants"). What is near that line is a
 //! candidate; the colours that most candidates agree on are the skin of this picture, in its light.
 //!
-//! Fur, wood and sand have such colours too. They are told by their grain ([`texture`](super::texture)): here, in the
+//! Fur, wood and sand have such colours too. They are told by their grain (`texture.rs`): here, in the
 //! surroundings, and in the whole connected region, whose blurred parts are then left out with the rest.
 //! The borders follow those of the picture.
 

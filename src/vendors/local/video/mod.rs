@@ -2,9 +2,9 @@
 //!
 //! It knows no objects and draws nothing that is not in the pictures or in its own scenes; it moves a camera through them.
 //! From a picture it estimates how near everything is ([`depth`]), moves a camera ([`camera`]) that the prompt directs
-//! ([`words`]), draws what the camera sees ([`view`]), and adds weather ([`weather`]) and light ([`mood`]). Two pictures
-//! are joined along the optical flow between them ([`optical`], [`shots`]). Without a picture it paints one whose depth is
-//! known ([`scene`]). A film that goes on is decoded, and its motion continued ([`extend`]).
+//! ([`words`]), draws what the camera sees (`view`), and adds weather ([`weather`]) and light ([`mood`]). Two pictures
+//! are joined along the optical flow between them (`optical`, `shots`). Without a picture it paints one whose depth is
+//! known (`scene`). A film that goes on is decoded, and its motion continued (`extend`).
 //!
 //! Frames are drawn and encoded in groups that begin with a key frame, on all cores; a group needs one frame at a time, so
 //! memory is bounded by cores, not by length. The same plan gives the same bytes, whatever the number of threads.
