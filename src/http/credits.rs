@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::error::Problem;
+use super::error::{Code, Problem};
 use super::gate::Call;
 use super::task::{LIMIT_DEFAULT, LIMIT_MAX, cursor, read_cursor};
 use crate::domain::ids::UserId;
@@ -44,12 +44,12 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, P
     let caller = call.user()?;
     let mut query = call.query()?;
     let user = query.checked("user", UserId::parse);
-    if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
-        query.fault("user", "may be somebody else for administrators only");
-    }
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
     let before = query.given("cursor", read_cursor);
     query.finish()?;
+    if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
+        return Err(Problem::new(Code::Forbidden, "only administrators see what somebody else has spent"));
+    }
     let owner = Some(user.unwrap_or(caller.id));
     let (Ledger { held, charged, refunded }, Found { tasks, rest }) = {
         let models = call.services().models.read();

@@ -81,7 +81,7 @@ async fn a_ledger_is_read_page_by_page_by_its_owner_and_by_administrators() {
 
     let of_alice = format!("/users/credits?user={}", given.alice.id);
     let bob = given.app.user("bob").await;
-    given.app.get_as(&bob.token, &of_alice).await.expect(400);
+    given.app.get_as(&bob.token, &of_alice).await.expect(403);
     given.app.get("/users/credits").await.expect(401);
     let seen_by_admin = given.app.get_as(given.app.admin_token(), &of_alice).await.expect(200).json();
     assert_eq!(seen_by_admin["charged"], 40);

@@ -54,7 +54,12 @@ fn generate() -> Value {
             "1 top left, 2 top right, 3 bottom right, 4 bottom left. Ineffective without `watermark`.",
             json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 4, "default": 3}),
         ),
-        picture("wm_url", "The watermark; ours when absent. Ineffective without `watermark`."),
+        field_of(
+            "wm_url",
+            "The watermark; ours when absent or empty. Ineffective without `watermark`. Base64, a data URI with base64, or an \
+             http(s) URL.",
+            json!({"type": "string"}),
+        ),
     ])
 }
 
