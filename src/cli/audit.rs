@@ -21,22 +21,48 @@ use crate::audit::diff::EVENTS_MAX;
 use crate::audit::moment::{Edge, Moment};
 use crate::audit::thing::Thing;
 
-const WHEN: &str = "\
-A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: the end of that day).
-A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, delivery/<uuid>.";
+macro_rules! with_words {
+    ($examples:literal) => {
+        concat!(
+            "A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: the end of that day).\n",
+            "A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, ",
+            "delivery/<uuid>.\n\nExamples:\n",
+            $examples
+        )
+    };
+}
+
+const LOG_HELP: &str = with_words!(
+    "  mediary audit log --stream node/ --from 2026-11-20
+  mediary audit log --type VersionPublished --type NodeBanned --json
+  mediary audit log --follow --url https://registry.example.org --token \"$TOKEN\""
+);
+const SHOW_HELP: &str = with_words!(
+    "  mediary audit show publisher/acme
+  mediary audit show node/face-tools --json --wide"
+);
+const AS_OF_HELP: &str = with_words!(
+    "  mediary audit as-of 2026-01-31T12:00:00Z node/face-tools
+  mediary audit as-of 1042 publisher/acme --json"
+);
+const DIFF_HELP: &str = with_words!(
+    "  mediary audit diff 2026-01-30 2026-01-31
+  mediary audit diff 10 20 --stream node/"
+);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// The events: a table for people, with --json a line of JSON each for machines
+    #[command(after_help = LOG_HELP)]
     Log(log::Arguments),
     /// The history of one thing: each event with what it changed, before and after
-    #[command(after_help = WHEN)]
+    #[command(after_help = SHOW_HELP)]
     Show(ShowArguments),
     /// One thing as it was, as the service would have shown it to an administrator
-    #[command(after_help = WHEN)]
+    #[command(after_help = AS_OF_HELP)]
     AsOf(AsOfArguments),
     /// What changed between two moments, thing by thing
-    #[command(after_help = WHEN)]
+    #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
     #[command(flatten)]
     Proof(proof::Command),

@@ -5,6 +5,7 @@
 
 mod audit;
 mod backup;
+mod completions;
 mod config;
 mod demo;
 mod openapi;
@@ -23,11 +24,35 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{CommandLine, Configuration, Flag, Problems, Settings};
 
 const AFTER_HELP: &str = "\
+Examples:
+  mediary
+  mediary --listen 127.0.0.1:9090 --data-dir /srv/mediary
+  mediary demo
+
 Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
 ones, as a flag, before or after the command; later ones win. `mediary config` lists all of them with their values.
 
 Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
 1 damage, 2 could not be verified.";
+
+const SERVE_HELP: &str = "\
+Examples:
+  mediary serve
+  mediary serve --listen 0.0.0.0:8080 --public-url https://media.example.org --log-format json
+  mediary serve --config /etc/mediary.toml
+
+SIGTERM and SIGINT stop it gracefully: what was begun is ended, what was answered is kept. What every setting does: `mediary config`.";
+
+const CONFIG_HELP: &str = "\
+Examples:
+  mediary config
+  mediary config --config /etc/mediary.toml
+  mediary config --data-dir /srv/mediary | grep -v default
+  mediary config --reference";
+
+const OPENAPI_HELP: &str = "\
+Examples:
+  mediary openapi > openapi.json";
 
 /// A node registry and media generation gateway: one binary, its storage inside, every change an event.
 #[derive(Debug, Parser)]
@@ -42,13 +67,23 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the service (this is what happens without a command)
+    #[command(after_help = SERVE_HELP)]
     Serve(SettingFlags),
     /// Print the effective configuration, each value with where it came from, secrets masked
-    Config(SettingFlags),
+    #[command(after_help = CONFIG_HELP)]
+    Config(config::Arguments),
     /// Print the OpenAPI 3.1 document of everything that the service answers
+    #[command(after_help = OPENAPI_HELP)]
     Openapi,
-    /// Fill a running service with a sample registry, and have a picture scaled up
+    /// Fill a running service with a sample registry, and have a picture, a film and a piece of music made
+    #[command(after_help = demo::HELP)]
     Demo(demo::Arguments),
+    /// Print what a shell needs to complete commands, flags and their values
+    #[command(after_help = completions::COMPLETIONS_HELP)]
+    Completions(completions::Completions),
+    /// Write manual pages, one for each command
+    #[command(after_help = completions::MAN_HELP)]
+    Man(completions::Man),
     /// What is made from the log to be read
     #[command(subcommand)]
     Projections(projections::Command),
@@ -191,9 +226,11 @@ pub fn run() -> ExitCode {
     let outer = arguments.settings;
     let outcome = match arguments.command.unwrap_or(Command::Serve(SettingFlags::default())) {
         Command::Serve(settings) => serve::run(settings.or(outer)),
-        Command::Config(settings) => config::run(settings.or(outer)),
+        Command::Config(arguments) => config::run(arguments, outer),
         Command::Openapi => openapi::run(),
         Command::Demo(arguments) => demo::run(arguments, outer),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
         Command::Projections(command) => projections::run(command, outer),
         Command::Audit(command) => audit::run(command, outer),
         Command::Backup(arguments) => backup::backup(arguments, outer),
@@ -229,6 +266,32 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// The commands that do something, by their words.
+    fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
+        if !command.has_subcommands() {
+            return vec![(words.to_owned(), command.clone())];
+        }
+        command.get_subcommands().flat_map(|inner| leaves(inner, &format!("{words} {}", inner.get_name()))).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_right() {
+        for (words, command) in leaves(&Arguments::command(), "mediary") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.lines().skip_while(|line| *line != "Examples:").map_while(|line| {
+                let line = line.trim();
+                (!line.is_empty()).then(|| line.to_owned())
+            });
+            let lines: Vec<_> = examples.filter(|line| line.starts_with("mediary")).collect();
+            assert!(lines.iter().any(|line| line.starts_with(&words) || words.contains("restore")), "{words}: {help}");
+            for line in lines {
+                let parts = line.split(['|', '>', '&']).next().unwrap_or_default();
+                let parsed = Arguments::try_parse_from(parts.split_whitespace());
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ const WIDTH: usize = 24;
 pub(super) enum Unit {
     Bytes,
     Events,
+    /// Thousandths of all of it, which nobody wants to be told as such.
+    Share,
 }
 
 /// A line that says how far something is.
@@ -52,16 +54,23 @@ impl Progress {
 
 fn line(doing: &str, unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
     let Some(total) = total.filter(|total| *total > 0) else { return format!("{doing}  {} …", amount(unit, done)) };
+    if unit == Unit::Share {
+        return format!("{doing}  {}, {} s", bar(done, total), elapsed.as_secs());
+    }
     let part = ratio(done.min(total), total);
-    let filled = (0..WIDTH).filter(|nth| ratio(*nth as u64 + 1, WIDTH as u64) <= part).count();
-    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH - filled));
     let left = if elapsed >= SETTLED && part > 0.0 {
         format!(", {} s left", elapsed.mul_f64((1.0 - part) / part).as_secs())
     } else {
         String::new()
     };
+    format!("{doing}  {}  {} of {}{left}", bar(done, total), amount(unit, done), amount(unit, total))
+}
+
+fn bar(done: u64, total: u64) -> String {
+    let part = ratio(done.min(total), total);
+    let filled = (0..WIDTH).filter(|nth| ratio(*nth as u64 + 1, WIDTH as u64) <= part).count();
     let percent = done.min(total) * 100 / total;
-    format!("{doing}  {bar} {percent:>3} %  {} of {}{left}", amount(unit, done), amount(unit, total))
+    format!("{}{} {percent:>3} %", "█".repeat(filled), "░".repeat(WIDTH - filled))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a bar has few places")]
@@ -72,6 +81,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 fn amount(unit: Unit, count: u64) -> String {
     match unit {
         Unit::Events => format!("{count} events"),
+        Unit::Share => String::new(),
         Unit::Bytes => format!("{} MiB", count >> 20),
     }
 }
@@ -89,5 +99,7 @@ mod tests {
         assert_eq!(told(5 << 20, None, 3), "verifying  5 MiB …");
         assert_eq!(told(0, Some(0), 3), "verifying  0 MiB …");
         assert!(told(9, Some(3), 3).contains("100 %"));
+        let share = line("a film", Unit::Share, 250, Some(1000), Duration::from_secs(7));
+        assert_eq!(share, format!("a film  {bar}  25 %, 7 s"));
     }
 }

@@ -17,9 +17,15 @@ use crate::events::sled_log::{SledLog, distrust_sled};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
 
+const REBUILD_HELP: &str = "\
+Examples:
+  mediary projections rebuild
+  mediary --data-dir /srv/mediary projections rebuild";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Drop everything that is only read, and make it anew from the log; the service must not be running
+    #[command(after_help = REBUILD_HELP)]
     Rebuild(SettingFlags),
 }
 

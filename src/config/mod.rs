@@ -6,6 +6,7 @@
 mod check;
 mod file;
 mod problem;
+mod reference;
 mod settings;
 mod source;
 mod vendor;
@@ -15,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use problem::{Problem, Problems};
+pub use reference::reference;
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
     LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings,

@@ -10,7 +10,7 @@ use super::file;
 use super::problem::{Problem, shown};
 
 /// The built-in defaults: the documentation of the settings and the list of all that exist.
-const DEFAULTS: &str = include_str!("default.toml");
+pub(super) const DEFAULTS: &str = include_str!("default.toml");
 
 /// What the environment variables of settings begin with.
 const ENVIRONMENT_PREFIX: &str = "MEDIARY_";

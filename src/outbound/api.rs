@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::address::{AddressRules, AllowEntry};
-use super::client::{Answer, CallFailure, Client, ClientFailure, Limits};
+use super::client::{Answer, CallFailure, Client, ClientFailure, Incoming, Limits};
 use super::feed::Feed;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -110,9 +110,29 @@ impl Api {
         if let Ok(id) = HeaderValue::from_str(last_seen) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let (answer, mut incoming) = self.client.open(&self.url(path), headers, SILENCE_MAX).await?;
+        Ok(self.open(Method::GET, path, headers, Bytes::new()).await?.map(Feed::new))
+    }
+
+    /// Posts a form, whose answer comes as it is made; gives the answer when it is a refusal.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when no answer began.
+    pub async fn listen(&self, path: &str, form: &[(&str, &str)]) -> Result<Result<Incoming, Reply>, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, FORM);
+        self.open(Method::POST, path, headers, multipart(form)).await
+    }
+
+    async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Result<Incoming, Reply>, CallFailure> {
+        let (answer, mut incoming) = self.client.open(method, &self.url(path), headers, body, SILENCE_MAX).await?;
         if answer.status == 200 {
-            return Ok(Ok(Feed::new(incoming)));
+            return Ok(Ok(incoming));
         }
         let mut body = Vec::new();
         while let Some(chunk) = incoming.next().await? {
@@ -130,6 +150,16 @@ impl Api {
         let mut headers = self.headers();
         headers.extend([(CONTENT_TYPE, JSON), (IDEMPOTENCY_KEY, key(path, &body))]);
         self.attempts(Method::POST, &self.url(path), headers, body).await
+    }
+
+    /// Creates, whatever was created before.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when there was no answer to any attempt.
+    pub async fn create_anew(&self, path: &str, body: &Value) -> Result<Reply, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, JSON);
+        self.attempts(Method::POST, &self.url(path), headers, body.to_string().into()).await
     }
 
     /// Posts what may be asked for anew at any time.
@@ -184,6 +214,20 @@ impl Api {
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const FORM: HeaderValue = HeaderValue::from_static("multipart/form-data; boundary=mediary-part-of-a-form");
+
+/// A form with parts (RFC 7578), with the boundary of [`FORM`].
+fn multipart(form: &[(&str, &str)]) -> Bytes {
+    let mut body = String::new();
+    for (name, value) in form {
+        let _ = write!(
+            body,
+            "--mediary-part-of-a-form\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        );
+    }
+    body.push_str("--mediary-part-of-a-form--\r\n");
+    body.into()
+}
 
 fn reply((answer, body): (Answer, Bytes)) -> Reply {
     Reply { status: answer.status, replayed: answer.headers.contains_key(IDEMPOTENT_REPLAYED), body }

@@ -208,17 +208,19 @@ impl Client {
         Ok((answer, body.into()))
     }
 
-    /// Reads an answer that has no end by itself: what ends it is a silence of this length.
+    /// Reads an answer that comes as it is made: what ends it before its end is a silence of this length.
     ///
     /// # Errors
     /// [`CallFailure`] when the rules forbid the call or no answer began.
     pub async fn open(
         &self,
+        method: Method,
         url: &str,
         headers: HeaderMap,
+        body: Bytes,
         silence: Duration,
     ) -> Result<(Answer, Incoming), CallFailure> {
-        let mut response = self.send(Method::GET, url, headers, Bytes::new(), ENDLESS).await?;
+        let mut response = self.send(method, url, headers, body, ENDLESS).await?;
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         Ok((answer, Incoming { response, silence }))
     }

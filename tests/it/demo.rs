@@ -1,5 +1,6 @@
 //! `mediary demo`, against a running service.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -7,10 +8,11 @@ use serde_json::Value;
 use crate::support::TestApp;
 
 /// Runs the demo beside the service, with two publishers of the sample.
-async fn demo(url: String, token: String) -> Output {
+async fn demo(url: String, token: String, music: PathBuf) -> Output {
     let run = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.args(["demo", "--url", &url, "--token", &token, "--only", "saltmarsh", "--only", "yarrowgate"]);
+        command.arg("--music").arg(music);
         command.stdin(Stdio::null()).output().expect("the program starts")
     };
     actix_web::rt::task::spawn_blocking(run).await.expect("the program ends")
@@ -20,8 +22,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-async fn demo_of(app: &TestApp) -> String {
-    let output = demo(app.url(""), app.admin_token().to_owned()).await;
+async fn demo_of(app: &TestApp, music: &Path) -> String {
+    let output = demo(app.url(""), app.admin_token().to_owned(), music.to_owned()).await;
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
 }
@@ -39,8 +41,10 @@ async fn state(app: &TestApp) -> Vec<Value> {
 #[actix_web::test]
 async fn the_demo_fills_a_service_once() {
     let app = TestApp::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let music = folder.path().join("waltz.opus");
     // When the demo runs
-    let printed = demo_of(&app).await;
+    let printed = demo_of(&app, &music).await;
     // Then the sample is there, as it was written: dates, downloads, versions, archives
     assert!(printed.contains("nodes       8 new") && printed.contains("versions    22 new"), "{printed}");
     let node = app.get("/nodes/yarrowgate-watermark").await.expect(200).json();
@@ -49,9 +53,20 @@ async fn the_demo_fills_a_service_once() {
     assert!(node["created_at"].as_str().unwrap() < "2026" && node["downloads"].as_u64().unwrap() > 0, "{node}");
     let archive = app.get("/nodes/yarrowgate-watermark/versions/1.1.1/download").await.expect(200);
     assert!(archive.body.starts_with(b"PK\x03\x04"));
-    // And a picture was scaled up
-    let picture = printed.split_whitespace().find(|word| word.contains("/media/")).expect("the URL of the result");
-    app.get(picture.strip_prefix(&app.url("")).unwrap()).await.expect(200);
+    // And a picture, a film and a piece of music were made
+    let made: Vec<_> = printed.split_whitespace().filter(|word| word.contains("/media/")).collect();
+    for (url, begins) in made.iter().zip([&b"\x89PNG"[..], b"\0\0\0"]) {
+        let file = app.get(url.strip_prefix(&app.url("")).unwrap()).await.expect(200);
+        assert!(file.body.starts_with(begins), "{url}");
+    }
+    assert!(made.len() == 2 && made[1].ends_with(".mp4"), "{printed}");
+    let waltz = std::fs::read(&music).unwrap();
+    assert!(waltz.starts_with(b"OggS") && waltz.len() > 20_000 && printed.contains("waltz.opus"), "{printed}");
+    let tasks = app.get_as(app.admin_token(), "/tasks").await.expect(200).json();
+    for task in tasks["tasks"].as_array().unwrap() {
+        assert!(printed.contains(&format!("/#/tasks/{}", task["task_id"].as_str().unwrap())), "{task}");
+    }
+    assert_eq!(tasks["tasks"].as_array().unwrap().len(), 3);
     // And every line that it prints for pasting works; one of them installs a node, which is counted
     let pristine = state(&app).await;
     for line in printed.lines().filter_map(|line| line.trim().strip_prefix("curl -s ")) {
@@ -65,9 +80,13 @@ async fn the_demo_fills_a_service_once() {
         }
         tokio::task::yield_now().await;
     };
-    let printed = demo_of(&app).await;
+    std::fs::remove_file(&music).unwrap();
+    let printed = demo_of(&app, &music).await;
     assert!(printed.contains("nodes       8 there before") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
+    // And picture and film are those of the first run, while music is not kept and was made again, the same
+    assert!(made.iter().all(|url| printed.contains(url)), "{printed}");
+    assert_eq!(std::fs::read(&music).unwrap(), waltz);
 }
 
 #[actix_web::test]
@@ -82,7 +101,7 @@ async fn the_demo_says_what_keeps_it_from_running() {
         ("127.0.0.1".to_owned(), "x", "is not the URL"),
     ];
     for (url, token, said) in cases {
-        let output = demo(url, token.to_owned()).await;
+        let output = demo(url, token.to_owned(), PathBuf::from("/nowhere")).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains(said), "{said}: {}", text(&output.stderr));
     }

@@ -19,7 +19,6 @@ use crate::domain::ids::RequestId;
 use crate::domain::value::Invalid;
 
 #[derive(Debug, Args)]
-#[command(after_help = super::WHEN)]
 pub(in crate::cli) struct Arguments {
     /// Only events of this thing, or of all of a kind (node/)
     #[arg(long, value_name = "STREAM")]

@@ -103,7 +103,8 @@ async fn make(api: &Api, cell: &Cell, photograph: &Photograph, other: &Photograp
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
     let what = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
-    let url = task::made(api, cell.path, &body.into()).await.with_context(what)?;
+    let done = task::made(api, cell.path, &body.into(), &mut |_| {}).await.with_context(what)?;
+    let url = done.first().with_context(what)?;
     let name = url.rsplit('/').next().unwrap_or_default();
     let file = api.get(&format!("/media/{name}")).await?;
     Ok(image::load_from_memory(&file.body).with_context(what)?.into_rgb8())

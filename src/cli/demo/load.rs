@@ -163,7 +163,8 @@ pub(super) fn expect(reply: &Reply, what: impl FnOnce() -> String) -> Result<(),
     if (200..300).contains(&reply.status) { Ok(()) } else { Err(refused(reply, what())) }
 }
 
-fn refused(reply: &Reply, what: String) -> Trouble {
+/// What the service said, as the reason why something was not done.
+pub(super) fn refused(reply: &Reply, what: String) -> Trouble {
     let body = reply.json();
     let said = body["detail"].as_str().unwrap_or("no reason was given");
     Trouble::Refused { what, said: format!("{} {said}", reply.status) }

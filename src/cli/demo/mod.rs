@@ -1,15 +1,17 @@
-//! `mediary demo`: fills a running service with a sample registry and has a picture scaled up, all through its public interface.
+//! `mediary demo`: fills a running service with a sample registry and has one job of each kind done, all through its public interface.
 
 mod archive;
 mod contact;
 mod load;
+mod media;
+mod music;
 mod picture;
 mod progress;
 mod sample;
 mod task;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -29,6 +31,16 @@ const PUBLISHERS_AT_ONCE: usize = 4;
 /// Refusals that are printed.
 const REFUSALS_SHOWN: usize = 10;
 
+pub(super) const HELP: &str = "\
+What is there stays as it is, so that it may be stopped and run again. A picture and a film are kept by the service as long as it keeps
+results; music is not kept, it is written to a file here.
+
+Examples:
+  mediary demo
+  mediary demo --only saltmarsh --music waltz.opus
+  mediary demo --url https://registry.example.org --token \"$TOKEN\"
+  mediary demo --contact-sheet sheet";
+
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The service to fill [default: where a service with these settings listens]
@@ -40,6 +52,9 @@ pub(super) struct Arguments {
     /// Load this publisher of the sample only (may be given several times)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
+    /// Where the piece of music is written, which the service does not keep
+    #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus", conflicts_with = "contact_sheet")]
+    music: PathBuf,
     /// Make a contact sheet of the image engine in this directory instead: every preset and both ends of every parameter on three
     /// photographs, as one jpeg and as single files
     #[arg(long, value_name = "DIR", conflicts_with = "only")]
@@ -49,7 +64,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { url, token, only, contact_sheet, directory } = arguments;
+    let Arguments { url, token, only, music, contact_sheet, directory } = arguments;
     let settings = directory.settings(outer)?;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| address(settings.listen), Ok)?;
@@ -61,7 +76,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
                 greet(&api, &base).await?;
                 contact::contact_sheet(&api, &directory).await
             }
-            None => demo(&api, &base, &samples).await,
+            None => demo(&api, &base, &samples, &music).await,
         }
     })?;
     Ok(())
@@ -76,7 +91,7 @@ fn address(listen: SocketAddr) -> anyhow::Result<String> {
     Ok(format!("http://{}", SocketAddr::new(ip, listen.port())))
 }
 
-async fn demo(api: &Api, base: &str, samples: &[Sample]) -> anyhow::Result<()> {
+async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow::Result<()> {
     greet(api, base).await?;
     let progress = Progress::new(sizes(samples));
     let loader = Loader { api, progress: &progress };
@@ -90,9 +105,9 @@ async fn demo(api: &Api, base: &str, samples: &[Sample]) -> anyhow::Result<()> {
     if !refusals.is_empty() {
         bail!("not everything could be loaded:\n  {}", shown(refusals).join("\n  "));
     }
-    print("\nA picture is being scaled up four times …\n").context("cannot write to stdout")?;
-    let result = task::upscale(api).await?;
-    print(&format!("  {result}\n\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
+    print("\nA picture, a film and a piece of music are being made …\n").context("cannot write to stdout")?;
+    let results = media::one_of_each(api, base, music).await?;
+    print(&format!("{results}\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
     Ok(())
 }
 
@@ -142,7 +157,7 @@ fn farewell(base: &str, sample: &Sample) -> String {
         ("what a client installs", format!("/nodes/{node}/install")),
     ];
     let lines = lines.map(|(what, path)| format!("  # {what}\n  curl -s '{base}{path}'\n"));
-    format!("Have a look:\n\n{}", lines.concat())
+    format!("Have a look, in the console at {base}/ or here:\n\n{}", lines.concat())
 }
 
 #[cfg(test)]

@@ -1,63 +1,91 @@
-//! Pictures made by the service: submitted, waited for.
+//! Jobs that the service does: submitted, followed to their end by its events.
 
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::load::expect;
-use super::picture;
-use crate::outbound::api::Api;
+use crate::outbound::api::{Api, Reply};
 
-const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
-/// How long to wait between two questions.
-const PAUSE: Duration = Duration::from_millis(200);
-/// How often to ask: two minutes.
-const QUESTIONS: usize = 600;
+/// How often a stream of events is opened again that broke.
+const CONNECTIONS: usize = 20;
+/// How long to wait before.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long a job may take.
+const PATIENCE: Duration = Duration::from_mins(30);
 
-/// Has the picture scaled up, and gives the URL of the result. A second run within a day gets the first one's task.
-///
-/// # Errors
-/// When the service does not answer, refuses, fails, or is not done within two minutes.
-pub(super) async fn upscale(api: &Api) -> anyhow::Result<String> {
-    let picture = STANDARD.encode(picture::png()?);
-    let body = json!({
-        "image": picture, "scale_factor": "4x", "engine": "premium_sparkle", "optimized_for": "nature_n_landscapes"
-    });
-    made(api, UPSCALER, &body).await
+/// What came of a job.
+pub(super) struct Made {
+    pub(super) task: String,
+    /// URLs.
+    pub(super) results: Vec<String>,
 }
 
-/// Submits a job and gives the URL of its result.
+impl Made {
+    /// The first result.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn first(self) -> anyhow::Result<String> {
+        self.results.into_iter().next().context("the task is done and has no result")
+    }
+}
+
+/// Submits a job and follows it to its end; `reached` is told how far it is, from 0 to 1. A second run within a day gets the
+/// first one's task, unless that failed.
 ///
 /// # Errors
-/// When the service does not answer, refuses, fails, or is not done within two minutes.
-pub(super) async fn made(api: &Api, path: &str, body: &Value) -> anyhow::Result<String> {
+/// When the service does not answer, refuses, fails, or is not done within half an hour.
+pub(super) async fn made(api: &Api, path: &str, body: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
     let submitted = api.create(path, body).await?;
-    expect(&submitted, || "the picture was not taken".to_owned())?;
+    match end_of(api, &submitted, reached).await {
+        Err(_) if submitted.replayed => end_of(api, &api.create_anew(path, body).await?, reached).await,
+        outcome => outcome,
+    }
+}
+
+async fn end_of(api: &Api, submitted: &Reply, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
+    expect(submitted, || "the job was not taken".to_owned())?;
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
-    let task = submitted["task_id"].as_str().context("the answer names no task")?;
-    for _ in 0..QUESTIONS {
-        let reply = api.get(&format!("/tasks/{task}")).await?;
-        expect(&reply, || format!("task {task}"))?;
-        if let Some(result) = outcome(&reply.json())? {
-            return Ok(result);
+    let task = submitted["task_id"].as_str().context("the answer names no task")?.to_owned();
+    let results = tokio::time::timeout(PATIENCE, followed(api, &task, reached)).await;
+    let results = results.with_context(|| format!("task {task} is not done after {PATIENCE:?}"))??;
+    Ok(Made { task, results })
+}
+
+/// Reads the events of a task up to its end; a stream that breaks is taken up where it broke.
+async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
+    let mut last_seen = String::new();
+    for _ in 0..CONNECTIONS {
+        match api.follow(&format!("/tasks/{task}/events"), &last_seen).await {
+            Ok(Ok(mut feed)) => {
+                while let Ok(Some(event)) = feed.next().await {
+                    let view = serde_json::from_str(&event.data).context("an event of the task is not JSON")?;
+                    if let Some(results) = outcome(&view, reached)? {
+                        return Ok(results);
+                    }
+                }
+                feed.last_id().clone_into(&mut last_seen);
+            }
+            Ok(Err(reply)) => expect(&reply, || format!("task {task}"))?,
+            Err(failure) => tracing::debug!(%failure, "no events"),
         }
         tokio::time::sleep(PAUSE).await;
     }
-    bail!("task {task} is not done after {:?}", PAUSE * 600)
+    bail!("the service does not tell how task {task} goes on")
 }
 
-/// Where the result is, once there is one.
-fn outcome(task: &Value) -> anyhow::Result<Option<String>> {
+/// What was made, once it is.
+fn outcome(task: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
+    reached(task["progress"].as_f64().unwrap_or_default());
     match task["state"].as_str() {
-        Some("COMPLETED") => {
-            let result = task["generated"][0].as_str().context("the task is done and has no result")?;
-            Ok(Some(result.to_owned()))
+        Some("COMPLETED" | "success") => {
+            let results = task["generated"].as_array().into_iter().flatten();
+            Ok(Some(results.filter_map(|url| url.as_str().map(str::to_owned)).collect()))
         }
-        Some("FAILED") => bail!("the task failed: {}", task["error"]),
+        Some("FAILED" | "failed") => bail!("the task failed: {}", task["error"]),
         _ => Ok(None),
     }
 }
@@ -65,13 +93,22 @@ fn outcome(task: &Value) -> anyhow::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn a_task_is_waited_for_until_it_ends() {
-        assert_eq!(outcome(&json!({"state": "IN_PROGRESS"})).unwrap(), None);
-        let done = json!({"state": "COMPLETED", "generated": ["u"]});
-        assert_eq!(outcome(&done).unwrap().as_deref(), Some("u"));
-        let failed = json!({"state": "FAILED", "error": {"code": "x", "message": "too dark"}});
-        assert!(outcome(&failed).unwrap_err().to_string().contains("too dark"));
+    fn a_task_is_followed_until_it_ends() {
+        let mut seen = Vec::new();
+        let mut of = |task: Value| outcome(&task, &mut |part| seen.push(part)).map_err(|failure| failure.to_string());
+        assert_eq!(of(json!({"state": "IN_PROGRESS", "progress": 0.5})), Ok(None));
+        assert_eq!(of(json!({"state": "queueing", "progress": 0.1})), Ok(None));
+        for state in ["COMPLETED", "success"] {
+            let done = json!({"state": state, "progress": 1.0, "generated": ["u"]});
+            assert_eq!(of(done), Ok(Some(vec!["u".to_owned()])));
+        }
+        for state in ["FAILED", "failed"] {
+            let failed = json!({"state": state, "error": {"code": "x", "message": "too dark"}});
+            assert!(of(failed).unwrap_err().contains("too dark"));
+        }
+        assert_eq!(seen, [0.5, 0.1, 1.0, 1.0, 0.0, 0.0]);
     }
 }

@@ -1,0 +1,81 @@
+//! `mediary completions` and `mediary man`: the command line told to shells and to readers of manuals.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Failure, print};
+
+pub(super) const COMPLETIONS_HELP: &str = "\
+Examples:
+  mediary completions bash > ~/.local/share/bash-completion/completions/mediary
+  mediary completions zsh > ~/.zfunc/_mediary          # with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
+  mediary completions fish > ~/.config/fish/completions/mediary.fish
+  mediary completions powershell >> $PROFILE
+
+Folders that are not there have to be made first; a new shell knows them.";
+
+pub(super) const MAN_HELP: &str = "\
+Examples:
+  mediary man ~/.local/share/man/man1 && man mediary-backup";
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// Where the pages are written; made when it is not there
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(super) fn completions(arguments: &Completions) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "mediary", &mut script);
+    print(&String::from_utf8_lossy(&script)).context("cannot write to stdout")?;
+    Ok(())
+}
+
+pub(super) fn man(arguments: &Man) -> Result<(), Failure> {
+    let directory = &arguments.directory;
+    let written = || format!("cannot write manual pages to {}", directory.display());
+    fs::create_dir_all(directory).with_context(written)?;
+    clap_mangen::generate_to(super::Arguments::command(), directory).with_context(written)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+    use crate::cli::Arguments;
+
+    #[test]
+    fn every_shell_is_told_every_command() {
+        for shell in Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "mediary", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for word in ["audit", "as-of", "data-dir", "backup", "completions"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_a_page_for_every_command() {
+        let folder = tempfile::tempdir().unwrap();
+        man(&Man { directory: folder.path().join("man1") }).unwrap();
+        for name in ["mediary", "mediary-serve", "mediary-audit-as-of", "mediary-backup"] {
+            let page = fs::read_to_string(folder.path().join("man1").join(format!("{name}.1"))).unwrap();
+            assert!(page.contains(".SH NAME") && page.contains("Examples"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! One job of each kind: a picture scaled up, a film, a piece of music that is written to a file as it comes.
+
+use std::cell::Cell;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::load::refused;
+use super::music::{Piece, listen};
+use super::picture;
+use super::task::made;
+use crate::cli::progress::{Progress, Unit};
+use crate::outbound::api::Api;
+
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const FILMS: &str = "/proxy/videovendor/start-end2video";
+const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
+const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
+/// How often the bar is drawn while nothing is told.
+const TICK: Duration = Duration::from_millis(200);
+/// A bar goes to this.
+const WHOLE: u64 = 1000;
+
+/// Where what was made can be looked at and heard.
+pub(super) struct Results {
+    base: String,
+    /// What it is, its task, its URL.
+    files: Vec<(&'static str, String, String)>,
+    piece: Piece,
+    saved: String,
+}
+
+/// Has one job of each kind done; the music is saved as `sound`.
+///
+/// # Errors
+/// When the service does not answer, refuses or fails, or the file cannot be written.
+pub(super) async fn one_of_each(api: &Api, base: &str, sound: &Path) -> anyhow::Result<Results> {
+    let mut files = Vec::new();
+    for (name, doing, path, body) in [
+        ("picture", "a picture, four times as wide", UPSCALER, upscaling()?),
+        ("film", "a film of two seconds", FILMS, filming()),
+    ] {
+        let done = shown(doing, async |reached| made(api, path, &body, &mut |part| reached(part)).await).await;
+        let done = done.with_context(|| format!("the {name} was not made"))?;
+        files.push((name, done.task.clone(), done.first()?));
+    }
+    let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
+    let heard = shown("twenty seconds of music", async |reached| match api.listen(MUSIC, &form).await? {
+        Ok(incoming) => listen(incoming, reached).await,
+        Err(reply) => Err(refused(&reply, "the service was asked for music".to_owned()).into()),
+    });
+    let (piece, bytes) = heard.await?;
+    fs::write(sound, bytes)
+        .with_context(|| format!("cannot write {}; name another file with --music", sound.display()))?;
+    let saved = fs::canonicalize(sound).unwrap_or_else(|_| sound.to_owned()).display().to_string();
+    Ok(Results { base: base.to_owned(), files, piece, saved })
+}
+
+fn upscaling() -> anyhow::Result<Value> {
+    let picture = STANDARD.encode(picture::png()?);
+    Ok(json!({
+        "image": picture, "scale_factor": "4x", "engine": "premium_sparkle", "optimized_for": "nature_n_landscapes"
+    }))
+}
+
+/// Small and short, so that it is there soon, also from a service that was built without optimisations.
+fn filming() -> Value {
+    json!({
+        "images": [STANDARD.encode(LANDSCAPE)], "prompt": "slow push in at dusk, fog", "model": "vq3-pro",
+        "duration": 2, "resolution": "540p", "seed": 7
+    })
+}
+
+/// Shows a bar while something is done.
+async fn shown<T>(doing: &'static str, work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut progress = Progress::new(doing, Unit::Share);
+    let part = Cell::new(0.0);
+    let reached = |at| part.set(at);
+    let mut tick = tokio::time::interval(TICK);
+    let mut work = std::pin::pin!(work(&reached));
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut work => break outcome,
+            _ = tick.tick() => progress.reached(thousandths(part.get()), Some(WHOLE)),
+        }
+    };
+    progress.end();
+    outcome
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
+fn thousandths(part: f64) -> u64 {
+    (part.clamp(0.0, 1.0) * 1000.0) as u64
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, files, piece, saved } = self;
+        writeln!(f, "What was made, and its task in the console:")?;
+        for (name, task, url) in files {
+            writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
+        }
+        let Piece { title, task, seconds } = piece;
+        writeln!(f, "  {:<8} {saved} ({title:?}, {seconds:.0} s)\n  {:<8} {base}/#/tasks/{task}", "music", "")
+    }
+}

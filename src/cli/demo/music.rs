@@ -1,0 +1,109 @@
+//! Music as it comes: lines of JSON, whose chunks of sound join to a file.
+
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
+use serde_json::Value;
+
+use crate::outbound::client::Incoming;
+
+/// What is told of a piece of music.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Piece {
+    pub(super) title: String,
+    pub(super) task: String,
+    pub(super) seconds: f64,
+}
+
+/// What was heard so far.
+#[derive(Default)]
+struct Heard {
+    piece: Piece,
+    sound: Vec<u8>,
+    /// A chunk is a second, or what is left of one.
+    chunks: u32,
+    complete: bool,
+}
+
+/// Listens to the end; gives what was told, and the file. `reached` is told how far it is, from 0 to 1.
+///
+/// # Errors
+/// When the connection breaks, or the service says that it failed.
+pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> anyhow::Result<(Piece, Vec<u8>)> {
+    let (mut heard, mut waiting) = (Heard::default(), BytesMut::new());
+    while let Some(chunk) = incoming.next().await.context("the music broke off")? {
+        waiting.extend_from_slice(&chunk);
+        while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {
+            heard.take(&waiting.split_to(end + 1))?;
+            reached(heard.part());
+        }
+    }
+    if !heard.complete {
+        bail!("the music broke off");
+    }
+    Ok((heard.piece, heard.sound))
+}
+
+impl Heard {
+    fn take(&mut self, line: &[u8]) -> anyhow::Result<()> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let event: Value = serde_json::from_slice(line).context("a line of the music is not JSON")?;
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
+        match text("type") {
+            "duration" => self.piece.seconds = event["duration_sec"].as_f64().unwrap_or_default(),
+            "title" => text("title").clone_into(&mut self.piece.title),
+            "audio_chunk" => {
+                self.sound.extend(STANDARD.decode(text("data")).context("a chunk of the music is not base64")?);
+                self.chunks += 1;
+            }
+            "complete" => {
+                text("task_id").clone_into(&mut self.piece.task);
+                self.complete = true;
+            }
+            "error" => bail!("the music failed: {}", text("message")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn part(&self) -> f64 {
+        if self.piece.seconds > 0.0 { f64::from(self.chunks) / (self.piece.seconds + 1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(lines: &[&str]) -> anyhow::Result<Heard> {
+        let mut heard = Heard::default();
+        lines.iter().try_for_each(|line| heard.take(line.as_bytes()))?;
+        Ok(heard)
+    }
+
+    #[test]
+    fn chunks_are_joined_and_the_rest_is_told() {
+        let heard = heard(&[
+            r#"{"type": "duration", "duration_sec": 3}"#,
+            "\n",
+            r#"{"type": "title", "title": "Slow Rain", "display_tags": []}"#,
+            r#"{"type": "audio_chunk", "data": "T2dn"}"#,
+            r#"{"type": "audio_chunk", "data": "Uw=="}"#,
+            r#"{"type": "complete", "task_id": "t"}"#,
+        ])
+        .unwrap();
+        assert_eq!(heard.sound, b"OggS");
+        assert_eq!(heard.piece, Piece { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
+        assert!(heard.complete && (heard.part() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_failure_is_told() {
+        let failure = heard(&[r#"{"type": "error", "code": "x", "message": "out of tune"}"#]).err().unwrap();
+        assert!(failure.to_string().contains("out of tune"), "{failure}");
+        assert!(heard(&["no JSON"]).is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! The settings as a page to read: `default.toml`, whose comments are the documentation, as tables.
+
+use std::fmt::Write;
+
+use super::source::DEFAULTS;
+
+const HEAD: &str = "\
+# Settings
+
+Every setting with its default. How they are given is in [configuration.md](configuration.md). This page is made from
+`src/config/default.toml` by `mediary config --reference > docs/settings.md`; a test compares.
+";
+
+/// The page, as Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = Page { text: HEAD.to_owned(), said: Vec::new() };
+    page.open("Without a section");
+    // What stands above the first setting is about the file.
+    let settings = DEFAULTS.split_once("\n\n# The address").map_or("", |(_, rest)| rest);
+    format!("# The address{settings}").lines().for_each(|line| page.take(line));
+    page.text
+}
+
+struct Page {
+    text: String,
+    /// The comment above what comes next.
+    said: Vec<String>,
+}
+
+impl Page {
+    fn take(&mut self, line: &str) {
+        if let Some(said) = line.strip_prefix('#') {
+            self.said.push(said.trim().replace('|', "\\|"));
+        } else if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            self.open(&format!("`[{section}]`"));
+        } else if let Some((name, value)) = line.split_once(" = ") {
+            // Settings that follow each other share what stands above the first of them.
+            let said = if self.said.is_empty() { "as above".to_owned() } else { self.said.join(" ") };
+            self.said.clear();
+            let _ = writeln!(self.text, "| `{name}` | `{value}` | {said} |");
+        }
+    }
+
+    fn open(&mut self, title: &str) {
+        let _ = write!(self.text, "\n## {title}\n\n| Setting | Default | |\n|---|---|---|\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_defaults_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page == reference(), "refresh it: cargo run -- config --reference > docs/settings.md");
+    }
+
+    #[test]
+    fn every_setting_has_a_row_and_is_explained() {
+        let page = reference();
+        let defaults: toml::Table = DEFAULTS.parse().unwrap();
+        let mut rows = 0;
+        for (section, inside) in sections("", &defaults) {
+            let title = if section.is_empty() { "Without a section".to_owned() } else { format!("`[{section}]`") };
+            let (_, rest) = page.split_once(&format!("## {title}\n")).unwrap();
+            let table = rest.split("\n## ").next().unwrap();
+            for name in inside {
+                let row = table.lines().find(|line| line.starts_with(&format!("| `{name}` | "))).unwrap();
+                assert!(row.len() > name.len() + 16, "{row}");
+                rows += 1;
+            }
+        }
+        assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), rows);
+    }
+
+    /// The sections with the names of their own settings.
+    fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
+        let is_section = |value: &toml::Value| value.is_table();
+        let own: Vec<_> = table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();
+        let mut all = if own.is_empty() { Vec::new() } else { vec![(path.to_owned(), own)] };
+        for (name, value) in table {
+            if let toml::Value::Table(inner) = value {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                all.extend(sections(&path, inner));
+            }
+        }
+        all
+    }
+}
