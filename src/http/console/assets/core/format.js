@@ -40,11 +40,11 @@ export function span(from, to) {
   return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
-// `style_strength`, `NodeVersionStatusActive` and `webhookUrl` as people write.
+// `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` as people write.
 export function words(name) {
   const spaced = String(name)
     .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase();
+    .replace(/([a-z])2([a-z])/g, '$1 to $2').replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase();
   return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
 }
 

@@ -19,6 +19,7 @@ export function TaskPage({ parts: [id], user }) {
   return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}
     </${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
+    ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
     <section><h2>What happened</h2><${Course} task=${task} /></section>
     <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
