@@ -26,7 +26,7 @@ use crate::projections::task::TaskEntry;
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
 
 pub mod breaker;
-mod gate;
+pub(in crate::actors) mod gate;
 mod options;
 pub mod pace;
 mod step;

@@ -1,4 +1,4 @@
-//! Remote vendors. That of images: the seed's image interface below a base URL; that of videos is in `video`. What is asked (`request`) and what the answers mean
+//! Remote vendors. That of images: the seed's image interface below a base URL; those of videos and music are in `video` and `music`. What is asked (`request`) and what the answers mean
 //! (`answer`) are pure; this file carries them, and `results` brings the pictures home.
 //!
 //! They keep nothing: a job is known by the reference that the log has, `<family>:<id at the vendor>`.
@@ -24,10 +24,12 @@ use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
 mod answer;
 mod line;
+mod music;
 mod request;
 mod results;
 mod video;
 
+pub use music::{MusicOptions, RemoteMusic};
 pub use video::RemoteVideo;
 
 use answer::Polled;
