@@ -25,6 +25,7 @@ use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+use crate::vendors::local::music::bed;
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
 use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage, RemoteMusic, RemoteVideo};
@@ -96,7 +97,7 @@ fn video_vendor(
     let Some(url) = &own.url else {
         let treatment = PollerOptions::inside(Gateway::Video, settings.tasks.deadline);
         let treatment = PollerOptions { slots: settings.video.slots, ..treatment };
-        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), None));
+        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed))));
         return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
