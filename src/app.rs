@@ -198,6 +198,7 @@ impl App {
             hints,
             musician,
             vendors,
+            live: reactors.live.clone(),
             metrics,
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),

@@ -20,6 +20,7 @@ use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::actors::hints::Hints;
+use crate::actors::live::Live;
 use crate::actors::musician::Musician;
 use crate::actors::poller::VendorState;
 use crate::actors::system::Dispatch;
@@ -84,6 +85,8 @@ pub struct Services {
     pub musician: Musician,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    /// How far their tasks are.
+    pub live: Live,
     pub metrics: Metrics,
     /// What videos cost.
     pub tariff: Arc<Tariff>,

@@ -120,7 +120,7 @@ impl RemoteImage {
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(Progress::Forgotten) };
         let answer = self.line.ask(&status_path(family, id)).await?;
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
-            Polled::Running => Ok(Progress::Running),
+            Polled::Running => Ok(Progress::Running { permille: None }),
             Polled::Lost => Ok(Progress::Lost),
             Polled::Failed(mut failure) => {
                 failure.message = Text::recorded(self.line.without_key(failure.message.as_str()));
