@@ -12,6 +12,7 @@ use super::aggregate::Outcome;
 use super::error::CommandError;
 use super::hints::Hints;
 use super::inputs::{InputFailure, Inputs};
+use super::live::Live;
 use super::reactor::{Hands, Next, Reactor};
 use super::system::Dispatch;
 use crate::clock::{Place, Surroundings, VendorStep};
@@ -26,7 +27,7 @@ use crate::projections::task::TaskEntry;
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
 
 pub mod breaker;
-mod gate;
+pub(in crate::actors) mod gate;
 mod options;
 pub mod pace;
 mod queue;
@@ -60,6 +61,7 @@ pub struct Poller {
     inputs: Inputs,
     options: PollerOptions,
     gate: Gate,
+    live: Live,
     hints: Option<Hints>,
     changes: tokio::sync::watch::Receiver<Position>,
 }
@@ -77,7 +79,14 @@ impl Poller {
     ) -> Self {
         let changes = models.task_changes();
         let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
-        Self { dispatch, models, surroundings, vendor, inputs, options, gate, hints: None, changes }
+        let (live, hints) = (Live::default(), None);
+        Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes }
+    }
+
+    /// The same, which tells there how far its tasks are.
+    #[must_use]
+    pub fn with_live(self, live: Live) -> Self {
+        Self { live, ..self }
     }
 
     /// The same, which asks after a task at once when there is a hint.
@@ -208,16 +217,17 @@ impl Poller {
         }
         let progress = self.vendor.poll(reference).await;
         self.at(VendorStep::Polled, task);
-        if progress.is_ok() {
+        if let Ok(progress) = &progress {
             self.gate.succeeded();
+            self.live.note(task, progress);
         }
         match progress {
-            Ok(Progress::Queued | Progress::Running | Progress::Lost) | Err(_) if late => {
+            Ok(Progress::Queued { .. } | Progress::Running { .. } | Progress::Lost) | Err(_) if late => {
                 self.expire(task, entry).await
             }
-            Ok(Progress::Queued) => self.wait_for(task, entry),
-            Ok(Progress::Running) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
-            Ok(Progress::Running) => match self.record(task, entry, TaskCommand::RecordBegun).await {
+            Ok(Progress::Queued { .. }) => self.wait_for(task, entry),
+            Ok(Progress::Running { .. }) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
+            Ok(Progress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordBegun).await {
                 Ok(_) => self.wait_for(task, entry),
                 Err(_) => Next::After(RECORD_PAUSE),
             },

@@ -110,7 +110,8 @@ impl Api {
         if let Ok(id) = HeaderValue::from_str(last_seen) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let (answer, mut incoming) = self.client.open(&self.url(path), headers, SILENCE_MAX).await?;
+        let asked = (headers, Bytes::new());
+        let (answer, mut incoming) = self.client.open(Method::GET, &self.url(path), asked, SILENCE_MAX).await?;
         if answer.status == 200 {
             return Ok(Ok(Feed::new(incoming)));
         }
