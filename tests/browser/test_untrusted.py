@@ -1,11 +1,15 @@
 """Untrusted text never runs: payloads in every field of every resource, with the policy of the page switched off, so that it is
 the pages that are proven and not the policy."""
 
-import base64
+import json
 import re
 import unittest
+import uuid
+from types import MappingProxyType
 
-from support import ADMIN, BASE, BrowserTest, archive, name, png, publish, send, user
+from playwright.sync_api import expect
+
+from support import ADMIN, BrowserTest, Receiver, archive, document, name, send, wait_until
 
 PAYLOADS = [
     "<script>window.ran=1</script>",
@@ -21,64 +25,174 @@ PAYLOADS = [
     "[x](javascript:window.ran=1) `<b onclick=window.ran=1>`",
     "${window.ran=1}{{constructor.constructor('window.ran=1')()}}<math><mtext><style><img src onerror=window.ran=1>",
 ]
-# What payloads are written into: everything that takes text. Addresses must begin with http(s); the rest of them is free.
+# Addresses must begin with http(s); the rest of them is free.
 ADDRESS = "https://x.example/"
-PUBLISHER = {"name": "text", "description": "text", "support": "text", "website": "address", "source_code_repo": "address", "logo": "address"}
-NODE = {
-    "name": "text", "description": "text", "author": "text", "category": "text", "license": "text", "repository": "address", "icon": "address",
-    "banner_url": "address", "tags": "list", "supported_os": "list", "supported_accelerators": "list", "supported_host_version": "text",
-    "supported_host_frontend_version": "text", "preempted_host_node_names": "list",
-}
-VERSION = {
-    "changelog": "text", "dependencies": "list", "tags": "list", "supported_os": "list", "supported_accelerators": "list",
-    "supported_host_version": "text", "supported_host_frontend_version": "text",
-}
 
 
-def filled(fields, payload):
-    ways = {"text": payload, "list": [payload], "address": ADDRESS + re.sub(r"[^!-~]", "+", payload)}
-    return {field: ways[way] for field, way in fields.items()}
+def address(payload, base=ADDRESS):
+    return base + re.sub(r"[^!-~]", "+", payload)
+
+
+class Forms:
+    """Bodies with a payload in every field that takes text. The fields are those of the document, so that no field is left out,
+    whatever comes to be there."""
+
+    def __init__(self):
+        self.schemas = document()["components"]["schemas"]
+        self.operations = {operation["operationId"]: (method.upper(), path, operation) for path, item in document()["paths"].items()
+                           for method, operation in item.items() if isinstance(operation, dict) and "operationId" in operation}
+        self.sent = set()
+
+    def schema(self, schema):
+        while "$ref" in schema:
+            schema = self.schemas[schema["$ref"].split("/")[-1]]
+        return schema
+
+    def body(self, operation, text, /, **given):
+        """The body of an operation: what is given, and payloads in the rest; None leaves a field out."""
+        schema = self.schema(self.operations[operation][2]["requestBody"]["content"]["application/json"]["schema"])
+        return self.object(operation, schema, text, given) if "properties" in schema else self.value(operation, schema, text)
+
+    def object(self, where, schema, payload, given):
+        properties, made = schema["properties"], {}
+        unknown = set(given) - set(properties)
+        assert not unknown, f"{where} has no {unknown}"
+        for field, property in properties.items():
+            inside = given.get(field)
+            value = inside if field in given and not isinstance(inside, dict) else self.value(f"{where}/{field}", self.schema(property), payload, inside or {})
+            if value is not None:
+                made[field] = value
+        return made
+
+    def value(self, where, schema, payload, given=MappingProxyType({})):
+        """What goes into a field; None where it takes no text."""
+        schema = next((self.schema(it) for it in schema.get("anyOf", []) if it.get("type") != "null"), schema)
+        kinds = schema.get("type", [])
+        if "enum" in schema or schema.get("format") in ("date-time", "binary") or "boolean" in kinds or "integer" in kinds or "number" in kinds:
+            return None
+        if "array" in kinds:
+            item = self.value(where + "[]", self.schema(schema["items"]), payload)
+            return None if item is None else [item]
+        if "object" in kinds and "properties" in schema:
+            return self.object(where, schema, payload, given) or None
+        if "object" in kinds:
+            # Translations: of a language, fields of any name.
+            return {"de": {"name": payload, payload: payload}}
+        assert "string" in kinds and "pattern" in schema, f"say what goes into {where}: {schema}"
+        if "https?" in schema["pattern"]:
+            return address(payload)
+        assert schema["pattern"].startswith("^[^"), f"say what goes into {where}: {schema}"
+        return payload
+
+    def submit(self, operation, text, /, token=ADMIN, at=(), **given):
+        """Sends what an operation takes; `at` are the parts of its path, `given` what is not left to chance."""
+        method, path, _ = self.operations[operation]
+        self.sent.add(operation)
+        for part in at:
+            path = re.sub(r"\{[^}]*\}", part, path, count=1)
+        return send(method, path, self.body(operation, text, **given), token=token)
+
+    def taking_text(self):
+        """The operations that take text of any sort."""
+        found = set()
+        for operation, (_, _, told) in self.operations.items():
+            for media_type, content in told.get("requestBody", {}).get("content", {}).items():
+                if media_type == "application/json" and self.takes_text(self.schema(content["schema"])):
+                    found.add(operation)
+        return found
+
+    def takes_text(self, schema):
+        inside = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
+        inside += [schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+        is_text = "string" in schema.get("type", []) and "enum" not in schema
+        return is_text or any(self.takes_text(self.schema(it)) for it in inside)
+
+
+# Operations whose fields are those of others in `fill`, or that make nothing.
+SAME_FIELDS = {"updateUser", "updatePublisher", "updateNode", "updateVersion", "unbanUser", "unbanPublisher", "unbanNode", "getVersions"}
+IMAGE_JOBS = ["upscaleImage", "upscaleImagePrecisely", "transferStyle", "enhanceSkinCreatively", "enhanceSkinFaithfully", "enhanceSkinFlexibly", "relightImage"]
+# Further pictures of each; a reference and a map of light exclude each other.
+PICTURES = {"transferStyle": ["reference_image"], "relightImage": ["transfer_light_from_reference_image"]}
+VIDEO_JOBS = ["startEndToVideo", "referenceToVideo", "extendVideo", "multiframeToVideo"]
 
 
 class Untrusted(BrowserTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.forms = Forms()
+        # Takes callbacks, and has none of the pictures that it is asked for.
+        cls.elsewhere = Receiver()
+
     def fill(self, payload):
         """Everything that there can be, with the payload in every field; gives the pages that show it."""
-        publisher, node = name("xss"), name("xss")
-        owner = user(payload, email=f"{payload.replace(' ', '')[:60]}@x.example")
-        send("POST", "/publishers", {"id": publisher, **filled(PUBLISHER, payload)}, token=owner["token"])
-        send("POST", f"/publishers/{publisher}/nodes", {"id": node, **filled(NODE, payload)}, token=owner["token"])
-        publish(publisher, node, "1.0.0", token=owner["token"], **filled(VERSION, payload))
-        send("POST", f"/nodes/{node}/translations", {"de": {"name": payload, "description": payload}}, token=owner["token"])
-        send("POST", f"/publishers/{publisher}/tokens", {"name": payload, "description": payload}, token=owner["token"])
-        send("PUT", f"/admin/nodes/{node}", {"tags_admin": [payload]})
-        reason = {"status": "NodeVersionStatusFlagged", "status_reason": payload}
-        send("PUT", f"/admin/nodes/{node}/versions/1.0.0", reason)
-        publish(publisher, node, "1.1.0", token=owner["token"], **filled(VERSION, payload))
-        hook = "http://127.0.0.1:9/" + re.sub(r"[^!-~]", "+", payload)
-        image = base64.b64encode(png(2, 2)).decode()
-        body = {"image": image, "prompt": payload, "webhook_url": hook}
-        task = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", body)["data"]["task_id"]
-        send("POST", f"/admin/nodes/{node}/ban", {"reason": payload})
-        send("POST", f"/admin/publishers/{publisher}/ban", {"reason": payload})
-        send("POST", f"/admin/users/{owner['id']}/ban", {"reason": payload})
+        forms, publisher, node = self.forms, name("xss"), name("xss")
+        owner = forms.submit("createUser", payload, email=f"{payload.replace(' ', '')[:60]}@x.example")
+        token = forms.submit("createUserToken", payload, at=[owner["id"]])["token"]
+        forms.submit("createPublisher", payload, token=token, id=publisher)
+        forms.submit("createNode", payload, token=token, at=[publisher], id=node, latest_version=None)
+        for version in ("1.0.0", "1.1.0"):
+            made = forms.submit("publishVersion", payload, token=token, at=[publisher, node], personal_access_token=None, node_version={"version": version})
+            send("PUT", made["signedUrl"], archive(), token=None, content_type="application/zip")
+        forms.submit("translateNode", payload, token=token, at=[node])
+        forms.submit("createPublisherToken", payload, token=token, at=[publisher])
+        forms.submit("administerNode", payload, at=[node])
+        forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
+        tasks = self.jobs(payload)
+        forms.submit("banNode", payload, at=[node])
+        forms.submit("banPublisher", payload, at=[publisher])
+        forms.submit("banUser", payload, at=[owner["id"]])
         return [
             f"/nodes/{node}", f"/nodes/{node}/about", f"/nodes/{node}/install", f"/publishers/{publisher}", f"/publishers/{publisher}/members",
-            f"/publishers/{publisher}/tokens", f"/tasks/{task}", f"/audit/node/{node}", f"/audit/publisher/{publisher}", f"/audit/task/{task}",
-            f"/audit?stream=node/{node}",
+            f"/publishers/{publisher}/tokens", *[f"/tasks/{task}" for task in (tasks[0], tasks[-1])], f"/audit/node/{node}", f"/audit/publisher/{publisher}",
+            f"/audit/user/{owner['id']}", *[f"/audit/task/{task}" for task in tasks[-2:]], f"/audit?stream=node/{node}",
         ]
+
+    def film(self):
+        """The id of a film that can be extended, made once."""
+        if not hasattr(type(self), "made_film"):
+            job = {"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p"}
+            task = send("POST", "/proxy/videovendor/start-end2video", job)["task_id"]
+            creations = lambda: send("GET", f"/proxy/videovendor/tasks/{task}/creations")["creations"]
+            wait_until(creations)
+            type(self).made_film = creations()[0]["id"]
+        return self.made_film
+
+    def jobs(self, payload):
+        """A task of every job; they fail soon, as their pictures are not there."""
+        forms, picture = self.forms, address(payload, self.elsewhere.base)
+        made = []
+        for job in IMAGE_JOBS:
+            second = {field: picture for field in PICTURES.get(job, [])}
+            rest = {"transfer_light_from_lightmap": None} if job == "relightImage" else {}
+            answer = forms.submit(job, payload, image=picture, webhook_url=picture, **second, **rest)
+            made.append(answer.get("data", answer)["task_id"])
+        for job in VIDEO_JOBS:
+            own = {"image_settings": [{"key_image": picture, "prompt": payload}] * 2, "start_image": picture} if job == "multiframeToVideo" else {"images": [picture]}
+            if job == "extendVideo":
+                own |= {"model": "vq2-turbo", "video_url": picture, "video_creation_id": self.film()}
+            elif job != "multiframeToVideo":
+                own |= {"aspect_ratio": None, "wm_url": picture}
+            answer = forms.submit(job, payload, callback_url=picture, payload=payload, meta_data=json.dumps({payload: payload}), **own)
+            made.append(answer["task_id"])
+        return made
 
     def holds(self, page, path, payload=None):
         self.show(page, path)
+        self.harmless(page, path)
+        if payload:
+            self.assertIn("".join(payload.split()), "".join(page.evaluate("document.body.innerText").split()), f"{path} does not show it")
+
+    def harmless(self, page, path):
+        """Nothing runs on this page, and nothing is there that could."""
         page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
         # What is inside is made once it is open.
         page.wait_for_timeout(30)
         odd = page.evaluate("""() => [...document.querySelectorAll('#app *')].filter(it => /^(SCRIPT|IFRAME|OBJECT|EMBED|MATH|STYLE|BASE|META)$/i.test(it.tagName)
-            || [...it.attributes].some(({ name, value }) => name.startsWith('on') || /^\\s*javascript:/i.test(value))
+            || [...it.attributes].some(({ name, value }) => name.startsWith('on') || /^(href|src|srcdoc|srcset|data|action|formaction|poster|xlink:href)$/.test(name) && /^javascript:/i.test(value.replace(/[\\u0000-\\u0020]/g, '')))
             || (it.tagName === 'IMG' && !/^(blob:|data:|http:..127)/.test(it.src))).map(it => it.outerHTML.slice(0, 200))""")
         self.assertEqual(odd, [], path)
         self.assertIsNone(page.evaluate("window.ran ?? null"), path)
-        if payload:
-            self.assertIn("".join(payload.split()), "".join(page.evaluate("document.body.innerText").split()), f"{path} does not show it")
 
     def test_payloads_in_every_field_are_text(self):
         page = self.page("/nodes", token=ADMIN, bypass_csp=True, allowed=(404,))
@@ -88,6 +202,8 @@ class Untrusted(BrowserTest):
             shown = None if "`" in payload else payload
             for path in paths:
                 self.holds(page, path, shown if path.count("/") == 2 and path.startswith("/nodes") else None)
+        # Nothing that takes text was left out.
+        self.assertEqual(self.forms.taking_text() - self.forms.sent - SAME_FIELDS, set())
         for path in ("/nodes?banned=true", "/publishers", "/users", "/audit", "/moderation", "/tasks"):
             self.holds(page, path)
             links = page.evaluate("[...document.querySelectorAll('a[target]')].map(it => it.rel)")
@@ -100,6 +216,41 @@ class Untrusted(BrowserTest):
             for path in (f"/nodes?search={part}&os={part}", f"/nodes/{part}", f"/publishers/{part}", f"/tasks/{part}", f"/{part}", f"/audit/node/{part}",
                          f"/audit?actor={part}&stream={part}", f"/docs/{part}", f"/studio/{part}", f"/moderation?list={part}"):
                 self.holds(page, path)
+
+    def test_what_a_vendor_says_is_text(self):
+        """Titles, tags and reasons come from vendors, which may be anybody."""
+        page = self.page("/studio/generateMusic", token=ADMIN, bypass_csp=True)
+        for payload in PAYLOADS:
+            lines = [
+                {"type": "title", "title": payload, "display_tags": [payload], "copy_index": 0, "prompt_index": 0, "stream_index": 0},
+                {"type": "audio_chunk", "stream_index": 0, "encoding": payload, "data": ""},
+                {"type": "error", "code": payload, "message": payload},
+            ]
+            page.unroute_all()
+            page.route("**/t2m/generate", lambda route: route.fulfill(status=200, content_type="application/x-ndjson", body="\n".join(map(json.dumps, lines))))
+            page.get_by_label("Prompt").fill(payload)
+            page.get_by_role("button", name="Make it").click()
+            expect(page.locator(".result-panel .trouble p")).to_have_text(payload)
+            expect(page.locator(".music strong")).to_have_text(payload)
+            self.harmless(page, payload)
+
+    def test_what_a_task_says_is_text(self):
+        page = self.page("/nodes", token=ADMIN, bypass_csp=True, allowed=(404,))
+        now = "2026-01-01T00:00:00.000000Z"
+        for payload in PAYLOADS:
+            task = {"task_id": str(uuid.uuid4()), "kind": payload, "state": "FAILED", "created_at": now, "updated_at": now, "progress": 1, "cost": 1,
+                    "generated": [payload, address(payload), f"{payload}.mp4"], "error": {"code": payload, "message": payload},
+                    "history": [{"state": payload, "at": now}, {"state": "FAILED", "at": now}]}
+            delivery = {"id": payload, "task_id": task["task_id"], "state": "dead", "status": payload, "url": payload,
+                        "attempts": [{"number": 1, "at": now, "reason": payload}]}
+            page.unroute_all()
+            event = f"id: 1\nevent: snapshot\ndata: {json.dumps(task)}\n\n"
+            page.route("**/tasks/*/events", lambda route: route.fulfill(status=200, content_type="text/event-stream", body=event))
+            page.route("**/tasks/*/deliveries", lambda route: route.fulfill(status=200, content_type="application/json", body=json.dumps({"deliveries": [delivery]})))
+            self.show(page, f"/tasks/{task['task_id']}")
+            expect(page.locator(".trouble p").first).to_have_text(payload)
+            expect(page.locator(".deliveries code").first).to_have_text(payload)
+            self.harmless(page, payload)
 
     def test_the_policy_would_stop_what_the_pages_let_through(self):
         page = self.page("/nodes")

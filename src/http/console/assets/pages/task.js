@@ -71,11 +71,16 @@ function Delivery({ delivery, reload }) {
   const work = useWork();
   const again = async () => {
     const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
-    if (!problem) { tell('It is sent again'); reload(); }
+    if (problem && problem.status !== 409) return;
+    // Somebody else was quicker: what was wanted is happening.
+    work.clear();
+    tell(problem ? 'It is on its way already' : 'It is sent again');
+    reload();
   };
   return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${words(delivery.status)}</strong>
       <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
-      <button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}><${Icon} name="refresh" />Redeliver</button></header>
+      ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
+        <${Icon} name="refresh" />Redeliver</button>`}</header>
     <${Trouble} problem=${work.problem} />
     ${delivery.waits_for && html`<p class="muted small">Waits for the one before it.</p>`}
     <table class="table small"><thead><tr><th>Attempt</th><th>Answer</th><th>When</th></tr></thead><tbody>
