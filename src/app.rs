@@ -173,6 +173,8 @@ impl App {
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let (closing, closes) = watch::channel(false);
+        let musician = musician(&settings, &surroundings)?;
+        let vendors = [&reactors.vendors[..], &[musician.state()]].concat();
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -194,8 +196,9 @@ impl App {
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
             hints,
-            musician: musician(&settings),
-            vendors: reactors.vendors.clone(),
+            musician,
+            vendors,
+            live: reactors.live.clone(),
             metrics,
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),
@@ -357,6 +360,7 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         heartbeat: settings.streams.heartbeat,
         music: MusicOptions {
             streams: settings.music.streams,
+            deadline: settings.tasks.deadline,
             billing_rate_per_sec: settings.music.billing_rate_per_sec,
         },
     }

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::Circumstances;
 use super::error::CommandError;
-use super::reactor::{Next, Reactor};
+use super::reactor::{Hands, Next, Reactor};
 use super::shares::{Share, Shares};
 use super::system::Dispatch;
 use crate::clock::Surroundings;
@@ -157,10 +157,10 @@ impl Reactor for CallbackDispatcher {
     type Work = Work;
     const NAME: &'static str = "callback-dispatcher";
 
-    fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Work)> {
+    fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Work)> {
         let mut shares = Vec::new();
         let due = self.models.read().deliveries.due(self.surroundings.now(), |task, owner, lane| {
-            let share = self.shares.take(owner).filter(|_| take(&task, lane));
+            let share = self.shares.take(owner).filter(|_| hands.take(&task, lane));
             let taken = share.is_some();
             shares.extend(share);
             taken

@@ -12,6 +12,8 @@ pub mod dispatcher;
 pub mod error;
 pub mod hints;
 pub mod inputs;
+pub mod live;
+pub mod musician;
 pub mod poller;
 pub mod projector;
 pub mod reactor;

@@ -12,7 +12,8 @@ use super::aggregate::Outcome;
 use super::error::CommandError;
 use super::hints::Hints;
 use super::inputs::{InputFailure, Inputs};
-use super::reactor::{Next, Reactor};
+use super::live::Live;
+use super::reactor::{Hands, Next, Reactor};
 use super::system::Dispatch;
 use crate::clock::{Place, Surroundings, VendorStep};
 use crate::domain::ids::TaskId;
@@ -26,9 +27,10 @@ use crate::projections::task::TaskEntry;
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
 
 pub mod breaker;
-mod gate;
+pub(in crate::actors) mod gate;
 mod options;
 pub mod pace;
+mod queue;
 mod step;
 
 pub use gate::VendorState;
@@ -38,7 +40,7 @@ pub use step::LANES;
 use breaker::Admission;
 use gate::Gate;
 use pace::at_least;
-use step::{SUBMIT_LANE, Step, attempts, is_at_vendor, lane, next_step};
+use step::{Step, attempts, next_step};
 
 /// How long an input is tried to be had whose server is in trouble, from the submission of the task.
 const INPUT_PATIENCE: Duration = Duration::from_mins(2);
@@ -59,6 +61,7 @@ pub struct Poller {
     inputs: Inputs,
     options: PollerOptions,
     gate: Gate,
+    live: Live,
     hints: Option<Hints>,
     changes: tokio::sync::watch::Receiver<Position>,
 }
@@ -76,7 +79,14 @@ impl Poller {
     ) -> Self {
         let changes = models.task_changes();
         let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
-        Self { dispatch, models, surroundings, vendor, inputs, options, gate, hints: None, changes }
+        let (live, hints) = (Live::default(), None);
+        Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes }
+    }
+
+    /// The same, which tells there how far its tasks are.
+    #[must_use]
+    pub fn with_live(self, live: Live) -> Self {
+        Self { live, ..self }
     }
 
     /// The same, which asks after a task at once when there is a hint.
@@ -207,16 +217,17 @@ impl Poller {
         }
         let progress = self.vendor.poll(reference).await;
         self.at(VendorStep::Polled, task);
-        if progress.is_ok() {
+        if let Ok(progress) = &progress {
             self.gate.succeeded();
+            self.live.note(task, progress);
         }
         match progress {
-            Ok(Progress::Queued | Progress::Running | Progress::Lost) | Err(_) if late => {
+            Ok(Progress::Queued { .. } | Progress::Running { .. } | Progress::Lost) | Err(_) if late => {
                 self.expire(task, entry).await
             }
-            Ok(Progress::Queued) => self.wait_for(task, entry),
-            Ok(Progress::Running) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
-            Ok(Progress::Running) => match self.record(task, entry, TaskCommand::RecordBegun).await {
+            Ok(Progress::Queued { .. }) => self.wait_for(task, entry),
+            Ok(Progress::Running { .. }) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
+            Ok(Progress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordBegun).await {
                 Ok(_) => self.wait_for(task, entry),
                 Err(_) => Next::After(RECORD_PAUSE),
             },
@@ -341,24 +352,10 @@ impl Reactor for Poller {
     type Work = (TaskId, TaskEntry);
     const NAME: &'static str = "poller";
 
-    fn due(&self, take: &mut dyn FnMut(&TaskId, &str) -> bool) -> Vec<(TaskId, Self::Work)> {
-        let models = self.models.read();
-        let unfinished = || models.tasks.unfinished(self.options.gateway);
-        let at_vendor = unfinished().filter(|(_, entry)| is_at_vendor(&entry.record.stage)).count();
-        let mut slots = self.options.slots.saturating_sub(at_vendor);
-        // Off-peak tasks come last in the queue, but none waits there for ever.
+    fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Self::Work)> {
         let now = self.surroundings.now();
-        let is_due = |entry: &TaskEntry| self.options.has_waited_off_peak(&entry.record, now);
-        let queue = unfinished().filter(|(_, entry)| is_due(entry)).chain(unfinished().filter(|(_, it)| !is_due(it)));
-        let taken = queue.filter(|(id, entry)| {
-            let lane = lane(&entry.record);
-            let has_slot = lane != SUBMIT_LANE || is_at_vendor(&entry.record.stage) || slots > 0;
-            if lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage) {
-                slots = slots.saturating_sub(1);
-            }
-            has_slot && take(id, lane)
-        });
-        taken.map(|(id, entry)| (id, (id, entry.clone()))).collect()
+        let due = queue::due(&self.models.read().tasks, &self.options, now, hands);
+        due.into_iter().map(|(task, entry)| (task, (task, entry))).collect()
     }
 
     async fn act(&self, (task, entry): Self::Work) -> Next {

@@ -38,9 +38,8 @@ pub trait Reactor: Clone + Send + Unpin + 'static {
     /// Its name in logs.
     const NAME: &'static str;
 
-    /// What is due now, most urgent first: of all that is due, what `take` takes. `take` is told the key and the lane: no
-    /// lane gets more than [`ReactorOptions::lane`] places, so that one slow receiver never delays another.
-    fn due(&self, take: &mut dyn FnMut(&Self::Key, &str) -> bool) -> Vec<(Self::Key, Self::Work)>;
+    /// What is due now, most urgent first: of all that is due, what `hands` take.
+    fn due(&self, hands: &mut Hands<Self::Key>) -> Vec<(Self::Key, Self::Work)>;
 
     /// Does one piece of work and records what came of it.
     fn act(&self, work: Self::Work) -> impl Future<Output = Next> + Send;
@@ -63,15 +62,71 @@ pub struct ReactorOptions {
     pub lane: usize,
 }
 
+/// What a reactor does at a time, and what it has laid aside.
+pub struct Hands<K> {
+    options: ReactorOptions,
+    now: Instant,
+    /// What is being done, and in which lane.
+    under_way: HashMap<K, String>,
+    lanes: HashMap<String, usize>,
+    /// Until when work rests. What is over leaves with the next [`Hands::forget_ended_rests`].
+    resting: HashMap<K, Instant>,
+    forgotten_at: Instant,
+}
+
+impl<K: Clone + Eq + Hash> Hands<K> {
+    fn new(options: ReactorOptions) -> Self {
+        let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let now = Instant::now();
+        Self { options, now, under_way, lanes, resting, forgotten_at: now }
+    }
+
+    /// Whether this work is being done, or rests: it would not be taken. Cheaper than offering it.
+    #[must_use]
+    pub fn are_off(&self, key: &K) -> bool {
+        self.resting.get(key).is_some_and(|until| *until > self.now) || self.under_way.contains_key(key)
+    }
+
+    /// Takes this work, unless all hands are full, or those of its lane: no lane gets more than [`ReactorOptions::lane`]
+    /// places, so that one slow receiver never delays another.
+    pub fn take(&mut self, key: &K, lane: &str) -> bool {
+        let taken = self.lanes.get(lane).copied().unwrap_or(0);
+        if self.are_full() || taken >= self.options.lane || self.are_off(key) {
+            return false;
+        }
+        self.lanes.insert(lane.to_owned(), taken + 1);
+        self.under_way.insert(key.clone(), lane.to_owned());
+        true
+    }
+
+    fn are_full(&self) -> bool {
+        self.under_way.len() >= self.options.concurrency
+    }
+
+    fn finish(&mut self, key: &K) {
+        let Some(lane) = self.under_way.remove(key) else { return };
+        let left = self.lanes.get(&lane).map_or(0, |places| places - 1);
+        if left == 0 {
+            self.lanes.remove(&lane);
+        } else {
+            self.lanes.insert(lane, left);
+        }
+    }
+
+    fn forget_ended_rests(&mut self) {
+        if self.now.saturating_duration_since(self.forgotten_at) >= TICK {
+            let now = self.now;
+            self.resting.retain(|_, until| *until > now);
+            self.forgotten_at = now;
+        }
+    }
+}
+
 /// The actor around a [`Reactor`].
 pub struct ReactorActor<R: Reactor> {
     reactor: R,
-    options: ReactorOptions,
     surroundings: Surroundings,
-    /// What is being done, and in which lane.
-    under_way: HashMap<R::Key, String>,
-    lanes: HashMap<String, usize>,
-    resting: HashMap<R::Key, Instant>,
+    hands: Hands<R::Key>,
     /// What was hinted at while it was being done: it does not rest afterwards.
     hinted: HashSet<R::Key>,
     /// Not before this time is work looked for again.
@@ -113,14 +168,13 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
 
 impl<R: Reactor> ReactorActor<R> {
     fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
-        let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let (hinted, next_look) = (HashSet::new(), Instant::now());
-        Self { reactor, options, surroundings, under_way, lanes, resting, hinted, next_look, look_arranged: false }
+        let (hands, hinted, next_look) = (Hands::new(options), HashSet::new(), Instant::now());
+        Self { reactor, surroundings, hands, hinted, next_look, look_arranged: false }
     }
 
     /// Looks for work at once, unless all hands are full, or the last look took so long that this one has to wait.
     fn look(&mut self, context: &mut Context<Self>) {
-        if self.under_way.len() >= self.options.concurrency || self.look_arranged {
+        if self.hands.are_full() || self.look_arranged {
             return;
         }
         let wait = self.next_look.saturating_duration_since(Instant::now());
@@ -138,37 +192,15 @@ impl<R: Reactor> ReactorActor<R> {
     }
 
     fn start_due(&mut self, context: &mut Context<Self>) {
-        self.resting.retain(|_, until| *until > Instant::now());
-        let Self { reactor, options, under_way, lanes, resting, .. } = self;
-        let due = reactor.due(&mut |key, lane| {
-            if under_way.len() >= options.concurrency || under_way.contains_key(key) || resting.contains_key(key) {
-                return false;
-            }
-            let taken = lanes.get(lane).copied().unwrap_or(0);
-            let free = taken < options.lane;
-            if free {
-                lanes.insert(lane.to_owned(), taken + 1);
-                under_way.insert(key.clone(), lane.to_owned());
-            }
-            free
-        });
-        for (key, work) in due {
+        self.hands.now = Instant::now();
+        self.hands.forget_ended_rests();
+        for (key, work) in self.reactor.due(&mut self.hands) {
             self.start_one(context, key, work);
         }
     }
 
-    fn finish(&mut self, key: &R::Key) {
-        let Some(lane) = self.under_way.remove(key) else { return };
-        let left = self.lanes.get(&lane).map_or(0, |places| places - 1);
-        if left == 0 {
-            self.lanes.remove(&lane);
-        } else {
-            self.lanes.insert(lane, left);
-        }
-    }
-
     fn rest(&mut self, context: &mut Context<Self>, key: R::Key, rest: Duration) {
-        self.resting.insert(key, Instant::now() + rest);
+        self.hands.resting.insert(key, Instant::now() + rest);
         if rest < TICK {
             context.run_later(rest, Self::look);
         }
@@ -178,10 +210,10 @@ impl<R: Reactor> ReactorActor<R> {
     /// Ends the rests of what was hinted at.
     fn take_hints(&mut self) {
         for key in self.reactor.hinted() {
-            if self.under_way.contains_key(&key) {
+            if self.hands.under_way.contains_key(&key) {
                 self.hinted.insert(key);
             } else {
-                self.resting.remove(&key);
+                self.hands.resting.remove(&key);
             }
         }
     }
@@ -194,7 +226,7 @@ impl<R: Reactor> ReactorActor<R> {
             reactor.act(work).await
         });
         let finished = working.into_actor(self).map(move |next, actor, context| {
-            actor.finish(&key);
+            actor.hands.finish(&key);
             let rest = match next {
                 Ok(Next::WhenDue) => None,
                 Ok(Next::After(rest)) => Some(rest),
@@ -222,7 +254,7 @@ impl<R: Reactor> Handler<Wake> for ReactorActor<R> {
 
     fn handle(&mut self, wake: Wake, context: &mut Context<Self>) {
         if wake.hinted {
-            self.resting.clear();
+            self.hands.resting.clear();
         }
         self.take_hints();
         self.look(context);

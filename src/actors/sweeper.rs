@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::reactor::{Next, Reactor};
+use super::reactor::{Hands, Next, Reactor};
 use crate::clock::Surroundings;
 use crate::domain::value::Timestamp;
 use crate::media::store::Store;
@@ -58,9 +58,9 @@ impl Reactor for Sweeper {
     type Work = ();
     const NAME: &'static str = "sweeper";
 
-    fn due(&self, take: &mut dyn FnMut(&(), &str) -> bool) -> Vec<((), ())> {
+    fn due(&self, hands: &mut Hands<()>) -> Vec<((), ())> {
         let is_due = self.surroundings.now() >= *self.due_at.lock();
-        if is_due && take(&(), Self::NAME) { vec![((), ())] } else { Vec::new() }
+        if is_due && hands.take(&(), Self::NAME) { vec![((), ())] } else { Vec::new() }
     }
 
     async fn act(&self, (): ()) -> Next {

@@ -13,7 +13,7 @@ use tokio::sync::Mutex as Turn;
 
 use super::Circumstances;
 use super::error::CommandError;
-use super::reactor::{Next, Reactor};
+use super::reactor::{Hands, Next, Reactor};
 use super::system::Dispatch;
 use crate::clock::Surroundings;
 use crate::domain::ids::{NodeKey, TokenId};
@@ -145,8 +145,8 @@ impl Reactor for Recorder {
     type Work = ();
     const NAME: &'static str = "tally";
 
-    fn due(&self, take: &mut dyn FnMut(&(), &str) -> bool) -> Vec<((), ())> {
-        if self.tally.is_empty() || !take(&(), Self::NAME) { Vec::new() } else { vec![((), ())] }
+    fn due(&self, hands: &mut Hands<()>) -> Vec<((), ())> {
+        if self.tally.is_empty() || !hands.take(&(), Self::NAME) { Vec::new() } else { vec![((), ())] }
     }
 
     async fn act(&self, (): ()) -> Next {

@@ -10,6 +10,7 @@ use super::vendors::{Maker, Makers};
 use crate::actors::dispatcher::{CallbackDispatcher, Telling};
 use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
+use crate::actors::live::Live;
 use crate::actors::poller::{Poller, VendorState};
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::sweeper::Sweeper;
@@ -55,6 +56,8 @@ pub(super) struct Reactors {
     recorder: Recorder,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    /// How far their tasks are.
+    pub live: Live,
 }
 
 /// What callbacks are signed with.
@@ -117,11 +120,12 @@ impl Reactors {
         let surroundings = surroundings.clone();
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
         let Outside { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
+        let live = Live::default();
         let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
         let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
             let (models, inputs) = (models.clone(), inputs.clone());
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
-            (poller.with_hints(hints.clone()), bounds)
+            (poller.with_hints(hints.clone()).with_live(live.clone()), bounds)
         });
         let vendors = pollers.iter().map(|(poller, _)| poller.state()).collect();
         arbiter.spawn(async move {
@@ -137,7 +141,7 @@ impl Reactors {
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
-        Self { arbiter, recorder, vendors }
+        Self { arbiter, recorder, vendors, live }
     }
 
     /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made

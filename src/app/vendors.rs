@@ -3,10 +3,12 @@
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use super::StartError;
 use super::reactors::{FETCHED_BYTES_MAX, address_rules};
 use crate::actors::hints::Hints;
+use crate::actors::musician::Musician;
 use crate::actors::poller::breaker::BreakerOptions;
 use crate::actors::poller::pace::Pauses;
 use crate::actors::poller::{LANES, PollerOptions};
@@ -16,7 +18,6 @@ use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::task::Gateway;
 use crate::domain::video::Clip;
-use crate::http::server::Musician;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::client::{Client, ClientFailure, Limits};
@@ -24,10 +25,10 @@ use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+use crate::vendors::local::music::bed;
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
-use crate::vendors::music::MusicVendor;
-use crate::vendors::remote::{Options as RemoteOptions, RemoteImage, RemoteVideo};
+use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage, RemoteMusic, RemoteVideo};
 use crate::vendors::{Recovery, Vendor};
 
 /// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
@@ -96,7 +97,7 @@ fn video_vendor(
     let Some(url) = &own.url else {
         let treatment = PollerOptions::inside(Gateway::Video, settings.tasks.deadline);
         let treatment = PollerOptions { slots: settings.video.slots, ..treatment };
-        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), None));
+        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed))));
         return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
@@ -120,13 +121,36 @@ fn result_fetcher(
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
 
-/// Who makes music: the engine inside. Chunks are made by as many threads as requests are served by.
-pub(super) fn musician(settings: &Settings) -> Musician {
-    let threads =
-        if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
-    let vendor: Arc<dyn MusicVendor> = Arc::new(LocalMusic::new(threads));
-    tracing::debug!(vendor = vendor.name(), threads, "music is made");
-    Arc::new(move |task, work| vendor.play(task, work))
+/// Who makes music: the remote vendor where one is configured, else the engine inside, which makes chunks on as many threads as
+/// requests are served by.
+pub(super) fn musician(settings: &Settings, surroundings: &Surroundings) -> Result<Musician, StartError> {
+    let own = &settings.music_vendor;
+    let Some(url) = &own.url else {
+        let threads =
+            if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
+        return Ok(Musician::new(Arc::new(LocalMusic::new(threads)), None, surroundings.clone()));
+    };
+    let place = VendorPlace {
+        base: url.clone(),
+        auth_header: own.auth_header.clone(),
+        api_key: own.api_key.as_ref().map(|key| key.expose().to_owned()),
+        connect: own.connect_timeout,
+        submit: own.line_timeout,
+        poll: own.line_timeout,
+    };
+    let caller = VendorCaller::new(&place).map_err(|error| StartError::part("the music vendor", &error))?;
+    let options = MusicOptions {
+        key_header: own.key_header.clone(),
+        line_timeout: own.line_timeout,
+        line_bytes: usize::try_from(own.line_bytes).unwrap_or(usize::MAX),
+        api_key: place.api_key,
+    };
+    let vendor = Arc::new(RemoteMusic::new(caller, options, surroundings.clone()));
+    Ok(Musician::new(
+        vendor,
+        Some(breaker(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
+        surroundings.clone(),
+    ))
 }
 
 fn bounds(lane: usize) -> ReactorOptions {
@@ -180,10 +204,10 @@ fn treatment(gateway: Gateway, slots: usize, settings: &Settings, own: &VendorSe
         retry: Pauses { min: own.retry_min, max: own.retry_max.max(own.retry_min) },
         lost_after: own.lost_after,
         search_settles: own.search_settles,
-        breaker: Some(BreakerOptions {
-            failures: own.breaker_failures,
-            pause: own.breaker_pause,
-            pause_max: own.breaker_pause_max.max(own.breaker_pause),
-        }),
+        breaker: Some(breaker(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
     }
+}
+
+fn breaker(failures: u32, pause: Duration, pause_max: Duration) -> BreakerOptions {
+    BreakerOptions { failures, pause, pause_max: pause_max.max(pause) }
 }

@@ -23,7 +23,7 @@ pub use settings::{
     SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
-pub use vendor::{RecoverySetting, VendorSettings};
+pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};
 
 use problem::shown;
 use source::{Entry, Layers};

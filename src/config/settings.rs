@@ -11,7 +11,7 @@ use super::check::{
 };
 use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
-use super::vendor::VendorSettings;
+use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::{Filter, Format};
 
@@ -43,6 +43,8 @@ pub struct Settings {
     pub image_vendor: VendorSettings,
     /// `vendors.video`
     pub video_vendor: VendorSettings,
+    /// `vendors.music`
+    pub music_vendor: MusicVendorSettings,
     pub video: VideoSettings,
     pub music: MusicSettings,
     pub callbacks: CallbackSettings,
@@ -293,6 +295,7 @@ impl Reader {
             media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
             image_vendor: VendorSettings::read(self, "image"),
             video_vendor: VendorSettings::read(self, "video"),
+            music_vendor: MusicVendorSettings::read(self),
             video: VideoSettings {
                 pricing: self.read("video.pricing", &file()),
                 max_images: self.read("video.max_images", &whole(1, 7)),

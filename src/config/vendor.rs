@@ -1,8 +1,8 @@
-//! The settings of a remote vendor.
+//! The settings of remote vendors.
 
 use std::time::Duration;
 
-use super::check::{base_url, choice, credential, duration, header_name, path_with_key, whole};
+use super::check::{base_url, choice, credential, duration, header_name, path_with_key, size, whole};
 use super::settings::{Reader, Secret};
 
 /// Where a vendor is, and how it is treated.
@@ -71,6 +71,42 @@ impl VendorSettings {
             breaker_failures: reader.read(&key("breaker_failures"), &whole(1, 1_000_000)),
             breaker_pause: reader.read(&key("breaker_pause"), &pause()),
             breaker_pause_max: reader.read(&key("breaker_pause_max"), &duration("1ms", "1d")),
+        }
+    }
+}
+
+/// Where the vendor of music is, and how it is listened to.
+#[derive(Debug, Clone)]
+pub struct MusicVendorSettings {
+    /// Without a slash at its end; the engine inside makes the music when there is none.
+    pub url: Option<String>,
+    pub api_key: Option<Secret>,
+    pub auth_header: String,
+    pub key_header: String,
+    pub connect_timeout: Duration,
+    /// Between two lines, and before the first.
+    pub line_timeout: Duration,
+    pub line_bytes: u64,
+    /// Failures in a row.
+    pub breaker_failures: u32,
+    pub breaker_pause: Duration,
+    pub breaker_pause_max: Duration,
+}
+
+impl MusicVendorSettings {
+    /// Those of `vendors.music`.
+    pub(super) fn read(reader: &mut Reader) -> Self {
+        Self {
+            url: reader.read("vendors.music.url", &base_url()),
+            api_key: reader.read("vendors.music.api_key", &credential()),
+            auth_header: reader.read("vendors.music.auth_header", &header_name()),
+            key_header: reader.read("vendors.music.key_header", &header_name()),
+            connect_timeout: reader.read("vendors.music.connect_timeout", &duration("10ms", "1h")),
+            line_timeout: reader.read("vendors.music.line_timeout", &duration("10ms", "1h")),
+            line_bytes: reader.read("vendors.music.line_bytes", &size("4KiB", "64MiB")),
+            breaker_failures: reader.read("vendors.music.breaker_failures", &whole(1, 1_000_000)),
+            breaker_pause: reader.read("vendors.music.breaker_pause", &duration("1ms", "1h")),
+            breaker_pause_max: reader.read("vendors.music.breaker_pause_max", &duration("1ms", "1d")),
         }
     }
 }

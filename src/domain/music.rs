@@ -78,12 +78,37 @@ pub struct MusicStream {
 /// What is heard of music while it is made, in the order in which it comes: the length, the title, then sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MusicMoment {
+    /// Whoever was asked across a network has the job, under this name.
+    Taken { reference: Text<200> },
     /// How long it will be, in milliseconds.
     Length { millis: u64 },
     /// What it is called, and what it is in a few words each.
-    Title { title: Text<200>, tags: Vec<String> },
-    /// The next bytes of the file.
-    Sound { format: SoundFormat, data: Vec<u8> },
+    Title { place: TitlePlace, title: Text<200>, tags: Vec<String> },
+    /// The next bytes of a file.
+    Sound { place: SoundPlace, format: SoundFormat, data: Vec<u8> },
+    /// How long each of the files has become, in milliseconds.
+    Made { millis: Vec<u64> },
+}
+
+/// What a title belongs to, each counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TitlePlace {
+    pub stream: u16,
+    pub prompt: u16,
+    pub copy: u16,
+}
+
+/// To which of how many files sound belongs: several are sent in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoundPlace {
+    /// From 0.
+    pub stream: u16,
+    pub streams: u16,
+}
+
+impl SoundPlace {
+    /// There is one file.
+    pub const ONLY: Self = Self { stream: 0, streams: 1 };
 }
 
 /// What the file is.

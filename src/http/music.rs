@@ -1,6 +1,7 @@
 //! The music gateway: a form in, and out what is heard as it is made, a JSON value a line (contract 7, `docs/music.md`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -44,6 +45,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
         Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(services.options.music.streams))?;
     let task = TaskId(services.surroundings.random_uuid());
     let limit = services.options.submissions_per_caller;
+    services.musician.admit().map_err(left_alone)?;
     let reservation = shared.submissions.reserve(Some(owner), task, limit, &services.models.read().tasks)?;
 
     // From here on a caller who goes away leaves a record of it.
@@ -51,9 +53,9 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let submission = Submission { task, owner: Some(owner), work: Work::Music(work.clone()), webhook: None };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
     drop(reservation);
-    services.dispatch.task(task, TaskCommand::RecordBegun, call.why()).await?;
+    services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
 
-    let playing = (services.musician)(task, work);
+    let playing = services.musician.play(task, work);
     let feed = Feed::new(services, record, playing, place);
     let mut response = HttpResponse::build(StatusCode::OK);
     response.content_type(NDJSON).insert_header(identity());
@@ -61,6 +63,12 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
     response.insert_header((X_TASK_ID, task.to_string()));
     Ok(Answer::ready(response.streaming(feed.into_lines())))
+}
+
+fn left_alone(wait: Duration) -> Problem {
+    let detail = "the vendor of music keeps failing, or has asked for a pause, and is left alone for a while";
+    Problem::new(Code::Overloaded, detail)
+        .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 fn no_place(streams: usize) -> Problem {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
-use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
@@ -21,14 +20,14 @@ use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::actors::hints::Hints;
+use crate::actors::live::Live;
+use crate::actors::musician::Musician;
 use crate::actors::poller::VendorState;
 use crate::actors::system::Dispatch;
 use crate::actors::tally::Tally;
 use crate::audit::Audit;
 use crate::clock::Surroundings;
-use crate::domain::ids::{TaskId, UserId};
-use crate::domain::music::{MusicMoment, MusicWork};
-use crate::domain::task::Failure;
+use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::media::archive::store::Archives;
@@ -86,15 +85,13 @@ pub struct Services {
     pub musician: Musician,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    /// How far their tasks are.
+    pub live: Live,
     pub metrics: Metrics,
     /// What videos cost.
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
 }
-
-/// Plays the music of a task. It is made while it is listened to, never further in advance than one moment; whoever drops it
-/// stops the work.
-pub type Musician = Arc<dyn Fn(TaskId, MusicWork) -> BoxStream<'static, Result<MusicMoment, Failure>> + Send + Sync>;
 
 /// Tells whether the service can do its work.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -158,6 +155,8 @@ pub struct HttpOptions {
 pub struct MusicOptions {
     /// Streams that are sent at a time.
     pub streams: usize,
+    /// How long one may take.
+    pub deadline: Duration,
     /// What a second is said to cost, in credits.
     pub billing_rate_per_sec: u32,
 }

@@ -1,6 +1,6 @@
 //! How many tasks a caller may have unfinished, counted so that requests at the same time cannot pass it together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use crate::projections::task::Tasks;
 /// Submissions that are being checked: not in the read models yet, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
-    under_way: Arc<Mutex<HashMap<Option<UserId>, Vec<TaskId>>>>,
+    under_way: Arc<Mutex<HashMap<Option<UserId>, HashSet<TaskId>>>>,
 }
 
 /// A place among the caller's unfinished tasks; given back when it is dropped.
@@ -37,9 +37,10 @@ impl Submissions {
     ) -> Result<Reservation, Problem> {
         let mut under_way = self.under_way.lock();
         let waiting = under_way.entry(owner).or_default();
-        // A task that the read models show already must not count twice.
-        let not_shown = waiting.iter().filter(|task| tasks.get(**task).is_none()).count();
-        if tasks.get(task).is_none() && tasks.unfinished_of(owner) + not_shown >= limit {
+        // A task that the read models show already must not count twice; far from the limit it may.
+        let shown = tasks.unfinished_of(owner);
+        let not_shown = || waiting.iter().filter(|task| tasks.get(**task).is_none()).count();
+        if shown + waiting.len() >= limit && tasks.get(task).is_none() && shown + not_shown() >= limit {
             if waiting.is_empty() {
                 under_way.remove(&owner);
             }
@@ -47,7 +48,7 @@ impl Submissions {
             let detail = format!("{limit} of {whose} are unfinished; submit more when some have ended");
             return Err(Problem::new(Code::TooManySubmissions, detail).retry_after(5));
         }
-        waiting.push(task);
+        waiting.insert(task);
         Ok(Reservation { submissions: self.clone(), owner, task })
     }
 }
@@ -56,7 +57,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut under_way = self.submissions.under_way.lock();
         if let Some(waiting) = under_way.get_mut(&self.owner) {
-            waiting.retain(|task| *task != self.task);
+            waiting.remove(&self.task);
             if waiting.is_empty() {
                 under_way.remove(&self.owner);
             }

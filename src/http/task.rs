@@ -16,6 +16,7 @@ mod view;
 pub use list::{LIMIT_DEFAULT, LIMIT_MAX, cursor, list, read_cursor};
 pub use stream::stream;
 use view::Viewer;
+pub use view::advanced;
 
 /// `GET /tasks/{task_id}`
 pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {

@@ -15,6 +15,7 @@ use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
 use super::image::{check_callbacks, drawn_from};
 use super::server::Services;
+use super::task::advanced;
 use super::waiting::Wait;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
@@ -170,5 +171,7 @@ async fn view(TaskMoment { record, states, .. }: &TaskMoment, services: &Service
     // Payloads go with the files of their tasks.
     let read = move || payload.and_then(|document| store.read_document(&document).ok());
     let payload = web::block(read).await.ok().flatten();
-    CreationsView::new(moment, payload, &services.options.public_url)
+    let view = CreationsView::new(moment, payload, &services.options.public_url);
+    let progress = advanced(view.progress, services.live.permille(*task));
+    CreationsView { progress, ..view }
 }

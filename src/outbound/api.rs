@@ -130,7 +130,7 @@ impl Api {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Result<Incoming, Reply>, CallFailure> {
-        let (answer, mut incoming) = self.client.open(method, &self.url(path), headers, body, SILENCE_MAX).await?;
+        let (answer, mut incoming) = self.client.open(method, &self.url(path), (headers, body), SILENCE_MAX).await?;
         if answer.status == 200 {
             return Ok(Ok(incoming));
         }

@@ -208,7 +208,7 @@ impl Client {
         Ok((answer, body.into()))
     }
 
-    /// Reads an answer that comes as it is made: what ends it before its end is a silence of this length.
+    /// Reads an answer that has no end by itself: what ends it is a silence of this length. It must begin within the limits.
     ///
     /// # Errors
     /// [`CallFailure`] when the rules forbid the call or no answer began.
@@ -216,11 +216,11 @@ impl Client {
         &self,
         method: Method,
         url: &str,
-        headers: HeaderMap,
-        body: Bytes,
+        (headers, body): (HeaderMap, Bytes),
         silence: Duration,
     ) -> Result<(Answer, Incoming), CallFailure> {
-        let mut response = self.send(method, url, headers, body, ENDLESS).await?;
+        let begun = tokio::time::timeout(self.limits.total, self.send(method, url, headers, body, ENDLESS)).await;
+        let mut response = begun.map_err(|_| CallFailure::TooSlow(self.limits.total)).flatten()?;
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         Ok((answer, Incoming { response, silence }))
     }

@@ -18,6 +18,7 @@ pub mod callback;
 pub mod client;
 pub mod feed;
 pub mod fetch;
+pub mod lines;
 mod resolver;
 pub mod signature;
 pub mod vendor;

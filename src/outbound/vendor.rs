@@ -14,6 +14,7 @@ use url::Url;
 use super::address::{AddressRules, AllowEntry};
 use super::callback::pause;
 use super::client::{Answer, CallFailure, Client, ClientFailure, Limits};
+use super::lines::Lines;
 use crate::domain::value::Timestamp;
 
 /// Most bytes of an answer; one about a task has a few hundred.
@@ -57,6 +58,22 @@ pub struct VendorAnswer {
     pub body: Bytes,
 }
 
+/// What is posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    pub content_type: String,
+    pub body: Bytes,
+}
+
+/// How an answer is listened to that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listening {
+    /// The longest silence within it.
+    pub silence: Duration,
+    /// The longest line, in bytes.
+    pub line_bytes: usize,
+}
+
 /// Speaks to one vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorCaller {
@@ -91,17 +108,42 @@ impl VendorCaller {
     pub async fn post(
         &self,
         path: &str,
-        (key_header, key): (&str, &str),
+        key: (&str, &str),
         body: Bytes,
         at: Timestamp,
     ) -> Result<VendorAnswer, CallFailure> {
+        let headers = self.headers_with(key, HeaderValue::from_static("application/json"));
+        let url = format!("{}{path}", self.base);
+        Ok(told(self.submitting.exchange(Method::POST, &url, headers, body).await?, at))
+    }
+
+    /// Posts a job that is answered line by line while it is worked on, and listens. The outer answer has no body yet.
+    ///
+    /// # Errors
+    /// [`CallFailure`] when no answer began within the limits.
+    pub async fn listen(
+        &self,
+        path: &str,
+        key: (&str, &str),
+        Posted { content_type, body }: Posted,
+        Listening { silence, line_bytes }: Listening,
+        at: Timestamp,
+    ) -> Result<(VendorAnswer, Lines), CallFailure> {
+        let kind = HeaderValue::from_str(&content_type).map_err(|_| CallFailure::Url("has an odd content type"))?;
+        let mut headers = self.headers_with(key, kind);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
+        let url = format!("{}{path}", self.base);
+        let (answer, incoming) = self.submitting.open(Method::POST, &url, (headers, body), silence).await?;
+        Ok((told((answer, Bytes::new()), at), Lines::new(incoming, line_bytes)))
+    }
+
+    fn headers_with(&self, (key_header, key): (&str, &str), content_type: HeaderValue) -> HeaderMap {
         let mut headers = self.headers.clone();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, content_type);
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(key_header), HeaderValue::from_str(key)) {
             headers.insert(name, value);
         }
-        let url = format!("{}{path}", self.base);
-        Ok(told(self.submitting.exchange(Method::POST, &url, headers, body).await?, at))
+        headers
     }
 
     /// Asks.

@@ -168,7 +168,17 @@ impl Tasks {
     /// Every unfinished task of a gateway, in the order in which they are worked on: what is to be made now before what has
     /// time, high priority before low, old before young.
     pub fn unfinished(&self, gateway: Gateway) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
-        let ranked = self.unfinished.range(Rank::first(gateway)..=Rank::last(gateway));
-        ranked.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))
+        self.queue(gateway).filter_map(|id| Some((id, self.by_id.get(&id)?)))
+    }
+
+    /// The ids of the same.
+    pub fn queue(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
+        self.unfinished.range(Rank::first(gateway)..=Rank::last(gateway)).map(|(_, id)| *id)
+    }
+
+    /// Those of them that have time, which are the last.
+    pub fn off_peak(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
+        let first = Rank { off_peak: true, ..Rank::first(gateway) };
+        self.unfinished.range(first..=Rank::last(gateway)).map(|(_, id)| *id)
     }
 }

@@ -97,10 +97,10 @@ fn not_made(made: &str) -> VendorError {
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It waits at the vendor.
-    Queued,
-    /// It is being made.
-    Running,
+    /// It waits at the vendor; where that is known, at which place, from 1.
+    Queued { place: Option<u32> },
+    /// It is being made; where that is known, so many thousandths of it are.
+    Running { permille: Option<u16> },
     /// The results are in our store.
     Done(Results),
     /// It ended without a result.

@@ -12,6 +12,8 @@ use crate::support::{TestApp, TestUser};
 mod end;
 mod refusals;
 mod stream;
+mod vendor;
+mod vendor_faults;
 
 pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
 const SOON: Duration = Duration::from_mins(1);

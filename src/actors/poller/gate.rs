@@ -37,7 +37,7 @@ impl VendorState {
 
 /// The gate before one vendor. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Gate {
+pub(in crate::actors) struct Gate {
     state: VendorState,
     retry: Pauses,
     surroundings: Surroundings,
@@ -49,7 +49,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// A gate that is open for ever where there are no options of a breaker.
-    pub(super) fn new(
+    pub(in crate::actors) fn new(
         name: &'static str,
         breaker: Option<BreakerOptions>,
         retry: Pauses,
@@ -60,23 +60,23 @@ impl Gate {
         Self { state, retry, surroundings, closed: Arc::default(), failures: Arc::default() }
     }
 
-    pub(super) fn state(&self) -> VendorState {
+    pub(in crate::actors) fn state(&self) -> VendorState {
         self.state.clone()
     }
 
     /// Whether the vendor may be called.
-    pub(super) fn admission(&self) -> Admission {
+    pub(in crate::actors) fn admission(&self) -> Admission {
         let breaker = self.state.breaker.as_ref();
         breaker.map_or(Admission::Go, |breaker| breaker.lock().admit(self.surroundings.now()))
     }
 
     /// Ends when the breaker has closed.
-    pub(super) async fn closed(&self) {
+    pub(in crate::actors) async fn closed(&self) {
         self.closed.notified().await;
     }
 
     /// The vendor has answered.
-    pub(super) fn succeeded(&self) {
+    pub(in crate::actors) fn succeeded(&self) {
         if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().succeeded()) {
             tracing::info!(vendor = self.state.name, "the vendor is back: the circuit is closed");
             self.closed.notify_one();
@@ -85,7 +85,7 @@ impl Gate {
 
     /// A call has failed. A refusal is an answer of a vendor that works; one that is busy and says until when is left alone for so
     /// long, and has not failed.
-    pub(super) fn failed(&self, error: &VendorError) {
+    pub(in crate::actors) fn failed(&self, error: &VendorError) {
         if error.kind == ErrorKind::Refused {
             return self.succeeded();
         }
@@ -104,25 +104,25 @@ impl Gate {
     }
 
     /// The rest of a task that may not go to the vendor; while a probe is under way nobody waits for long.
-    pub(super) fn wait(&self, wait: Duration) -> Next {
+    pub(in crate::actors) fn wait(&self, wait: Duration) -> Next {
         let probing = self.state.circuit() == Circuit::HalfOpen;
         let wait = if probing { wait.min(self.retry.min) } else { wait };
         Next::After(at_least(wait, self.surroundings.ratio()))
     }
 
     /// The rest after so many failures in a row.
-    pub(super) fn pause(&self, failures: u32) -> Duration {
+    pub(in crate::actors) fn pause(&self, failures: u32) -> Duration {
         self.retry.after_failures(failures, self.surroundings.ratio())
     }
 
     /// The rest that the vendor asked for, or else the one after so many failures.
-    pub(super) fn pause_after(&self, error: &VendorError, failures: u32) -> Duration {
+    pub(in crate::actors) fn pause_after(&self, error: &VendorError, failures: u32) -> Duration {
         let asked = error.retry_after.map(|asked| at_least(asked.min(ASKED_PAUSE_MAX), self.surroundings.ratio()));
         asked.unwrap_or_else(|| self.pause(failures))
     }
 
     /// How many questions about a task brought nothing, with the one that just did.
-    pub(super) fn one_failure_more(&self, task: TaskId) -> u32 {
+    pub(in crate::actors) fn one_failure_more(&self, task: TaskId) -> u32 {
         let mut failures = self.failures.lock();
         // Tasks that were cancelled leave theirs behind: now and then all begin anew.
         if failures.len() >= COUNTED_MAX {
@@ -133,7 +133,7 @@ impl Gate {
         *count
     }
 
-    pub(super) fn forget_failures(&self, task: TaskId) {
+    pub(in crate::actors) fn forget_failures(&self, task: TaskId) {
         self.failures.lock().remove(&task);
     }
 }

@@ -37,7 +37,7 @@ impl PollerOptions {
     /// For a vendor inside the process.
     #[must_use]
     pub const fn inside(gateway: Gateway, deadline: Duration) -> Self {
-        let poll = Pauses { min: Duration::from_secs(2), max: Duration::from_secs(2) };
+        let poll = Pauses { min: Duration::from_secs(1), max: Duration::from_secs(1) };
         let retry = Pauses { min: Duration::from_secs(5), max: Duration::from_mins(5) };
         let (none, slots, deadline_off_peak) = (Duration::ZERO, usize::MAX, Self::OFF_PEAK);
         let (lost_after, search_settles, breaker) = (none, none, None);

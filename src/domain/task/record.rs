@@ -48,6 +48,10 @@ impl TaskRecord {
         match (&self.stage, command) {
             (Stage::Waiting { .. }, TaskCommand::RecordBegun) => Ok(vec![TaskEvent::WorkBegan]),
             (Stage::Streaming, TaskCommand::RecordBegun) => Ok(Vec::new()),
+            // A vendor makes it: from here on it goes as for every other job but that it is never made again.
+            (Stage::Waiting { attempts: 0 }, TaskCommand::StartSubmission { key, .. }) => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: 1, key }])
+            }
             (Stage::Streaming, TaskCommand::Complete { results: results @ Results::Music(_) }) => {
                 Ok(vec![TaskEvent::completed(results)])
             }

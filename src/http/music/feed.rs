@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::line::{BLANK, Line};
 use crate::actors::Circumstances;
 use crate::actors::error::CommandError;
+use crate::actors::musician::Unfinished;
 use crate::actors::system::Dispatch;
 use crate::audit::Position;
 use crate::clock::Surroundings;
@@ -52,12 +53,17 @@ impl Record {
     /// Writes the end down; refused when the task has ended before.
     async fn end(&mut self, command: TaskCommand) -> Result<(), Failure> {
         self.ended = true;
+        self.note(command).await
+    }
+
+    /// Writes down what is no end yet; refused when the task has ended before.
+    async fn note(&self, command: TaskCommand) -> Result<(), Failure> {
         match self.dispatch.task(self.task, command, self.why()).await {
             Ok(_) => Ok(()),
             Err(CommandError::Rejected(_)) => Err(Failure::cancelled()),
             Err(error) => {
-                tracing::warn!(task = %self.task, %error, "the end of a stream could not be recorded");
-                Err(failure("not_recorded", "the music was sent, but that could not be recorded"))
+                tracing::warn!(task = %self.task, %error, "what became of a stream could not be recorded");
+                Err(failure("not_recorded", "what became of the music could not be recorded"))
             }
         }
     }
@@ -85,7 +91,7 @@ impl Drop for Record {
 /// A stream that is being sent.
 pub struct Feed {
     record: Record,
-    playing: BoxStream<'static, Result<MusicMoment, Failure>>,
+    playing: BoxStream<'static, Result<MusicMoment, Unfinished>>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
     /// True once the service stops.
@@ -96,14 +102,21 @@ pub struct Feed {
     lines: VecDeque<Bytes>,
     /// When a blank line is due.
     due: Instant,
+    /// When the task must have ended.
+    deadline: Instant,
     ended: bool,
     _place: OwnedSemaphorePermit,
 }
 
 /// What was sent so far.
+#[derive(Default)]
 struct Heard {
-    title: Text<200>,
+    /// The first; the others are those of further files.
+    title: Option<Text<200>>,
     millis: u64,
+    /// Of each file, where that was told.
+    made: Vec<u64>,
+    files: u16,
     bytes: u64,
     format: Option<SoundFormat>,
 }
@@ -112,7 +125,7 @@ impl Feed {
     pub fn new(
         services: &Services,
         record: Record,
-        playing: BoxStream<'static, Result<MusicMoment, Failure>>,
+        playing: BoxStream<'static, Result<MusicMoment, Unfinished>>,
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
@@ -122,9 +135,10 @@ impl Feed {
             changes: services.models.task_changes(),
             closing: services.closing.clone(),
             billing_rate: services.options.music.billing_rate_per_sec,
-            heard: Heard { title: Text::recorded(String::new()), millis: 0, bytes: 0, format: None },
+            heard: Heard::default(),
             lines: VecDeque::new(),
             due: Instant::now() + BLANK_AFTER,
+            deadline: Instant::now() + services.options.music.deadline,
             ended: false,
             _place: place,
         }
@@ -145,7 +159,7 @@ impl Feed {
                 return None;
             }
             if *self.closing.borrow_and_update() {
-                self.fail(interrupted()).await;
+                self.fail(interrupted().into()).await;
                 continue;
             }
             tokio::select! {
@@ -153,6 +167,7 @@ impl Feed {
                 _ = self.closing.changed() => {}
                 _ = self.changes.changed() => self.look_for_the_end(),
                 moment = self.playing.next() => self.take(moment).await,
+                () = sleep_until(self.deadline) => self.fail(too_late().into()).await,
                 () = sleep_until(self.due) => self.lines.push_back(BLANK),
             }
         }
@@ -169,37 +184,25 @@ impl Feed {
         }
     }
 
-    async fn take(&mut self, moment: Option<Result<MusicMoment, Failure>>) {
-        let line = match moment {
-            None => return self.complete().await,
-            Some(Err(failure)) => return self.fail(failure).await,
-            Some(Ok(MusicMoment::Length { millis })) => {
-                self.heard.millis = millis;
-                Line::Duration { duration_sec: self.heard.seconds() }.written()
+    async fn take(&mut self, moment: Option<Result<MusicMoment, Unfinished>>) {
+        match moment {
+            None => self.complete().await,
+            Some(Err(unfinished)) => self.fail(unfinished).await,
+            Some(Ok(MusicMoment::Taken { reference })) => {
+                if let Err(failure) = self.record.note(TaskCommand::RecordAcceptance { reference }).await {
+                    self.fail(failure.into()).await;
+                }
             }
-            Some(Ok(MusicMoment::Title { title, tags })) => {
-                let line = Line::title(title.as_str(), &tags).written();
-                self.heard.title = title;
-                line
-            }
-            Some(Ok(MusicMoment::Sound { format, data })) => {
-                self.heard.bytes += data.len() as u64;
-                let line = Line::sound(&format, &data).written();
-                self.heard.format = Some(format);
-                line
-            }
-        };
-        self.lines.push_back(line);
+            Some(Ok(moment)) => self.lines.extend(self.heard.line(moment)),
+        }
     }
 
     /// Everything was made: that is recorded, and then said.
     async fn complete(&mut self) {
         let Some(format) = self.heard.format.take() else {
-            return self.fail(failure("no_sound", "the music ended before it began")).await;
+            return self.fail(failure("no_sound", "the music ended before it began").into()).await;
         };
-        let stream =
-            MusicStream { title: self.heard.title.clone(), millis: self.heard.millis, bytes: self.heard.bytes };
-        match self.record.end(TaskCommand::Complete { results: Results::Music(stream) }).await {
+        match self.record.end(TaskCommand::Complete { results: Results::Music(self.heard.stream()) }).await {
             Ok(()) => {
                 let generated = Line::generated(&format, self.heard.seconds(), self.billing_rate);
                 self.lines.extend([generated.written(), Line::complete(self.record.task).written()]);
@@ -209,9 +212,13 @@ impl Feed {
         }
     }
 
-    async fn fail(&mut self, failure: Failure) {
-        let recorded = self.record.end(TaskCommand::Fail { failure: failure.clone() }).await;
-        self.say_last(&recorded.err().unwrap_or(failure));
+    async fn fail(&mut self, Unfinished { failure, commands }: Unfinished) {
+        for command in commands {
+            if let Err(refused) = self.record.end(command).await {
+                return self.say_last(&refused);
+            }
+        }
+        self.say_last(&failure);
     }
 
     fn say_last(&mut self, failure: &Failure) {
@@ -221,9 +228,54 @@ impl Feed {
 }
 
 impl Heard {
-    fn seconds(&self) -> f64 {
-        Duration::from_millis(self.millis).as_secs_f64()
+    /// What is sent of a moment, if anything is.
+    fn line(&mut self, moment: MusicMoment) -> Option<Bytes> {
+        match moment {
+            MusicMoment::Taken { .. } => None,
+            MusicMoment::Length { millis } => {
+                self.millis = millis;
+                Some(Line::Duration { duration_sec: seconds(millis) }.written())
+            }
+            MusicMoment::Title { place, title, tags } => {
+                let line = Line::title(place, title.as_str(), &tags).written();
+                self.title.get_or_insert(title);
+                Some(line)
+            }
+            MusicMoment::Sound { place, format, data } => {
+                self.bytes += data.len() as u64;
+                self.files = self.files.max(place.streams);
+                let line = Line::sound(place, &format, &data).written();
+                self.format = Some(format);
+                Some(line)
+            }
+            // Told at the end, with what it is said to cost.
+            MusicMoment::Made { millis } => {
+                self.millis = millis.first().copied().unwrap_or(self.millis);
+                self.made = millis;
+                None
+            }
+        }
     }
+
+    /// How long each file is.
+    fn seconds(&self) -> Vec<f64> {
+        let told = |file| self.made.get(usize::from(file)).copied().unwrap_or(self.millis);
+        (0..self.files).map(told).map(seconds).collect()
+    }
+
+    /// What is recorded of it.
+    fn stream(&self) -> MusicStream {
+        let title = self.title.clone().unwrap_or_else(|| Text::recorded(String::new()));
+        MusicStream { title, millis: self.millis, bytes: self.bytes }
+    }
+}
+
+fn seconds(millis: u64) -> f64 {
+    Duration::from_millis(millis).as_secs_f64()
+}
+
+fn too_late() -> Failure {
+    failure("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
 }
 
 fn interrupted() -> Failure {

@@ -6,14 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use crate::domain::ids::TaskId;
-use crate::domain::music::SoundFormat;
+use crate::domain::music::{SoundFormat, SoundPlace, TitlePlace};
 use crate::domain::task::Failure;
 
 /// A line that says nothing: sent while there is nothing to say.
 pub const BLANK: Bytes = Bytes::from_static(b"\n");
-
-/// There is one stream, of one prompt, in one copy.
-const ONLY: u8 = 0;
 
 /// What is told.
 #[derive(Serialize)]
@@ -23,15 +20,15 @@ pub enum Line<'l> {
         duration_sec: f64,
     },
     Title {
-        stream_index: u8,
-        prompt_index: u8,
-        copy_index: u8,
+        stream_index: u16,
+        prompt_index: u16,
+        copy_index: u16,
         title: &'l str,
         display_tags: &'l [String],
     },
     AudioChunk {
-        stream_index: u8,
-        num_streams: u8,
+        stream_index: u16,
+        num_streams: u16,
         sample_rate: u32,
         channels: u8,
         encoding: &'l str,
@@ -40,7 +37,7 @@ pub enum Line<'l> {
     GeneratedAudio {
         sample_rate: u32,
         channels: u8,
-        duration_sec_by_stream: [f64; 1],
+        duration_sec_by_stream: Vec<f64>,
         billing_rate_per_sec: u32,
         billing: f64,
     },
@@ -54,14 +51,15 @@ pub enum Line<'l> {
 }
 
 impl<'l> Line<'l> {
-    pub fn title(title: &'l str, display_tags: &'l [String]) -> Self {
-        Self::Title { stream_index: ONLY, prompt_index: ONLY, copy_index: ONLY, title, display_tags }
+    pub fn title(place: TitlePlace, title: &'l str, display_tags: &'l [String]) -> Self {
+        let TitlePlace { stream: stream_index, prompt: prompt_index, copy: copy_index } = place;
+        Self::Title { stream_index, prompt_index, copy_index, title, display_tags }
     }
 
-    pub fn sound(format: &'l SoundFormat, data: &[u8]) -> Self {
+    pub fn sound(place: SoundPlace, format: &'l SoundFormat, data: &[u8]) -> Self {
         Self::AudioChunk {
-            stream_index: ONLY,
-            num_streams: 1,
+            stream_index: place.stream,
+            num_streams: place.streams,
             sample_rate: format.sample_rate,
             channels: format.channels,
             encoding: format.encoding.as_str(),
@@ -69,13 +67,14 @@ impl<'l> Line<'l> {
         }
     }
 
-    pub fn generated(format: &SoundFormat, seconds: f64, billing_rate_per_sec: u32) -> Self {
+    pub fn generated(format: &SoundFormat, seconds: Vec<f64>, billing_rate_per_sec: u32) -> Self {
+        let billing = f64::from(billing_rate_per_sec) * seconds.iter().sum::<f64>();
         Self::GeneratedAudio {
             sample_rate: format.sample_rate,
             channels: format.channels,
-            duration_sec_by_stream: [seconds],
+            duration_sec_by_stream: seconds,
             billing_rate_per_sec,
-            billing: f64::from(billing_rate_per_sec) * seconds,
+            billing,
         }
     }
 

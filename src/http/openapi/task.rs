@@ -79,7 +79,8 @@ fn stream() -> Operation {
         .about(
             "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
              a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come. `id` is \
-             the position in the log. After 15 s of silence a comment is sent. The stream ends with the task, when \
+             the position in the log. While more and more of a video is made, `progress` tells so, at most once a second, without an `id`: \
+             it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
              the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
              changes after it, none left out and none twice, and 204 when it has seen the end.",
         )
@@ -121,14 +122,15 @@ fn task() -> Value {
         field_of(
             "progress",
             "How far it is; never falls. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
-             are results. A task that fails stays as far as it was.",
+             are results. Between 0.5 and 1 it goes forward with what is made of a video. A task that fails stays as far as it was.",
             part,
         )
         .required(),
         field_of(
             "queue_position",
             "Which it is, from 1, of the tasks of everybody of its gateway that are still to be handed to whoever makes them, in the order \
-             in which that is done: videos off peak last, then by priority, then by age. Absent once it has been handed over.",
+             in which that is done: videos off peak last, then by priority, then by age. Of a video that the engine inside has, but not begun, its place there. \
+             Absent once it is worked on.",
             json!({"type": "integer", "minimum": 1}),
         ),
         field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),

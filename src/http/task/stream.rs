@@ -5,6 +5,7 @@
 //! of the last change that it has seen.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use actix_web::http::Method;
 use actix_web::web::{Bytes, Data};
@@ -18,7 +19,7 @@ use super::view::Viewer;
 use crate::audit::Position;
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::policy::Action;
-use crate::domain::task::TaskRecord;
+use crate::domain::task::{TaskRecord, TaskStatus};
 use crate::http::answer::Answer;
 use crate::http::authorize;
 use crate::http::error::Problem;
@@ -26,6 +27,9 @@ use crate::http::gate::Call;
 use crate::http::server::Shared;
 use crate::http::sse::{Place, RETRY_MILLIS, check_reached, last_seen, opened};
 use crate::projections::task::TaskMoment;
+
+/// How often it is told how far the task is, at most.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// A stream that is being read.
 struct Feed {
@@ -45,6 +49,10 @@ struct Feed {
     due: Instant,
     /// When the reader's rights were looked at.
     checked: Instant,
+    /// How much of the task was made when that was told last, in thousandths.
+    made: Option<u16>,
+    /// When it was looked at how much is made.
+    looked: Instant,
     /// Nothing follows.
     ended: bool,
     _place: Place,
@@ -75,8 +83,23 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     let heartbeat = shared.services.options.heartbeat;
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());
     let (owner, read_up_to, ended) = (record.submission.owner, None, false);
-    let feed =
-        Feed { shared, task, owner, after, read_up_to, changes, closing, secret, due, checked, ended, _place: place };
+    let (made, looked) = (None, checked);
+    let feed = Feed {
+        shared,
+        task,
+        owner,
+        after,
+        read_up_to,
+        changes,
+        closing,
+        secret,
+        due,
+        checked,
+        made,
+        looked,
+        ended,
+        _place: place,
+    };
     Ok(Answer::ready(response.streaming(feed.into_stream())))
 }
 
@@ -103,15 +126,19 @@ impl Feed {
                     }
                 }
             }
+            if let Some(text) = self.advance().await {
+                return Some(self.sent(text));
+            }
             let changed = async {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
                     _ = self.closing.changed() => true,
                 }
             };
-            match timeout_at(self.due, changed).await {
+            match timeout_at(self.due.min(self.looked + PROGRESS_EVERY), changed).await {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
+                Err(_) if Instant::now() < self.due => {}
                 Err(_) => return Some(self.sent(": heartbeat\n\n".to_owned())),
             }
         }
@@ -121,6 +148,26 @@ impl Feed {
     fn sent(&mut self, text: String) -> String {
         self.due = Instant::now() + self.shared.services.options.heartbeat;
         text
+    }
+
+    /// How far the task is, where more of it is made than was told. It has no `id`: there is nothing of it that one could come
+    /// back to.
+    async fn advance(&mut self) -> Option<String> {
+        if self.looked.elapsed() < PROGRESS_EVERY {
+            return None;
+        }
+        self.looked = Instant::now();
+        let made = self.shared.services.live.permille(self.task);
+        if made <= self.made {
+            return None;
+        }
+        self.made = made;
+        let now = self.shared.services.models.task_now(self.task).await.ok()??;
+        if now.record.status != TaskStatus::InProgress {
+            return None;
+        }
+        let data = serde_json::to_string(&Viewer::of(&self.shared.services).view(&now)).ok()?;
+        Some(format!("event: progress\ndata: {data}\n\n"))
     }
 
     /// Whether something may have happened since the changes were read.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::actors::live::Live;
+use crate::domain::ids::TaskId;
 use crate::domain::task::{Stage, TaskRecord, TaskStatus};
 use crate::domain::value::Timestamp;
 use crate::http::server::Services;
@@ -52,6 +54,7 @@ struct Change {
 /// What views are made with.
 pub struct Viewer<'s> {
     models: &'s ReadModels,
+    live: &'s Live,
     public_url: &'s str,
     retention: Duration,
     now: Timestamp,
@@ -62,6 +65,7 @@ impl<'s> Viewer<'s> {
     pub fn of(services: &'s Services) -> Self {
         Self {
             models: &services.models,
+            live: &services.live,
             public_url: &services.options.public_url,
             retention: services.options.media_retention,
             now: services.surroundings.now(),
@@ -80,8 +84,8 @@ impl<'s> Viewer<'s> {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
             state: record.status.name(gateway),
-            progress: progress(record, states),
-            queue_position: waits.then(|| self.models.read().tasks.queue_position(task)).flatten(),
+            progress: advanced(progress(record, states), self.live.permille(task)),
+            queue_position: waits.then(|| self.queue_position(task)).flatten(),
             cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),
@@ -94,6 +98,27 @@ impl<'s> Viewer<'s> {
             expired: expires_at.map(|time| self.now >= time),
             error: failure.map(FailureView::of),
         }
+    }
+}
+
+impl Viewer<'_> {
+    /// At its vendor, where that tells it; else among those that are still to be handed over.
+    fn queue_position(&self, task: TaskId) -> Option<usize> {
+        let waits_here = self.models.read().tasks.queue_position(task);
+        waits_here.or_else(|| self.live.place(task).and_then(|place| usize::try_from(place).ok()))
+    }
+}
+
+/// How far a task is by what was recorded of it, and so many thousandths more of what is made: what is recorded as begun is half of
+/// it, and the whole is said only when the results are here.
+#[must_use]
+pub fn advanced(recorded: f64, permille: Option<u16>) -> f64 {
+    match permille {
+        Some(permille) if (IN_PROGRESS..1.0).contains(&recorded) => {
+            // In thousandths, so that no long fractions are written.
+            (500.0 + (f64::from(permille.min(1000)) * 0.49).floor()) / 1000.0
+        }
+        _ => recorded,
     }
 }
 

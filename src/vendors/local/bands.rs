@@ -3,8 +3,8 @@
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
 
-use super::colour::{Planes, join};
-use super::plane::Region;
+use super::colour::{Planes, join_row};
+use super::plane::{Region, clamped, copy_clamped};
 use crate::media::input::Pixels;
 
 /// Rows of a tile.
@@ -69,9 +69,7 @@ fn each_tile<const N: usize>(samples: &mut [u8], width: usize, of: impl Fn(Regio
             for (y, row) in samples.chunks_exact_mut(N * width).enumerate() {
                 let [luma, blue, red] =
                     [&planes.luma, &planes.blue, &planes.red].map(|plane| &plane.row(y + margin)[margin..]);
-                for (x, pixel) in row.as_chunks_mut::<N>().0[left..left + columns].iter_mut().enumerate() {
-                    pixel[..3].copy_from_slice(&join(luma[x], blue[x], red[x]));
-                }
+                join_row([luma, blue, red], &mut row.as_chunks_mut::<N>().0[left..left + columns]);
             }
         }
     });
@@ -79,14 +77,11 @@ fn each_tile<const N: usize>(samples: &mut [u8], width: usize, of: impl Fn(Regio
 
 /// A copy of a region, which may reach beyond the borders: there the outermost pixels are repeated.
 fn part<const N: usize>(samples: &[u8], width: usize, region: Region) -> Vec<u8> {
-    let rows: Vec<&[u8]> = samples.chunks_exact(N * width).collect();
-    let clamped = |at: isize, length: usize| usize::try_from(at).unwrap_or(0).min(length - 1);
-    let mut copy = Vec::with_capacity(N * region.width * region.height);
-    for y in (region.top..).take(region.height) {
-        let row = rows[clamped(y, rows.len())].as_chunks::<N>().0;
-        for x in (region.left..).take(region.width) {
-            copy.extend_from_slice(&row[clamped(x, width)]);
-        }
+    let last = samples.len() / (N * width) - 1;
+    let mut copy = vec![0; N * region.width * region.height];
+    for (y, target) in (region.top..).zip(copy.chunks_exact_mut(N * region.width)) {
+        let row = &samples[N * width * clamped(y, last)..][..N * width];
+        copy_clamped(row.as_chunks::<N>().0, region.left, target.as_chunks_mut::<N>().0);
     }
     copy
 }

@@ -70,7 +70,7 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
         row.copy_from_slice(&window.row(top + y)[left..left + SIDE]);
         row
     });
-    square = product(waves, &transposed(&product(waves, &square)));
+    square = into_waves(waves, &transposed(&into_waves(waves, &square)));
     let mut kept = 0.0_f32;
     let mean = square[0][0];
     for value in square.as_flattened_mut() {
@@ -79,18 +79,55 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
         kept += keep;
     }
     square[0][0] = mean;
-    let back = transposed(waves);
-    (product(&back, &transposed(&product(&back, &square))), 1.0 / (1.0 + kept))
+    (out_of_waves(waves, &transposed(&out_of_waves(waves, &square))), 1.0 / (1.0 + kept))
 }
 
-fn product(one: &Square, other: &Square) -> Square {
-    std::array::from_fn(|y| {
-        let mut row = [0.0; SIDE];
-        for (factor, others) in one[y].iter().zip(other) {
-            row.iter_mut().zip(others).for_each(|(value, other)| *value += factor * other);
-        }
-        row
+type Row = [f32; SIDE];
+
+fn sum(one: &Row, other: &Row) -> Row {
+    std::array::from_fn(|x| one[x] + other[x])
+}
+
+fn difference(one: &Row, other: &Row) -> Row {
+    std::array::from_fn(|x| one[x] - other[x])
+}
+
+/// The sum of `rows`, each times what `factor` says.
+fn mixed<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row {
+    let mut mixed = [0.0; SIDE];
+    for (at, row) in rows.into_iter().enumerate() {
+        let factor = factor(at);
+        mixed.iter_mut().zip(row).for_each(|(value, part)| *value += factor * part);
+    }
+    mixed
+}
+
+/// Each column as waves. Waves are the same or opposite on both sides of their middle, and the even ones of the halves
+/// too, so that most products are formed for two or four rows at once.
+fn into_waves(waves: &Square, rows: &Square) -> Square {
+    let [s0, s1, s2, s3]: [Row; 4] = std::array::from_fn(|y| sum(&rows[y], &rows[7 - y]));
+    let odd: [Row; 4] = std::array::from_fn(|y| difference(&rows[y], &rows[7 - y]));
+    let (outer, inner) = ([sum(&s0, &s3), sum(&s1, &s2)], [difference(&s0, &s3), difference(&s1, &s2)]);
+    std::array::from_fn(|wave| match wave % 4 {
+        0 => mixed(outer.each_ref(), |y| waves[wave][y]),
+        2 => mixed(inner.each_ref(), |y| waves[wave][y]),
+        _ => mixed(odd.each_ref(), |y| waves[wave][y]),
     })
+}
+
+/// The columns that are made of such waves.
+fn out_of_waves(waves: &Square, rows: &Square) -> Square {
+    let outer: [Row; 2] = std::array::from_fn(|y| mixed([&rows[0], &rows[4]], |at| waves[4 * at][y]));
+    let inner: [Row; 2] = std::array::from_fn(|y| mixed([&rows[2], &rows[6]], |at| waves[4 * at + 2][y]));
+    let even = [
+        sum(&outer[0], &inner[0]),
+        sum(&outer[1], &inner[1]),
+        difference(&outer[1], &inner[1]),
+        difference(&outer[0], &inner[0]),
+    ];
+    let odd: [Row; 4] =
+        std::array::from_fn(|y| mixed([&rows[1], &rows[3], &rows[5], &rows[7]], |at| waves[2 * at + 1][y]));
+    std::array::from_fn(|y| if y < 4 { sum(&even[y], &odd[y]) } else { difference(&even[7 - y], &odd[7 - y]) })
 }
 
 fn transposed(square: &Square) -> Square {

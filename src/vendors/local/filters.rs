@@ -1,59 +1,54 @@
 //! Smoothing at a cost per pixel that does not depend on the radius.
 
-use super::plane::Plane;
-
-/// Up to this radius adding up anew at every sample is faster than carrying a sum along: it is done for many samples at once.
-const DIRECT_MAX: usize = 6;
+use super::plane::{Plane, copy_clamped};
 
 /// The average of the square of `2 * radius + 1` samples a side around each sample.
 #[must_use]
 pub fn box_blur(source: &Plane, radius: usize) -> Plane {
-    let mut across = Plane::new(source.width(), source.height());
-    if radius <= DIRECT_MAX {
-        let mut padded = vec![0.0; source.width() + 2 * radius];
-        for (target, row) in across.rows_mut().zip(source.rows()) {
-            pad(row, radius, &mut padded);
-            sum_windows(&padded, radius, target);
-        }
-    } else {
-        for (target, row) in across.rows_mut().zip(source.rows()) {
-            blur_row(row, radius, target);
-        }
-    }
+    let mut windows = Windows::new(source.width(), radius);
+    let across = Plane::from_rows(source.width(), source.height(), |y, target| {
+        windows.pad(source.row(y), radius);
+        windows.average(radius, target);
+    });
     blur_columns(&across, radius)
 }
 
-/// A row with its first and last sample repeated `radius` times.
-fn pad(row: &[f32], radius: usize, padded: &mut [f32]) {
-    padded[..radius].fill(row[0]);
-    padded[radius..radius + row.len()].copy_from_slice(row);
-    padded[radius + row.len()..].fill(row[row.len() - 1]);
+/// Sums of neighbours in a row: of two, of four from those, and so on, all of them for many samples at once.
+struct Windows {
+    sums: Vec<f32>,
+    next: Vec<f32>,
 }
 
-/// The average of the `2 * radius + 1` samples from each place on.
-fn sum_windows(padded: &[f32], radius: usize, target: &mut [f32]) {
-    let share = 1.0 / (2 * radius + 1) as f32;
-    let length = target.len();
-    target.copy_from_slice(&padded[..length]);
-    let mut shift = 1;
-    // Two at a time: half of the passes over the row.
-    while shift < 2 * radius {
-        let pairs = padded[shift..][..length].iter().zip(&padded[shift + 1..][..length]);
-        target.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum += one + other);
-        shift += 2;
+impl Windows {
+    fn new(width: usize, reach: usize) -> Self {
+        let empty = vec![0.0; width + 2 * reach];
+        Self { sums: empty.clone(), next: empty }
     }
-    for sum in target.iter_mut() {
-        *sum *= share;
-    }
-}
 
-fn blur_row(source: &[f32], radius: usize, target: &mut [f32]) {
-    let last = source.len() - 1;
-    let share = 1.0 / (2 * radius + 1) as f32;
-    let mut sum = source[0] * radius as f32 + (0..=radius).map(|x| source[x.min(last)]).sum::<f32>();
-    for (x, value) in target.iter_mut().enumerate() {
-        *value = sum * share;
-        sum += source[(x + radius + 1).min(last)] - source[x.saturating_sub(radius)];
+    /// Takes a row with its first and last sample repeated `reach` times.
+    fn pad(&mut self, row: &[f32], reach: usize) {
+        self.sums.resize(row.len() + 2 * reach, 0.0);
+        self.next.resize(row.len() + 2 * reach, 0.0);
+        copy_clamped(row, -(reach as isize), &mut self.sums);
+    }
+
+    /// The averages of the `2 * radius + 1` samples from each place on; what was taken is used up.
+    fn average(&mut self, radius: usize, target: &mut [f32]) {
+        let (length, window) = (target.len(), 2 * radius + 1);
+        let (mut size, mut filled) = (1, 1);
+        target.copy_from_slice(&self.sums[..length]);
+        while 2 * size <= window {
+            let pairs = self.sums.iter().zip(&self.sums[size..]);
+            self.next.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum = one + other);
+            std::mem::swap(&mut self.sums, &mut self.next);
+            size *= 2;
+            if window & size != 0 {
+                target.iter_mut().zip(&self.sums[filled..]).for_each(|(sum, part)| *sum += part);
+                filled += size;
+            }
+        }
+        let share = 1.0 / window as f32;
+        target.iter_mut().for_each(|sum| *sum *= share);
     }
 }
 
@@ -80,33 +75,49 @@ fn blur_columns(source: &Plane, radius: usize) -> Plane {
 /// Close to a Gaussian of standard deviation `sqrt(2 * radius * (radius + 1) / 3)`: the box twice.
 #[must_use]
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
-    if radius == 1 { smooth_least(source) } else { box_blur(&box_blur(source, radius), radius) }
+    match radius {
+        0 => source.clone(),
+        1 => weighed(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
+        2 => weighed(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
+        _ => box_twice(source, radius),
+    }
 }
 
-/// The box of radius 1 twice, in one pass across and one down.
-fn smooth_least(source: &Plane) -> Plane {
-    const WEIGHTS: [f32; 3] = [3.0 / 9.0, 2.0 / 9.0, 1.0 / 9.0];
-    let (width, height) = (source.width(), source.height());
-    let mut padded = vec![0.0; width + 4];
-    let mut across = Plane::new(width, height);
-    for (target, row) in across.rows_mut().zip(source.rows()) {
-        pad(row, 2, &mut padded);
-        let taps: [&[f32]; 5] = std::array::from_fn(|shift| &padded[shift..][..width]);
-        weigh(&taps, WEIGHTS, target);
-    }
-    let mut down = Plane::new(width, height);
-    for (y, target) in down.rows_mut().enumerate() {
-        let taps: [&[f32]; 5] = std::array::from_fn(|shift| across.row((y + shift).saturating_sub(2).min(height - 1)));
-        weigh(&taps, WEIGHTS, target);
-    }
-    down
+fn box_twice(source: &Plane, radius: usize) -> Plane {
+    let mut windows = Windows::new(source.width(), 2 * radius);
+    let mut once = vec![0.0; source.width() + 2 * radius];
+    let across = Plane::from_rows(source.width(), source.height(), |y, target| {
+        windows.pad(source.row(y), 2 * radius);
+        windows.average(radius, &mut once);
+        windows.pad(&once, 0);
+        windows.average(radius, target);
+    });
+    blur_columns(&blur_columns(&across, radius), radius)
 }
 
-/// Weighted sums of five rows: the weight of the middle one, of those beside it and of the outermost.
-fn weigh(taps: &[&[f32]; 5], [middle, near, far]: [f32; 3], target: &mut [f32]) {
-    let beside = taps[1].iter().zip(taps[3]).zip(taps[0].iter().zip(taps[4]));
-    for ((value, centre), ((left, right), (first, last))) in target.iter_mut().zip(taps[2]).zip(beside) {
-        *value = middle * centre + near * (left + right) + far * (first + last);
+/// The same weights in one pass across and one down.
+fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
+    let (width, height, reach) = (source.width(), source.height(), TAPS / 2);
+    let mut padded = vec![0.0; width + 2 * reach];
+    let across = Plane::from_rows(width, height, |y, target| {
+        copy_clamped(source.row(y), -(reach as isize), &mut padded);
+        weigh(std::array::from_fn(|tap| &padded[tap..][..width]), weights, target);
+    });
+    Plane::from_rows(width, height, |y, target| {
+        let tap = |tap: usize| across.row((y + tap).saturating_sub(reach).min(height - 1));
+        weigh(std::array::from_fn(tap), weights, target);
+    })
+}
+
+/// Weighed sums of several rows, each at least as long as the target.
+pub fn weigh<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
+    let taps = taps.map(|tap| &tap[..target.len()]);
+    for (at, value) in target.iter_mut().enumerate() {
+        let mut sum = weights[0] * taps[0][at];
+        for tap in 1..TAPS {
+            sum += weights[tap] * taps[tap][at];
+        }
+        *value = sum;
     }
 }
 

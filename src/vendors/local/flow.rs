@@ -26,17 +26,19 @@ impl Flow {
     #[must_use]
     pub fn of(luma: &Plane, noise: f32) -> Self {
         let (width, height) = (luma.width(), luma.height());
-        let mut cosine = Plane::new(width, height);
-        let mut sine = Plane::new(width, height);
-        let mut energy = Plane::new(width, height);
-        for y in 0..height {
-            let (above, row, below) = (luma.row(y.saturating_sub(1)), luma.row(y), luma.row((y + 1).min(height - 1)));
-            for x in 0..width {
-                let across = row[(x + 1).min(width - 1)] - row[x.saturating_sub(1)];
-                let down = below[x] - above[x];
-                cosine.row_mut(y)[x] = across * across - down * down;
-                sine.row_mut(y)[x] = 2.0 * across * down;
-                energy.row_mut(y)[x] = across * across + down * down;
+        let [mut cosine, mut sine, mut energy] = [0; 3].map(|_| Plane::new(width, height));
+        let mut padded = vec![0.0; width + 2];
+        let rows = cosine.rows_mut().zip(sine.rows_mut()).zip(energy.rows_mut());
+        for (y, ((cosine, sine), energy)) in rows.enumerate() {
+            luma.copy_row(y as isize, -1, &mut padded);
+            let down = luma.row((y + 1).min(height - 1)).iter().zip(luma.row(y.saturating_sub(1)));
+            let slopes = padded.iter().zip(&padded[2..]).zip(down);
+            let targets = cosine.iter_mut().zip(sine).zip(energy);
+            for (((cosine, sine), energy), ((left, right), (below, above))) in targets.zip(slopes) {
+                let (across, down) = (right - left, below - above);
+                *cosine = across * across - down * down;
+                *sine = 2.0 * across * down;
+                *energy = across * across + down * down;
             }
         }
         let energy = smooth(&energy, 1);
@@ -52,29 +54,37 @@ impl Flow {
     /// The directions in the enlargement of `region`.
     #[must_use]
     pub fn within(&self, region: Region, linear: &Enlarger) -> Directions {
-        let (cosine, sine) = (linear.enlarge(&self.cosine, region), linear.enlarge(&self.sine, region));
-        let (reach, width, height) = (linear.factor(), cosine.width(), cosine.height());
-        let mut directions = Directions { factor: reach, columns: width, ways: Vec::new(), ends: Vec::new() };
+        let (cosines, sines) = (linear.rows(&self.cosine, region), linear.rows(&self.sine, region));
+        let (reach, columns, rows) = (linear.factor(), cosines.width(), region.height * linear.factor());
+        let mut directions = Directions { factor: reach, columns, ways: Vec::new(), ends: Vec::with_capacity(rows) };
         // What looks beyond the border of a tile lies in its margin.
-        let inner = |at: usize, length: usize| at > reach && at + reach + 2 < length;
-        for (y, (cosines, sines)) in cosine.rows().zip(sine.rows()).enumerate() {
-            if inner(y, height) {
-                let agreeing = cosines.iter().zip(sines).enumerate().filter_map(|(x, (cosine, sine))| {
-                    let squared = cosine * cosine + sine * sine;
-                    (squared > AGREEMENT_MIN * AGREEMENT_MIN).then_some((x, cosine, sine, squared))
+        let inner = |length: usize| reach + 1..length.saturating_sub(reach + 2);
+        let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
+        for y in 0..rows {
+            if inner(rows).contains(&y) {
+                cosines.fill(y, &mut cosine);
+                sines.fill(y, &mut sine);
+                turn_to_tangents(&mut cosine, &mut sine, &mut share, (reach as i32 * UNIT) as f32);
+                let ways = inner(columns).filter(|x| share[*x] > 0.0).map(|x| {
+                    let (across, down) = (cosine[x] as i16, sine[x] as i16);
+                    Way { x: x as u32, share: share[x], across, down }
                 });
-                let within = agreeing.filter(|(x, ..)| inner(*x, width));
-                directions.ways.extend(within.map(|(x, cosine, sine, squared)| {
-                    let agreement = squared.sqrt();
-                    let (across, down) = tangent(cosine / agreement, *sine);
-                    let step = |part: f32| (part * reach as f32 * UNIT as f32) as i16;
-                    let share = (agreement - AGREEMENT_MIN) / (1.0 - AGREEMENT_MIN);
-                    Way { x: x as u32, share, across: step(across), down: step(down) }
-                }));
+                directions.ways.extend(ways);
             }
             directions.ends.push(directions.ways.len());
         }
         directions
+    }
+}
+
+/// Turns doubled angles of gradients into steps of `length` along edges, across and down, and says how far to go from values to
+/// averages: not above 0 where the direction is chance.
+fn turn_to_tangents(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32], length: f32) {
+    for ((cosine, sine), share) in cosines.iter_mut().zip(sines).zip(shares) {
+        let agreement = (*cosine * *cosine + *sine * *sine).sqrt();
+        let (across, down) = tangent(*cosine / (agreement + 1e-9), *sine);
+        (*cosine, *sine) = (length * across, length * down);
+        *share = (agreement - AGREEMENT_MIN) * (1.0 / (1.0 - AGREEMENT_MIN));
     }
 }
 
@@ -108,26 +118,40 @@ impl Directions {
     /// Smooths along the edges.
     #[must_use]
     pub fn follow(&self, plane: &Plane) -> Plane {
-        self.follow_where(plane, |_, _| true)
-    }
-
-    /// The same, only where `wanted` says so of column and row of the source.
-    #[must_use]
-    pub fn follow_where(&self, plane: &Plane, wanted: impl Fn(usize, usize) -> bool) -> Plane {
         debug_assert_eq!((plane.width(), plane.height()), (self.columns, self.ends.len()));
         let mut result = plane.clone();
         let mut begin = 0;
         for (y, (row, end)) in result.rows_mut().zip(&self.ends).enumerate() {
             for way in &self.ways[begin..*end] {
                 let x = way.x as usize;
-                if wanted(x / self.factor, y / self.factor) {
-                    let value = &mut row[x];
-                    *value += way.share * (average_along(plane, (x, y), way) - *value);
-                }
+                let value = &mut row[x];
+                *value += way.share * (average_along(plane, (x, y), way) - *value);
             }
             begin = *end;
         }
         result
+    }
+
+    /// Those within `part`, which is counted in source pixels, where `wanted`, which has the size of the source, is above 0.
+    #[must_use]
+    pub fn only_where(&self, wanted: &Plane, part: Region) -> Self {
+        let factor = self.factor;
+        let (left, top) = (part.left as usize * factor, part.top as usize * factor);
+        let columns = part.width * factor;
+        let mut only = Self { factor, columns, ways: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
+        let mut cells = vec![false; columns];
+        for y in 0..part.height * factor {
+            if y % factor == 0 {
+                let row = &wanted.row((top + y) / factor)[part.left as usize..];
+                cells.chunks_mut(factor).zip(row).for_each(|(cells, wanted)| cells.fill(*wanted > 0.0));
+            }
+            let begin = if top + y == 0 { 0 } else { self.ends[top + y - 1] };
+            let ways = self.ways[begin..self.ends[top + y]].iter();
+            let moved = ways.map(|way| Way { x: way.x.wrapping_sub(left as u32), ..*way });
+            only.ways.extend(moved.filter(|way| cells.get(way.x as usize) == Some(&true)));
+            only.ends.push(only.ways.len());
+        }
+        only
     }
 }
 

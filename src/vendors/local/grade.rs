@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::colour::Planes;
 use super::filters::{finer_than, smooth_between_edges};
-use super::plane::{Plane, Region};
+use super::plane::{Plane, copy_clamped};
 use super::presets::Look;
 
 /// Side of the squares that statistics are taken of, in pixels.
@@ -75,15 +75,21 @@ const FINE_SHARE: f32 = 0.91;
 fn blocks(luma: &Plane) -> Vec<Block> {
     let (fine, crooked) = (finer_than(luma, 1), crookedness(luma));
     let mut blocks = Vec::with_capacity(luma.values().len() / (BLOCK * BLOCK));
-    for top in (0..=luma.height().saturating_sub(BLOCK)).step_by(BLOCK) {
-        for left in (0..=luma.width().saturating_sub(BLOCK)).step_by(BLOCK) {
-            let square = Region { left: left as isize, top: top as isize, width: BLOCK, height: BLOCK };
-            let of = |plane: &Plane| {
-                let squares: f32 = plane.window(square).values().iter().map(|value| value * value).sum();
-                (squares / (BLOCK * BLOCK) as f32).sqrt()
-            };
-            blocks.push(Block { deviation: of(&fine), crooked: of(&crooked) });
+    let (rows, columns) = (luma.height() / BLOCK, luma.width() / BLOCK);
+    let mut sums = vec![[0.0_f32; 2]; columns];
+    for row in 0..rows {
+        sums.fill([0.0; 2]);
+        for y in row * BLOCK..(row + 1) * BLOCK {
+            for (at, plane) in [&fine, &crooked].into_iter().enumerate() {
+                let squares = plane.row(y).as_chunks::<BLOCK>().0.iter();
+                let squares = squares.map(|part| part.iter().map(|value| value * value).sum::<f32>());
+                sums.iter_mut().zip(squares).for_each(|(sum, square)| sum[at] += square);
+            }
         }
+        blocks.extend(sums.iter().map(|sums| {
+            let [deviation, crooked] = sums.map(|sum| (sum / (BLOCK * BLOCK) as f32).sqrt());
+            Block { deviation, crooked }
+        }));
     }
     blocks
 }
@@ -91,12 +97,17 @@ fn blocks(luma: &Plane) -> Vec<Block> {
 /// The difference of two Laplacians, which no slope, edge or line along an axis answers to (Immerkaer, "Fast noise variance
 /// estimation"), scaled so that white noise keeps its standard deviation.
 fn crookedness(luma: &Plane) -> Plane {
-    let (right, bottom) = (luma.width() - 1, luma.height() - 1);
+    let bottom = luma.height() - 1;
+    let (mut row, mut bent) = (vec![0.0; luma.width() + 2], vec![0.0; luma.width() + 2]);
     Plane::from_rows(luma.width(), luma.height(), |y, target| {
-        let rows = [luma.row(y.saturating_sub(1)), luma.row(y), luma.row((y + 1).min(bottom))];
-        for (x, value) in target.iter_mut().enumerate() {
-            let bend = |row: &[f32]| row[x.saturating_sub(1)] - 2.0 * row[x] + row[(x + 1).min(right)];
-            *value = (bend(rows[0]) - 2.0 * bend(rows[1]) + bend(rows[2])) / 6.0;
+        bent.fill(0.0);
+        for (y, weight) in [(y.saturating_sub(1), 1.0), (y, -2.0), ((y + 1).min(bottom), 1.0)] {
+            copy_clamped(luma.row(y), -1, &mut row);
+            bent.iter_mut().zip(&row).for_each(|(sum, value)| *sum += weight * value);
+        }
+        let around = bent.iter().zip(&bent[1..]).zip(&bent[2..]);
+        for (value, ((left, middle), right)) in target.iter_mut().zip(around) {
+            *value = (left - 2.0 * middle + right) / 6.0;
         }
     })
 }

@@ -1,5 +1,7 @@
 //! A picture as a whole: what is wide is worked out on a small copy and laid over the large one along its edges.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 use super::colour::{Planes, split};
@@ -15,6 +17,8 @@ pub struct Overview {
     pub light: [Plane; 3],
     /// Side of a cell in pixels.
     pub cell: usize,
+    /// The same as luma and colour differences, once somebody asks.
+    planes: OnceLock<Planes>,
 }
 
 impl Overview {
@@ -37,18 +41,19 @@ impl Overview {
         planes.par_rows_mut().zip(bands).for_each(|([red, green, blue], band)| {
             let mut sums = vec![[0.0_f32; 4]; width];
             for row in band.chunks_exact(N * full_width) {
-                for (x, pixel) in row.as_chunks::<N>().0.iter().enumerate() {
-                    let weight = if N == 4 { f32::from(pixel[N - 1]) / 255.0 + 1e-3 } else { 1.0 };
-                    let sum = &mut sums[x / cell];
-                    (0..3).for_each(|at| sum[at] += weight * table[usize::from(pixel[at])]);
-                    sum[3] += weight;
+                for (sum, pixels) in sums.iter_mut().zip(row.as_chunks::<N>().0.chunks(cell)) {
+                    for pixel in pixels {
+                        let weight = if N == 4 { f32::from(pixel[N - 1]) / 255.0 + 1e-3 } else { 1.0 };
+                        (0..3).for_each(|at| sum[at] += weight * table[usize::from(pixel[at])]);
+                        sum[3] += weight;
+                    }
                 }
             }
             for (x, sum) in sums.iter().enumerate() {
                 [red[x], green[x], blue[x]] = [0, 1, 2].map(|at| sum[at] / sum[3]);
             }
         });
-        Self { light: [planes.luma, planes.blue, planes.red], cell }
+        Self { light: [planes.luma, planes.blue, planes.red], cell, planes: OnceLock::new() }
     }
 
     /// Samples in a row.
@@ -79,21 +84,23 @@ impl Overview {
 
     /// The copy as luma and colour differences.
     #[must_use]
-    pub fn planes(&self) -> Planes {
-        let mut planes = Planes::new(self.width(), self.height());
-        let mut colours = self.colours();
-        for [lumas, blues, reds] in planes.rows_mut() {
-            for (((luma, blue), red), light) in lumas.iter_mut().zip(blues).zip(reds).zip(&mut colours) {
-                [*luma, *blue, *red] = split(light.map(to_code));
+    pub fn planes(&self) -> &Planes {
+        self.planes.get_or_init(|| {
+            let mut planes = Planes::new(self.width(), self.height());
+            let mut colours = self.colours();
+            for [lumas, blues, reds] in planes.rows_mut() {
+                for (((luma, blue), red), light) in lumas.iter_mut().zip(blues).zip(reds).zip(&mut colours) {
+                    [*luma, *blue, *red] = split(light.map(to_code));
+                }
             }
-        }
-        planes
+            planes
+        })
     }
 
     /// The part of `plane`, which has the size of this copy, that lies over `region` of the picture.
     #[must_use]
-    pub fn stretch(&self, plane: &Plane, region: Region) -> Plane {
-        stretch(plane, [1.0 / self.cell as f32; 2], region)
+    pub fn stretch(&self, plane: &Plane, region: Region) -> Stretched {
+        Stretched::new(plane, [1.0 / self.cell as f32; 2], region)
     }
 }
 
@@ -101,21 +108,99 @@ impl Overview {
 /// result, across and down.
 #[must_use]
 pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
-    let between = |at: isize, scale: f32, length: usize| {
-        let at = ((at as f32 + 0.5) * scale - 0.5).clamp(0.0, (length - 1) as f32);
-        let first = at as usize;
-        (first, (first + 1).min(length - 1), at - first as f32)
-    };
-    let places: Vec<_> = (region.left..).take(region.width).map(|x| between(x, scale[0], plane.width())).collect();
-    Plane::from_rows(region.width, region.height, |y, row| {
-        let (upper, lower, down) = between(region.top + y as isize, scale[1], plane.height());
-        let (upper, lower) = (plane.row(upper), plane.row(lower));
-        for (value, (left, right, across)) in row.iter_mut().zip(&places) {
-            let above = upper[*left] + across * (upper[*right] - upper[*left]);
-            let below = lower[*left] + across * (lower[*right] - lower[*left]);
-            *value = above + down * (below - above);
+    let stretched = Stretched::new(plane, scale, region);
+    Plane::from_rows(region.width, region.height, |y, row| stretched.fill(y, row))
+}
+
+/// A part of a plane that is enlarged across; each of its rows is made when it is asked for.
+#[derive(Debug)]
+pub struct Stretched {
+    /// The rows of the plane that the part lies between.
+    across: Plane,
+    /// For every row of the part the two rows that it lies between, and how far it is from the first to the second.
+    rows: Vec<(usize, usize, f32)>,
+}
+
+impl Stretched {
+    fn new(plane: &Plane, scale: [f32; 2], region: Region) -> Self {
+        let between = |at: isize, scale: f32, length: usize| {
+            let at = ((at as f32 + 0.5) * scale - 0.5).clamp(0.0, (length - 1) as f32);
+            let first = at as usize;
+            (first, (first + 1).min(length - 1), at - first as f32)
+        };
+        let columns: Vec<_> = (region.left..).take(region.width).map(|x| between(x, scale[0], plane.width())).collect();
+        let mut rows: Vec<_> = (region.top..).take(region.height).map(|y| between(y, scale[1], plane.height())).collect();
+        let first = rows.first().map_or(0, |row| row.0);
+        let last = rows.last().map_or(0, |row| row.1);
+        rows.iter_mut().for_each(|row| (row.0, row.1) = (row.0 - first, row.1 - first));
+        let across = Plane::from_rows(region.width, last + 1 - first, |y, target| {
+            let row = plane.row(first + y);
+            for (value, (left, right, share)) in target.iter_mut().zip(&columns) {
+                *value = row[*left] + share * (row[*right] - row[*left]);
+            }
+        });
+        Self { across, rows }
+    }
+
+    /// Makes row `y`.
+    pub fn fill(&self, y: usize, target: &mut [f32]) {
+        let (upper, lower, share) = self.between(y);
+        for (value, (upper, lower)) in target.iter_mut().zip(upper.iter().zip(lower)) {
+            *value = upper + share * (lower - upper);
         }
-    })
+    }
+
+    fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
+        let (upper, lower, share) = self.rows[y];
+        (self.across.row(upper), self.across.row(lower), share)
+    }
+}
+
+/// What there is to know of a guide once, for all that is laid along its edges.
+#[derive(Debug)]
+pub struct Guide<'a> {
+    guide: &'a Plane,
+    radius: usize,
+    mean: Plane,
+    variance: Plane,
+}
+
+impl<'a> Guide<'a> {
+    /// Looks at a guide; lines are to hold within `radius`.
+    #[must_use]
+    pub fn new(guide: &'a Plane, radius: usize) -> Self {
+        let mean = box_blur(guide, radius);
+        let mut squares = guide.clone();
+        squares.values_mut().iter_mut().for_each(|value| *value *= *value);
+        let mut variance = box_blur(&squares, radius);
+        variance.combine(&mean, |square, mean| (square - mean * mean).max(0.0));
+        Self { guide, radius, mean, variance }
+    }
+
+    /// Finds the lines of `target`. Where the guide varies less than `step`, the result is an average.
+    #[must_use]
+    pub fn fit(&self, target: &Plane, step: f32) -> Guided {
+        let mut product = target.clone();
+        product.combine(self.guide, |target, guide| target * guide);
+        let (mut slope, mut offset) = (box_blur(&product, self.radius), box_blur(target, self.radius));
+        let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
+        for (((slope, offset), mean), variance) in places.zip(self.variance.values()) {
+            *slope = (*slope - mean * *offset) / (variance + step * step);
+            *offset -= *slope * mean;
+        }
+        Guided { slope: box_blur(&slope, self.radius), offset: box_blur(&offset, self.radius) }
+    }
+
+    /// Finds the lines of the guide itself: all that is lower than `step` is smoothed away.
+    #[must_use]
+    pub fn fit_itself(&self, step: f32) -> Guided {
+        let (mut slope, mut offset) = (self.variance.clone(), self.mean.clone());
+        for (slope, offset) in slope.values_mut().iter_mut().zip(offset.values_mut()) {
+            *slope /= *slope + step * step;
+            *offset -= *slope * *offset;
+        }
+        Guided { slope: box_blur(&slope, self.radius), offset: box_blur(&offset, self.radius) }
+    }
 }
 
 /// A plane as straight lines of another, the guide, which hold around each place: the guided filter of He, Sun and Tang.
@@ -130,29 +215,13 @@ impl Guided {
     /// Finds the lines within `radius`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(guide: &Plane, target: &Plane, radius: usize, step: f32) -> Self {
-        let product = |one: &Plane, other: &Plane| {
-            let mut both = one.clone();
-            both.combine(other, |one, other| one * other);
-            box_blur(&both, radius)
-        };
-        let (mean, mut offset) = (box_blur(guide, radius), box_blur(target, radius));
-        let (squares, mut slope) = (product(guide, guide), product(guide, target));
-        let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(mean.values()).zip(squares.values());
-        for (((slope, offset), mean), square) in places {
-            let variance = (square - mean * mean).max(0.0);
-            *slope = (*slope - mean * *offset) / (variance + step * step);
-            *offset -= *slope * mean;
-        }
-        Self { slope: box_blur(&slope, radius), offset: box_blur(&offset, radius) }
+        Guide::new(guide, radius).fit(target, step)
     }
 
-    /// The plane over a region of the large picture, whose guide there is `guide`.
+    /// The plane over a region of the large picture, row by row.
     #[must_use]
-    pub fn over(&self, overview: &Overview, region: Region, guide: &Plane) -> Plane {
-        let mut result = overview.stretch(&self.slope, region);
-        result.combine(guide, |slope, guide| slope * guide);
-        result.combine(&overview.stretch(&self.offset, region), |product, offset| product + offset);
-        result
+    pub fn over(&self, overview: &Overview, region: Region) -> GuidedRows {
+        GuidedRows { slope: overview.stretch(&self.slope, region), offset: overview.stretch(&self.offset, region) }
     }
 
     /// The plane at the size of the copy.
@@ -162,5 +231,25 @@ impl Guided {
         result.combine(guide, |slope, guide| slope * guide);
         result.combine(&self.offset, |product, offset| product + offset);
         result
+    }
+}
+
+/// The rows of a guided plane over a region of the large picture.
+#[derive(Debug)]
+pub struct GuidedRows {
+    slope: Stretched,
+    offset: Stretched,
+}
+
+impl GuidedRows {
+    /// Makes row `y` along the edges of `guide`, which is that row of the picture.
+    pub fn fill(&self, y: usize, guide: &[f32], target: &mut [f32]) {
+        let (slopes, lower_slopes, share) = self.slope.between(y);
+        let (offsets, lower_offsets, _) = self.offset.between(y);
+        let lines = slopes.iter().zip(lower_slopes).zip(offsets.iter().zip(lower_offsets));
+        for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines) {
+            let (slope, offset) = (slope + share * (lower_slope - slope), offset + share * (lower_offset - offset));
+            *value = slope * guide + offset;
+        }
     }
 }

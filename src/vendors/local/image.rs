@@ -93,7 +93,7 @@ impl Vendor for LocalImage {
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
         let progress = match self.engine.jobs.standing(reference) {
             None => Progress::Forgotten,
-            Some(Standing::Waiting | Standing::Running) => Progress::Running,
+            Some(Standing::Waiting | Standing::Running { .. }) => Progress::Running { permille: None },
             Some(Standing::Ended(Ok(picture))) => Progress::Done(vec![picture].into()),
             Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
         };
@@ -210,7 +210,7 @@ mod tests {
     async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> Progress {
         loop {
             match vendor.poll(reference).await.unwrap() {
-                Progress::Running => vendor.moved().notified().await,
+                Progress::Running { .. } => vendor.moved().notified().await,
                 end => return end,
             }
         }

@@ -25,7 +25,10 @@ pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
 pub(super) enum Standing<T> {
     /// It waits for its share of the engine.
     Waiting,
-    Running,
+    /// So many thousandths of it are made.
+    Running {
+        permille: u16,
+    },
     Ended(Result<T, Failure>),
 }
 
@@ -43,17 +46,21 @@ struct Known<T> {
     jobs: HashMap<VendorKey, Entry<T>>,
     /// Ended jobs, the oldest first.
     ended: VecDeque<VendorKey>,
+    /// How many jobs came so far.
+    came: u64,
 }
 
 struct Entry<T> {
     standing: Standing<T>,
     /// When somebody asked after it last.
     asked: Instant,
+    /// Which one it was of all that came.
+    came: u64,
 }
 
 impl<T: Clone> Jobs<T> {
     pub fn new(open_max: usize, ended_max: usize) -> Self {
-        let known = Known { jobs: HashMap::new(), ended: VecDeque::new() };
+        let known = Known { jobs: HashMap::new(), ended: VecDeque::new(), came: 0 };
         Self { open_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
     }
 
@@ -72,16 +79,33 @@ impl<T: Clone> Jobs<T> {
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
-        known.jobs.insert(key.clone(), Entry { standing: Standing::Waiting, asked: Instant::now() });
+        known.came += 1;
+        let entry = Entry { standing: Standing::Waiting, asked: Instant::now(), came: known.came };
+        known.jobs.insert(key.clone(), entry);
         Ok(true)
     }
 
     /// The job has its share of the engine.
     pub fn begin(&self, key: &VendorKey) {
         if let Some(entry) = self.known.lock().jobs.get_mut(key) {
-            entry.standing = Standing::Running;
+            entry.standing = Standing::Running { permille: 0 };
         }
         self.moved.notify_one();
+    }
+
+    /// So many thousandths of a job that runs are made. What was told before is not taken back, whatever order threads tell it in.
+    pub fn advance(&self, key: &VendorKey, made: u16) {
+        if let Some(Entry { standing: Standing::Running { permille }, .. }) = self.known.lock().jobs.get_mut(key) {
+            *permille = made.max(*permille);
+        }
+    }
+
+    /// Which of the jobs that wait this one is, from 1; they are begun in the order in which they came.
+    pub fn place(&self, key: &VendorKey) -> Option<u32> {
+        let known = self.known.lock();
+        let came = known.jobs.get(key)?.came;
+        let before = |entry: &&Entry<T>| matches!(entry.standing, Standing::Waiting) && entry.came <= came;
+        u32::try_from(known.jobs.values().filter(before).count()).ok()
     }
 
     /// The job has ended.
@@ -171,10 +195,27 @@ mod tests {
         assert_eq!(jobs.admit(&key("c"), "video").unwrap_err().kind, ErrorKind::Busy);
         assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting));
         jobs.begin(&key("a"));
-        assert_eq!(jobs.standing(&key("a")), Some(Standing::Running));
+        assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: 0 }));
         jobs.end(key("a"), Ok(1));
         jobs.end(key("b"), Ok(2));
         assert_eq!((jobs.standing(&key("a")), jobs.standing(&key("b"))), (None, Some(Standing::Ended(Ok(2)))));
+    }
+
+    #[test]
+    fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
+        let jobs: Jobs<u32> = Jobs::new(9, 1);
+        for name in ["a", "b", "c"] {
+            assert!(jobs.admit(&key(name), "video").unwrap());
+        }
+        assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [Some(1), Some(2), Some(3), None]);
+        jobs.advance(&key("a"), 9);
+        assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting), "it does not run");
+        jobs.begin(&key("a"));
+        assert_eq!(jobs.place(&key("c")), Some(2));
+        for (told, shown) in [(40, 40), (30, 40), (990, 990)] {
+            jobs.advance(&key("a"), told);
+            assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: shown }));
+        }
     }
 
     #[test]

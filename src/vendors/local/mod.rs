@@ -7,7 +7,7 @@
 //! of dependency: a channel ([`plane`]), what can be done with one ([`resample`], [`filters`], [`flow`], [`noise`],
 //! [`denoise`]), light ([`light`]), a picture as channels ([`colour`]), tile by tile ([`bands`]) and as a whole
 //! ([`guide`]), what is wanted ([`presets`], [`prompt`]), the work at the size of the input ([`grade`]) and of the output
-//! ([`detail`], [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`style`], [`skin`],
+//! ([`detail`], `invent`, [`tiles`]), the whole way of each job ([`upscale`], [`precision`], [`style`], [`skin`],
 //! [`relight`]), the file ([`encode`]) and the vendor with its jobs ([`image`]). Films are made on top of that ([`video`]).
 
 #![allow(
@@ -28,6 +28,7 @@ pub mod flow;
 pub mod grade;
 pub mod guide;
 pub mod image;
+mod invent;
 mod job;
 mod jobs;
 pub mod light;

@@ -11,10 +11,10 @@ use tokio::task::spawn_blocking;
 use super::music::piece::{Piece, RATE};
 use super::music::{Stream, compose};
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicMoment, MusicSeconds, MusicWork, SoundFormat};
+use crate::domain::music::{MusicMoment, MusicSeconds, MusicWork, SoundFormat, SoundPlace, TitlePlace};
 use crate::domain::task::Failure;
 use crate::domain::value::Text;
-use crate::vendors::music::{MusicVendor, Playing};
+use crate::vendors::music::{MusicVendor, Playing, Stopped};
 
 /// How samples are written: Opus packets in Ogg pages (RFC 7845).
 pub const ENCODING: &str = "ogg_opus";
@@ -68,7 +68,7 @@ enum Stage {
     Playing(Box<Stream>),
 }
 
-type Next = Result<Option<(MusicMoment, Stage)>, Failure>;
+type Next = Result<Option<(MusicMoment, Stage)>, Stopped>;
 
 impl Stage {
     /// Makes the next of it. Blocks.
@@ -81,7 +81,8 @@ impl Stage {
             }
             Self::Composed(piece) => {
                 let (title, tags) = (Text::recorded(piece.title.clone()), piece.tags.clone());
-                Ok(Some((MusicMoment::Title { title, tags }, Self::Named(piece))))
+                let place = TitlePlace::default();
+                Ok(Some((MusicMoment::Title { place, title, tags }, Self::Named(piece))))
             }
             Self::Named(piece) => {
                 let stream = Stream::new(*piece).map_err(|error| failed(&error.to_string()))?;
@@ -91,7 +92,8 @@ impl Stage {
                 Some(Ok(data)) => {
                     let encoding = Text::recorded(ENCODING.to_owned());
                     let format = SoundFormat { sample_rate: RATE, channels: CHANNELS, encoding };
-                    Ok(Some((MusicMoment::Sound { format, data }, Self::Playing(stream))))
+                    let moment = MusicMoment::Sound { place: SoundPlace::ONLY, format, data };
+                    Ok(Some((moment, Self::Playing(stream))))
                 }
                 Some(Err(error)) => Err(failed(&error.to_string())),
                 None => Ok(None),
@@ -100,17 +102,17 @@ impl Stage {
     }
 }
 
-fn failed(reason: &str) -> Failure {
+fn failed(reason: &str) -> Stopped {
     tracing::error!(reason, "the music engine failed");
     failure("engine_failed", "the music engine failed; the task was ended")
 }
 
-fn stopped() -> Failure {
+fn stopped() -> Stopped {
     failure("engine_stopped", "the engine was stopped before the music had ended")
 }
 
-fn failure(code: &str, message: &str) -> Failure {
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message.to_owned()) }
+fn failure(code: &str, message: &str) -> Stopped {
+    Stopped::Failed(Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message.to_owned()) })
 }
 
 #[cfg(test)]
@@ -127,12 +129,12 @@ mod tests {
         let moments: Vec<MusicMoment> = playing.try_collect().await.unwrap();
         assert_eq!(moments[0], MusicMoment::Length { millis: 1_000 });
         assert!(
-            matches!(&moments[1], MusicMoment::Title { title, tags } if !title.as_str().is_empty() && tags.len() > 2)
+            matches!(&moments[1], MusicMoment::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
         );
         let bytes: Vec<u8> = moments[2..]
             .iter()
             .flat_map(|moment| match moment {
-                MusicMoment::Sound { format, data } if format.sample_rate == 48_000 => data.clone(),
+                MusicMoment::Sound { format, data, .. } if format.sample_rate == 48_000 => data.clone(),
                 other => panic!("no sound: {other:?}"),
             })
             .collect();

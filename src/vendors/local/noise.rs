@@ -6,10 +6,15 @@ use super::plane::{Plane, Region};
 /// White noise: mean 0, variance 1, nearly Gaussian (the sum of the four bytes of a hash).
 #[must_use]
 pub fn white(region: Region, seed: u32) -> Plane {
-    Plane::from_fn(region.width, region.height, |x, y| {
-        let (x, y) = ((region.left + x as isize) as u32, (region.top + y as isize) as u32);
-        let sum: u32 = scramble(x, y, seed).to_le_bytes().map(u32::from).iter().sum();
-        (sum as f32 - 510.0) * (1.0 / 147.8)
+    Plane::from_rows(region.width, region.height, |y, row| {
+        let (left, y) = (region.left as u32, (region.top + y as isize) as u32);
+        for (x, value) in row.iter_mut().enumerate() {
+            let hash = scramble(left.wrapping_add(x as u32), y, seed);
+            // The bytes two by two, then all of them.
+            let pairs = (hash & 0x00FF_00FF) + ((hash >> 8) & 0x00FF_00FF);
+            let sum = ((pairs & 0xFFFF) + (pairs >> 16)) as i32;
+            *value = (sum as f32 - 510.0) * (1.0 / 147.8);
+        }
     })
 }
 

@@ -81,20 +81,34 @@ impl Plane {
         }
     }
 
+    /// The least part that has all samples above `floor`, if there are any.
+    #[must_use]
+    pub fn bounds(&self, floor: f32) -> Option<Region> {
+        let above = |value: &f32| *value > floor;
+        let with: Vec<usize> = (0..self.height()).filter(|y| self.row(*y).iter().any(above)).collect();
+        let (top, bottom) = (*with.first()?, *with.last()?);
+        let left = with.iter().filter_map(|y| self.row(*y).iter().position(above)).min()?;
+        let right = with.iter().filter_map(|y| self.row(*y).iter().rposition(above)).max()?;
+        let (width, height) = (right + 1 - left, bottom + 1 - top);
+        Some(Region { left: left as isize, top: top as isize, width, height })
+    }
+
     /// A copy of a region, which may reach beyond the borders.
     #[must_use]
     pub fn window(&self, region: Region) -> Self {
-        let mut window = Self::new(region.width, region.height);
-        let last_row = self.height() - 1;
-        for (row, y) in window.rows_mut().zip(region.top..) {
-            copy_clamped(self.row(clamped(y, last_row)), region.left, row);
-        }
-        window
+        Self::from_rows(region.width, region.height, |y, row| {
+            self.copy_row(region.top + y as isize, region.left, row);
+        })
+    }
+
+    /// Copies from column `left` of row `y` on; both may lie beyond the borders.
+    pub fn copy_row(&self, y: isize, left: isize, target: &mut [f32]) {
+        copy_clamped(self.row(clamped(y, self.height() - 1)), left, target);
     }
 }
 
 /// Copies from column `left` on, repeating the first and the last sample beyond the ends.
-fn copy_clamped(source: &[f32], left: isize, target: &mut [f32]) {
+pub fn copy_clamped<T: Copy>(source: &[T], left: isize, target: &mut [T]) {
     let last = source.len() - 1;
     let before = left.min(0).unsigned_abs().min(target.len());
     let (outside, inside) = target.split_at_mut(before);
@@ -105,7 +119,9 @@ fn copy_clamped(source: &[f32], left: isize, target: &mut [f32]) {
     inside[common..].fill(source[last]);
 }
 
-fn clamped(index: isize, last: usize) -> usize {
+/// The index nearest to `index` from 0 to `last`.
+#[must_use]
+pub fn clamped(index: isize, last: usize) -> usize {
     usize::try_from(index).unwrap_or(0).min(last)
 }
 
@@ -125,6 +141,19 @@ impl Region {
         Self { left: 0, top: 0, width: plane.width(), height: plane.height() }
     }
 
+    /// What of this region lies within `whole`.
+    #[must_use]
+    pub fn within(self, whole: Self) -> Self {
+        let span = |start: isize, length: usize, from: isize, all: usize| {
+            let end = (start + length as isize).min(from + all as isize);
+            let start = start.max(from);
+            (start, (end - start).max(0) as usize)
+        };
+        let (left, width) = span(self.left, self.width, whole.left, whole.width);
+        let (top, height) = span(self.top, self.height, whole.top, whole.height);
+        Self { left, top, width, height }
+    }
+
     /// This region and `margin` samples more on every side.
     #[must_use]
     pub fn grown(self, margin: usize) -> Self {
@@ -141,6 +170,15 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_hold_all_that_is_above() {
+        let plane = Plane::from_fn(9, 7, |x, y| if [(3, 2), (5, 4)].contains(&(x, y)) { 1.0 } else { 0.0 });
+        assert_eq!(plane.bounds(0.5), Some(Region { left: 3, top: 2, width: 3, height: 3 }));
+        assert_eq!(plane.bounds(1.0), None);
+        let grown = Region { left: 3, top: 2, width: 3, height: 3 }.grown(3).within(Region::whole(&plane));
+        assert_eq!(grown, Region { left: 0, top: 0, width: 9, height: 7 });
+    }
 
     #[test]
     fn windows_reach_beyond_the_borders() {

@@ -1,13 +1,17 @@
-//! Making planes larger and smaller by whole factors, by the SIMD convolutions of `fast_image_resize`.
+//! Making planes larger and smaller by whole factors.
 //!
-//! The resizer weighs samples by their distance alone and looks beyond the part that it is asked for, so a tile is
-//! enlarged as it would be in the whole, up to rounding. Sums are formed as suits the processor: always the same on one
-//! machine, but not always to the last bit the same on another.
+//! An enlargement goes across first; each of its rows is then made when it is asked for, so that what only looks at it row by
+//! row needs no plane of it. Samples are weighed by their distance alone and are looked for beyond the part that is asked for,
+//! so a tile is enlarged as it would be in the whole.
+//!
+//! Other sizes are made by the SIMD convolutions of `fast_image_resize`. Its sums are formed as suits the processor: always
+//! the same on one machine, but not always to the last bit the same on another.
 
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::F32;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
+use super::filters::weigh;
 use super::plane::{Plane, Region};
 
 /// How far a kernel reaches, in source samples to each side.
@@ -23,10 +27,50 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    const fn filter(self) -> FilterType {
+    /// How many samples on each side count.
+    const fn lobes(self) -> usize {
         match self {
-            Self::Lanczos => FilterType::Lanczos3,
-            Self::Linear => FilterType::Bilinear,
+            Self::Lanczos => REACH,
+            Self::Linear => 1,
+        }
+    }
+
+    fn weight(self, distance: f32) -> f32 {
+        let lobes = self.lobes() as f32;
+        let sinc = |x: f32| if x == 0.0 { 1.0 } else { (std::f32::consts::PI * x).sin() / (std::f32::consts::PI * x) };
+        match self {
+            Self::Lanczos if distance.abs() < lobes => sinc(distance) * sinc(distance / lobes),
+            Self::Lanczos => 0.0,
+            Self::Linear => (1.0 - distance.abs()).max(0.0),
+        }
+    }
+}
+
+/// What a place between samples takes of those around it.
+#[derive(Debug, Clone)]
+struct Phase {
+    /// The first sample that counts, from [`REACH`] before the place on.
+    first: usize,
+    weights: Vec<f32>,
+}
+
+impl Phase {
+    /// Place number `phase` of the `factor` places of a sample.
+    fn new(kernel: Kernel, phase: usize, factor: usize) -> Self {
+        let place = (phase as f32 + 0.5) / factor as f32 - 0.5;
+        let first = place.floor() as isize + 1 - kernel.lobes() as isize;
+        let taps = (first..).take(2 * kernel.lobes());
+        let weights: Vec<f32> = taps.map(|tap| kernel.weight(place - tap as f32)).collect();
+        let sum: f32 = weights.iter().sum();
+        Self { first: (first + REACH as isize) as usize, weights: weights.iter().map(|weight| weight / sum).collect() }
+    }
+
+    /// Weighed sums of what `tap` says is there, which starts [`REACH`] before.
+    fn sum<'a>(&self, tap: impl Fn(usize) -> &'a [f32], target: &mut [f32]) {
+        if let Ok(weights) = <&[f32; 2 * REACH]>::try_from(&self.weights[..]) {
+            weigh(std::array::from_fn(|at| tap(self.first + at)), weights, target);
+        } else {
+            weigh([tap(self.first), tap(self.first + 1)], &[self.weights[0], self.weights[1]], target);
         }
     }
 }
@@ -34,8 +78,8 @@ impl Kernel {
 /// Enlarges planes by one factor.
 #[derive(Debug, Clone)]
 pub struct Enlarger {
-    kernel: Kernel,
-    factor: usize,
+    /// One for each of the places that a sample becomes, a side.
+    phases: Vec<Phase>,
 }
 
 impl Enlarger {
@@ -43,31 +87,89 @@ impl Enlarger {
     #[must_use]
     pub fn new(kernel: Kernel, factor: usize) -> Self {
         debug_assert!(factor >= 2);
-        Self { kernel, factor }
+        Self { phases: (0..factor).map(|phase| Phase::new(kernel, phase, factor)).collect() }
     }
 
     /// The factor by which each side grows.
     #[must_use]
     pub fn factor(&self) -> usize {
-        self.factor
+        self.phases.len()
     }
 
     /// A region of `source`, enlarged.
     #[must_use]
     pub fn enlarge(&self, source: &Plane, region: Region) -> Plane {
-        let padded = source.window(region.grown(REACH));
-        let inner = Region { left: REACH as isize, top: REACH as isize, ..region };
-        let target = Plane::new(region.width * self.factor, region.height * self.factor);
-        resize(&padded, inner, self.kernel.filter(), target)
+        let rows = self.rows(source, region);
+        let factor = self.factor();
+        Plane::from_rows(region.width * factor, region.height * factor, |y, row| rows.fill(y, row))
+    }
+
+    /// A region of `source`, enlarged row by row as they are asked for.
+    #[must_use]
+    pub fn rows(&self, source: &Plane, region: Region) -> Enlarged<'_> {
+        let factor = self.factor();
+        let padded = Region { height: region.height + 2 * REACH, top: region.top - REACH as isize, ..region };
+        let mut samples = vec![0.0; region.width + 2 * REACH];
+        let mut line = vec![0.0; region.width];
+        let across = Plane::from_rows(region.width * factor, padded.height, |y, row| {
+            source.copy_row(padded.top + y as isize, region.left - REACH as isize, &mut samples);
+            for (at, phase) in self.phases.iter().enumerate() {
+                phase.sum(|tap| &samples[tap..][..region.width], &mut line);
+                row.iter_mut().skip(at).step_by(factor).zip(&line).for_each(|(value, made)| *value = *made);
+            }
+        });
+        Enlarged { phases: &self.phases, across }
+    }
+}
+
+/// A part of a plane that is enlarged across.
+#[derive(Debug)]
+pub struct Enlarged<'a> {
+    phases: &'a [Phase],
+    /// With [`REACH`] rows more above and below.
+    across: Plane,
+}
+
+impl Enlarged<'_> {
+    /// Makes row `y` of the result.
+    pub fn fill(&self, y: usize, target: &mut [f32]) {
+        let (row, phase) = (y / self.phases.len(), y % self.phases.len());
+        self.phases[phase].sum(|tap| self.across.row(row + tap), target);
+    }
+
+    /// Samples in a row of the result.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.across.width()
     }
 }
 
 /// Makes a plane smaller by averaging squares of `factor` samples a side; it has at least one such square.
 #[must_use]
 pub fn reduce(source: &Plane, factor: usize) -> Plane {
-    let target = Plane::new(source.width() / factor, source.height() / factor);
-    let whole = Region { left: 0, top: 0, width: target.width() * factor, height: target.height() * factor };
-    resize(source, whole, FilterType::Box, target)
+    let width = source.width() / factor;
+    let share = 1.0 / (factor * factor) as f32;
+    let mut sums = vec![0.0; width * factor];
+    Plane::from_rows(width, source.height() / factor, |y, target| {
+        sums.copy_from_slice(&source.row(y * factor)[..width * factor]);
+        for row in (1..factor).map(|row| source.row(y * factor + row)) {
+            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        match factor {
+            2 => average_across::<2>(&sums, share, target),
+            4 => average_across::<4>(&sums, share, target),
+            _ => {
+                let squares = sums.chunks_exact(factor).map(|square| share * square.iter().sum::<f32>());
+                target.iter_mut().zip(squares).for_each(|(value, mean)| *value = mean);
+            }
+        }
+    })
+}
+
+fn average_across<const FACTOR: usize>(sums: &[f32], share: f32, target: &mut [f32]) {
+    for (value, square) in target.iter_mut().zip(sums.as_chunks::<FACTOR>().0) {
+        *value = share * square.iter().sum::<f32>();
+    }
 }
 
 /// A part of a plane, given as left, top, width and height, at another size, by a sharp kernel.
@@ -75,24 +177,15 @@ pub fn reduce(source: &Plane, factor: usize) -> Plane {
 /// # Panics
 /// When the part does not lie within the plane.
 #[must_use]
-pub fn fit(source: &Plane, part: [f64; 4], width: usize, height: usize) -> Plane {
-    resize_part(source, part, FilterType::Lanczos3, Plane::new(width, height))
-}
-
-/// Fills `target` with a part of `source`, which lies within its borders.
-fn resize(source: &Plane, part: Region, filter: FilterType, target: Plane) -> Plane {
-    resize_part(source, [part.left as f64, part.top as f64, part.width as f64, part.height as f64], filter, target)
-}
-
-fn resize_part(source: &Plane, part: [f64; 4], filter: FilterType, mut target: Plane) -> Plane {
+pub fn fit(source: &Plane, [left, top, across, down]: [f64; 4], width: usize, height: usize) -> Plane {
     const FITS: &str = "planes have samples, one for every place, and the part lies within";
-    let [left, top, across, down] = part;
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter)).crop(left, top, across, down);
-    let (width, height) = (target.width() as u32, target.height() as u32);
+    let mut target = Plane::new(width, height);
+    let lanczos = ResizeAlg::Convolution(FilterType::Lanczos3);
+    let options = ResizeOptions::new().resize_alg(lanczos).crop(left, top, across, down);
     let samples = bytemuck::cast_slice(source.values());
     let source = TypedImageRef::<F32>::from_buffer(source.width() as u32, source.height() as u32, samples).expect(FITS);
     let samples = bytemuck::cast_slice_mut(target.values_mut());
-    let mut image = TypedImage::<F32>::from_buffer(width, height, samples).expect(FITS);
+    let mut image = TypedImage::<F32>::from_buffer(width as u32, height as u32, samples).expect(FITS);
     Resizer::new().resize_typed(&source, &mut image, &options).expect(FITS);
     target
 }

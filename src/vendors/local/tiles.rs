@@ -3,7 +3,7 @@
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
 
-use super::colour::{Planes, join};
+use super::colour::{Planes, join_row};
 use super::detail::{Detailer, Tile};
 use super::plane::{Plane, Region};
 use crate::media::input::Pixels;
@@ -33,26 +33,29 @@ pub fn enlarge(source: &Planes, detailer: &Detailer) -> Planes {
     let bands = result.par_bands_mut(rows);
     match &mut alpha {
         None => render(detailer, source, bands, |[luma, blue, red], tile, left| {
-            for (band, plane) in [(luma, &tile.luma), (blue, &tile.blue), (red, &tile.red)] {
-                copy_rows(band, plane, left, width);
-            }
+            copy_colours([luma, blue, red], tile, left, width);
         }),
         Some(alpha) => {
             let bands = bands.zip(alpha.values_mut().par_chunks_mut(rows * width));
             render(detailer, source, bands, |([luma, blue, red], alpha), tile, left| {
-                let colours = [(luma, &tile.luma), (blue, &tile.blue), (red, &tile.red)];
-                for (band, plane) in colours.into_iter().chain(tile.alpha.as_ref().map(|plane| (alpha, plane))) {
-                    copy_rows(band, plane, left, width);
-                }
+                copy_colours([luma, blue, red], tile, left, width);
+                let rows = tile.alpha.iter().flat_map(Plane::rows);
+                alpha.chunks_exact_mut(width).zip(rows).for_each(|(target, row)| {
+                    target[left..left + row.len()].copy_from_slice(row);
+                });
             });
         }
     }
     Planes { alpha, ..result }
 }
 
-fn copy_rows(band: &mut [f32], tile: &Plane, left: usize, width: usize) {
-    for (target, row) in band.chunks_exact_mut(width).zip(tile.rows()) {
-        target[left..left + row.len()].copy_from_slice(row);
+fn copy_colours(bands: [&mut [f32]; 3], tile: &Tile, left: usize, width: usize) {
+    let columns = left..left + tile.blue.width();
+    let [lumas, blues, reds] = bands.map(|band| band.chunks_exact_mut(width));
+    for (y, ((luma, blue), red)) in lumas.zip(blues).zip(reds).enumerate() {
+        luma[columns.clone()].copy_from_slice(tile.luma_row(y));
+        tile.blue.fill(y, &mut blue[columns.clone()]);
+        tile.red.fill(y, &mut red[columns.clone()]);
     }
 }
 
@@ -70,27 +73,28 @@ pub fn finish(source: &Planes, detailer: &Detailer) -> Pixels {
     } else {
         let mut pixels = RgbImage::new(width as u32, height as u32);
         let bands = pixels.par_chunks_mut(rows * 3 * width);
-        render(detailer, source, bands, |band, tile, left| write_opaque(band, tile, left, width));
+        render(detailer, source, bands, |band, tile, left| write_colours::<3>(band, tile, left, width));
         Pixels::Opaque(pixels)
     }
 }
 
-fn write_opaque(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
-    for (y, row) in band.chunks_exact_mut(3 * width).enumerate() {
-        let planes = tile.luma.row(y).iter().zip(tile.blue.row(y)).zip(tile.red.row(y));
-        for (pixel, ((luma, blue), red)) in row.as_chunks_mut::<3>().0[left..].iter_mut().zip(planes) {
-            *pixel = join(*luma, *blue, *red);
-        }
+/// Writes the colours of a tile from column `left` on.
+fn write_colours<const N: usize>(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
+    let columns = tile.blue.width();
+    let (mut blue, mut red) = (vec![0.0; columns], vec![0.0; columns]);
+    for (y, row) in band.chunks_exact_mut(N * width).enumerate() {
+        tile.blue.fill(y, &mut blue);
+        tile.red.fill(y, &mut red);
+        join_row([tile.luma_row(y), &blue, &red], &mut row.as_chunks_mut::<N>().0[left..left + columns]);
     }
 }
 
 fn write_transparent(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
+    write_colours::<4>(band, tile, left, width);
     let Some(alpha) = &tile.alpha else { return };
-    for (y, row) in band.chunks_exact_mut(4 * width).enumerate() {
-        let planes = tile.luma.row(y).iter().zip(tile.blue.row(y)).zip(tile.red.row(y)).zip(alpha.row(y));
-        for (pixel, (((luma, blue), red), alpha)) in row.as_chunks_mut::<4>().0[left..].iter_mut().zip(planes) {
-            let [red, green, blue] = join(*luma, *blue, *red);
-            *pixel = [red, green, blue, (alpha * 255.0 + 0.5) as u8];
+    for (row, alphas) in band.chunks_exact_mut(4 * width).zip(alpha.rows()) {
+        for (pixel, alpha) in row.as_chunks_mut::<4>().0[left..].iter_mut().zip(alphas) {
+            pixel[3] = (alpha * 255.0 + 0.5) as u8;
         }
     }
 }

@@ -29,18 +29,26 @@ pub(super) enum Polled {
 
 /// The id under which the vendor took a job.
 pub(super) fn submitted(status: u16, body: &[u8]) -> Result<String, VendorError> {
-    let said = || said(status, body);
     match status {
         200..=299 => {
             let task = task_in(body);
             let id = task.as_ref().and_then(id_of);
-            id.ok_or_else(|| unknown(format!("the vendor answered the submission without naming a task ({})", said())))
+            let unnamed = "the vendor answered the submission without naming a task";
+            id.ok_or_else(|| unknown(format!("{unnamed} ({})", said(status, body))))
         }
-        408 | 425 | 429 | 503 => Err(busy(&said())),
-        _ if is_unserved(status) => Err(unserved(&said())),
+        _ => Err(untaken(status, body)),
+    }
+}
+
+/// What an answer to a submission means that is none of success.
+pub(super) fn untaken(status: u16, body: &[u8]) -> VendorError {
+    let said = || said(status, body);
+    match status {
+        408 | 425 | 429 | 503 => busy(&said()),
+        _ if is_unserved(status) => unserved(&said()),
         // A vendor that knows the key says that the first call with it is still being worked on.
-        409 | 500..=599 => Err(unknown(format!("the vendor failed while it took the job ({})", said()))),
-        _ => Err(VendorError::new(ErrorKind::Refused, format!("the vendor refused the job ({})", said()))),
+        409 | 500..=599 => unknown(format!("the vendor failed while it took the job ({})", said())),
+        _ => VendorError::new(ErrorKind::Refused, format!("the vendor refused the job ({})", said())),
     }
 }
 
@@ -116,7 +124,7 @@ fn busy(said: &str) -> VendorError {
     VendorError::new(ErrorKind::Busy, format!("the vendor has no room now ({said})"))
 }
 
-fn unknown(message: String) -> VendorError {
+pub(super) fn unknown(message: String) -> VendorError {
     VendorError::new(ErrorKind::Unknown, message)
 }
 

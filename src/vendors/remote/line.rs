@@ -49,15 +49,20 @@ impl Line {
 
     /// What a vendor says, without our credentials in it.
     pub fn without_key(&self, text: &str) -> String {
-        match &self.options.api_key {
-            Some(key) => text.replace(key.as_str(), "********"),
-            None => text.to_owned(),
-        }
+        without_key(self.options.api_key.as_deref(), text)
+    }
+}
+
+/// What a vendor says, without our credentials in it.
+pub(super) fn without_key(key: Option<&str>, text: &str) -> String {
+    match key {
+        Some(key) => text.replace(key, "********"),
+        None => text.to_owned(),
     }
 }
 
 /// What a call without an answer leaves known: what did not leave this house surely began nothing.
-fn unanswered(failure: &CallFailure, what: &str) -> VendorError {
+pub(super) fn unanswered(failure: &CallFailure, what: &str) -> VendorError {
     let kind = match failure {
         CallFailure::Url(_) | CallFailure::Forbidden | CallFailure::Unresolved | CallFailure::NoConnection(_) => {
             ErrorKind::Unreached

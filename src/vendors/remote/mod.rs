@@ -1,4 +1,4 @@
-//! Remote vendors. That of images: the seed's image interface below a base URL; that of videos is in `video`. What is asked (`request`) and what the answers mean
+//! Remote vendors. That of images: the seed's image interface below a base URL; those of videos and music are in `video` and `music`. What is asked (`request`) and what the answers mean
 //! (`answer`) are pure; this file carries them, and `results` brings the pictures home.
 //!
 //! They keep nothing: a job is known by the reference that the log has, `<family>:<id at the vendor>`.
@@ -24,10 +24,12 @@ use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
 mod answer;
 mod line;
+mod music;
 mod request;
 mod results;
 mod video;
 
+pub use music::{MusicOptions, RemoteMusic};
 pub use video::RemoteVideo;
 
 use answer::Polled;
@@ -118,7 +120,7 @@ impl RemoteImage {
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(Progress::Forgotten) };
         let answer = self.line.ask(&status_path(family, id)).await?;
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
-            Polled::Running => Ok(Progress::Running),
+            Polled::Running => Ok(Progress::Running { permille: None }),
             Polled::Lost => Ok(Progress::Lost),
             Polled::Failed(mut failure) => {
                 failure.message = Text::recorded(self.line.without_key(failure.message.as_str()));

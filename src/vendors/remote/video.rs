@@ -85,8 +85,8 @@ impl RemoteVideo {
         let id = reference.as_str();
         let answer = self.line.ask(&creations_path(id)).await?;
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
-            Polled::Queued => Ok(Progress::Queued),
-            Polled::Running => Ok(Progress::Running),
+            Polled::Queued => Ok(Progress::Queued { place: None }),
+            Polled::Running { permille } => Ok(Progress::Running { permille }),
             Polled::Lost => Ok(Progress::Lost),
             Polled::Failed(mut failure) => {
                 failure.message = Text::recorded(self.line.without_key(failure.message.as_str()));

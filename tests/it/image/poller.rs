@@ -205,7 +205,7 @@ async fn a_job_that_the_vendor_forgot_is_submitted_again() {
 #[actix_web::test]
 async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
     // Given a task that the vendor works on
-    let running = vec![Progress::Running; 1000];
+    let running = vec![Progress::Running { permille: None }; 1000];
     let given = given(true, &[], &running).await;
     given.reaches(TaskStatus::InProgress).await;
     // When it is cancelled twice, and the vendor has a result

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod form;
+pub mod music_sim;
 pub mod picture;
 pub mod process;
 pub mod receiver;

@@ -16,20 +16,21 @@ use crate::support::{TestApp, client};
 const SOON: Duration = Duration::from_secs(20);
 
 /// A stream that is being read.
-struct Reader {
+pub struct Reader {
     response: Response,
     text: String,
 }
 
 /// An event of a stream.
-struct Told {
-    id: u64,
-    name: String,
-    task: Value,
+pub struct Told {
+    /// 0 where none is told.
+    pub id: u64,
+    pub name: String,
+    pub task: Value,
 }
 
 impl Told {
-    fn state(&self) -> (&str, &str) {
+    pub fn state(&self) -> (&str, &str) {
         (&self.name, self.task["state"].as_str().expect("a state"))
     }
 }
@@ -41,7 +42,7 @@ async fn ask(client: &Client, url: &str, token: &str, last: Option<u64>) -> Resp
 }
 
 impl Reader {
-    async fn open(client: &Client, url: &str, token: &str, last: Option<u64>) -> Self {
+    pub async fn open(client: &Client, url: &str, token: &str, last: Option<u64>) -> Self {
         let response = ask(client, url, token, last).await;
         assert_eq!(
             (response.status().as_u16(), &response.headers()["content-type"]),
@@ -57,7 +58,7 @@ impl Reader {
                 self.text = rest;
                 let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
                 if let Some(data) = field("data: ") {
-                    let id = field("id: ").expect("an id").parse().expect("a position");
+                    let id = field("id: ").map_or(0, |id| id.parse().expect("a position"));
                     let task = serde_json::from_str(&data).expect("a task");
                     return Some(Told { id, name: field("event: ").expect("a name"), task });
                 }
@@ -78,7 +79,7 @@ impl Reader {
     }
 
     /// What is told until the stream is over.
-    async fn rest(mut self) -> Vec<Told> {
+    pub async fn rest(mut self) -> Vec<Told> {
         let mut told = Vec::new();
         while let Some(event) = self.next().await {
             told.push(event);

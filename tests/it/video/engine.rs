@@ -59,6 +59,33 @@ async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_rea
 }
 
 #[actix_web::test]
+async fn background_music_is_heard_where_the_model_heeds_it() {
+    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let film = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
+        let mut body = smallest(prompt);
+        (body["model"], body["bgm"], body["audio"]) = (model.into(), bgm.into(), audio.into());
+        let told = made(&app, &alice, START_END, body).await;
+        fetched(&app, &told["creations"][0]["url"]).await.1
+    };
+    let packets = |film: &[u8]| Reel::of(film).expect("a film").sound.map(|sound| sound.packets);
+    // Given films without other sound: with music there is sound, of the film's length, that is no silence
+    let [quiet, piano] =
+        [film("vq2-turbo", "calm piano", false, false).await, film("vq2-turbo", "calm piano", true, false).await];
+    let heard = packets(&piano).expect("sound");
+    assert!(packets(&quiet).is_none() && heard.len() == 50);
+    assert!(heard.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000, "silence takes a few bytes a packet");
+    // And the prompt chooses it
+    assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), heard);
+    // And under other sound it is heard too; where the model does not heed it there is no difference at all (seed)
+    assert_ne!(film("vq2-turbo", "rain", true, true).await, film("vq2-turbo", "rain", false, true).await);
+    for audio in [true, false] {
+        assert_eq!(film("vq3-pro", "rain", true, audio).await, film("vq3-pro", "rain", false, audio).await);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
     let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
     let body =

@@ -4,6 +4,7 @@
 //! says ([`prompt`]), what is usual ([`style`]), the composition ([`mod@compose`], a [`piece::Piece`] of plain data), the sounds
 //! ([`synth`]), the mix ([`mix`]) and the file ([`encode`]). `docs/music.md` says what is understood and how it is made.
 
+pub mod bed;
 pub mod chance;
 pub mod compose;
 pub mod encode;
@@ -18,6 +19,7 @@ pub mod theory;
 #[cfg(test)]
 mod tests;
 
+pub use bed::bed;
 pub use compose::compose;
 use encode::{EncodeError, Encoder};
 use mix::Player;

@@ -2,7 +2,7 @@
 
 use super::super::filters::smooth;
 use super::super::guide::{Guided, Overview, stretch};
-use super::super::light::{luminance, ramp, to_code};
+use super::super::light::{luminance, ramp, stops_of, to_code};
 use super::super::noise::scramble;
 use super::super::plane::{Plane, Region};
 use super::words::Wish;
@@ -103,12 +103,12 @@ fn colour(light: [f32; 3]) -> [f32; 3] {
     let seen = luminance(light);
     // What is dark has no colour to give.
     let sure = ramp(seen, 0.0, 3.0 * DARK);
-    light.map(|part| (sure * ((part + DARK) / (seen + DARK)).log2()).clamp(-TINT_MAX, TINT_MAX))
+    light.map(|part| (sure * (stops_of(part.max(0.0) + DARK) - stops_of(seen.max(0.0) + DARK))).clamp(-TINT_MAX, TINT_MAX))
 }
 
 /// The light of what is seen, in stops, without its details.
 fn form(overview: &Overview) -> Plane {
-    let stops = overview.map(|light| (luminance(light) + 0.002).log2());
+    let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let guide = overview.map(|light| to_code(luminance(light)));
     let radius = (overview.width().min(overview.height()) / 24).max(1);
     Guided::fit(&guide, &stops, radius, 0.12).small(&guide)

@@ -1,9 +1,9 @@
 //! The light on one tile, and what is done to it afterwards.
 
 use super::super::colour::{Planes, joined, split};
-use super::super::filters::{finer_than, smooth};
-use super::super::guide::{Guided, Overview};
-use super::super::light::{gain_of, lit, luminance, ramp, to_code, to_light};
+use super::super::filters::smooth;
+use super::super::guide::{Guide, Guided, Overview};
+use super::super::light::{gain_of, lit, luminance, ramp, stops_of, to_code, to_light};
 use super::super::plane::{Plane, Region};
 use super::field::Field;
 use super::plan::{Plan, share};
@@ -44,15 +44,16 @@ impl<'a> Work<'a> {
         let planes = overview.planes();
         let wide = (overview.width().min(overview.height()) / 16).max(2);
         let field = shaped(field, job, &plan, &planes.luma, face, subject);
-        let fit = |target: &Plane| Guided::fit(&planes.luma, target, 2, 0.06);
+        let near = Guide::new(&planes.luma, 2);
+        let fit = |target: &Plane| near.fit(target, 0.06);
         let coloured = field.tint.iter().any(|tint| tint.values().iter().any(|value| *value != 0.0));
         Self {
             stops: fit(&field.stops),
             tint: coloured.then(|| field.tint.each_ref().map(fit)),
-            form: Guided::fit(&planes.luma, &planes.luma, 3, 0.06),
-            base: Guided::fit(&planes.luma, &planes.luma, wide, 0.2),
+            form: Guide::new(&planes.luma, 3).fit_itself(0.06),
+            base: Guide::new(&planes.luma, wide).fit_itself(0.2),
             glow: glow(overview, &field.stops),
-            cast: cast(&planes),
+            cast: cast(planes),
             overview,
             plan,
             preserve_details: job.preserve_details,
@@ -65,9 +66,7 @@ impl<'a> Work<'a> {
     /// Lights a tile that covers `region`.
     pub fn change(&self, planes: &mut Planes, region: Region) {
         let original = planes.clone();
-        self.smooth(&mut planes.luma, region);
-        self.light_up(planes, region);
-        self.grade(planes, &original, region);
+        self.light_and_grade(planes, &original, region);
         self.restore(&mut planes.luma, &original.luma);
         if self.interpolate {
             let half = |value: f32, original: f32| 0.5 * (value + original);
@@ -78,81 +77,94 @@ impl<'a> Work<'a> {
         adjust(planes, &self.settings);
     }
 
-    fn smooth(&self, luma: &mut Plane, region: Region) {
-        if self.plan.smooth > 0.0 {
-            let form = self.form.over(self.overview, region, luma);
-            luma.combine(&form, |value, form| value + self.plan.smooth * (form - value));
-        }
-    }
-
-    /// Light is multiplied in light; what has become bright comes near white and never over it.
-    fn light_up(&self, planes: &mut Planes, region: Region) {
-        let stops = self.stops.over(self.overview, region, &planes.luma);
-        let tint =
-            self.tint.as_ref().map(|tint| tint.each_ref().map(|tint| tint.over(self.overview, region, &planes.luma)));
+    /// Smooths surfaces, lights them, and shapes contrast and colour, row by row.
+    fn light_and_grade(&self, planes: &mut Planes, original: &Planes, region: Region) {
+        let over = |guided: &Guided| guided.over(self.overview, region);
+        let (form, stops, base) = (over(&self.form), over(&self.stops), over(&self.base));
+        let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
         let glow = self.overview.stretch(&self.glow, region);
-        for (y, [lumas, blues, reds]) in planes.rows_mut().enumerate() {
-            for (x, ((luma, blue), red)) in lumas.iter_mut().zip(blues).zip(reds).enumerate() {
-                let stops = stops.row(y)[x];
-                let gains = match &tint {
-                    None => [gain_of(stops); 3],
-                    Some(tint) => tint.each_ref().map(|tint| gain_of(stops + tint.row(y)[x])),
-                };
-                let spread = self.plan.glow * glow.row(y)[x];
-                let pixel = joined([*luma, *blue, *red]);
-                let pixel: [f32; 3] = std::array::from_fn(|at| {
-                    let light = lit(to_light(pixel[at]), gains[at]);
-                    to_code(light + 0.6 * spread * (1.0 - light))
-                });
-                [*luma, *blue, *red] = split(pixel);
+        let [mut line, mut spread] = [0; 2].map(|_| vec![0.0; region.width]);
+        let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
+        for (y, mut row) in planes.rows_mut().enumerate() {
+            if self.plan.smooth > 0.0 {
+                form.fill(y, row[0], &mut line);
+                row[0].iter_mut().zip(&line).for_each(|(value, form)| *value += self.plan.smooth * (form - *value));
             }
+            stops.fill(y, row[0], &mut line);
+            glow.fill(y, &mut spread);
+            if tints.is_empty() {
+                gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
+                light_up(&mut row, [&gains[0]; 3], &spread, self.plan.glow);
+            } else {
+                for (gains, tint) in gains.iter_mut().zip(&tints) {
+                    tint.fill(y, row[0], gains);
+                    gains.iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(stops + *gain));
+                }
+                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, self.plan.glow);
+            }
+            let before = [&original.luma, &original.blue, &original.red].map(|plane| plane.row(y));
+            base.fill(y, before[0], &mut line);
+            self.grade(&mut row, before, &line);
         }
     }
 
-    /// Contrast and colour.
-    fn grade(&self, planes: &mut Planes, original: &Planes, region: Region) {
+    /// Contrast and colour; `base` is the wide surroundings of what was there before.
+    fn grade(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: &[f32]) {
         let plan = &self.plan;
-        let base = self.base.over(self.overview, region, &original.luma);
-        for (y, [lumas, blues, reds]) in planes.rows_mut().enumerate() {
-            let before =
-                original.luma.row(y).iter().zip(base.row(y)).zip(original.blue.row(y)).zip(original.red.row(y));
-            for (((luma, blue), red), (((own, base), own_blue), own_red)) in
-                lumas.iter_mut().zip(blues).zip(reds).zip(before)
-            {
-                let value = luma.clamp(0.0, 1.0);
-                let room = 4.0 * value * (1.0 - value);
-                let mut new = value
-                    + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
-                    + plan.lift * (1.0 - value).powi(2);
-                if plan.steps > 0.0 {
-                    new += 0.7 * plan.steps * (stepped(new, 5.0) - new);
-                }
-                *luma = new;
-                let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
-                let gain = 1.0 + plan.saturation;
-                *blue = gain * (*blue - grey * self.cast[0]);
-                *red = gain * (*red - grey * self.cast[1]);
-                *blue += plan.keep_colours * (own_blue - *blue);
-                *red += plan.keep_colours * (own_red - *red);
-            }
+        let [own, own_blues, own_reds] = before;
+        for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
+            let value = luma.clamp(0.0, 1.0);
+            let room = 4.0 * value * (1.0 - value);
+            *luma = value
+                + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
+                + plan.lift * (1.0 - value).powi(2);
+        }
+        if plan.steps > 0.0 {
+            lumas.iter_mut().for_each(|luma| *luma += 0.7 * plan.steps * (stepped(*luma, 5.0) - *luma));
+        }
+        let gain = 1.0 + plan.saturation;
+        let colours = blues.iter_mut().zip(reds.iter_mut()).zip(own_blues.iter().zip(own_reds));
+        for ((blue, red), (own_blue, own_red)) in colours {
+            let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
+            *blue = gain * (*blue - grey * self.cast[0]);
+            *red = gain * (*red - grey * self.cast[1]);
+            *blue += plan.keep_colours * (own_blue - *blue);
+            *red += plan.keep_colours * (own_red - *red);
         }
     }
 
     /// Puts small text and texture back as strong as they were; or lets the light dissolve some of them.
     fn restore(&self, luma: &mut Plane, original: &Plane) {
-        let fine = finer_than(luma, DETAIL);
+        let soft = smooth(luma, DETAIL);
         if self.preserve_details {
             let share = 0.9 * (1.0 - 0.7 * self.plan.steps);
-            let before = finer_than(original, DETAIL);
-            for ((value, fine), before) in luma.values_mut().iter_mut().zip(fine.values()).zip(before.values()) {
+            let before = smooth(original, DETAIL);
+            let originals = original.values().iter().zip(before.values());
+            for ((value, soft), (original, before)) in luma.values_mut().iter_mut().zip(soft.values()).zip(originals) {
+                let (fine, before) = (*value - soft, original - before);
                 // What stands out more than before does so because of the light.
-                if before.abs() > fine.abs() {
-                    *value += share * (before - fine);
-                }
+                *value += if before.abs() > fine.abs() { share * (before - fine) } else { 0.0 };
             }
         } else {
-            luma.combine(&fine, |value, fine| value - 0.4 * self.strength * fine);
+            luma.combine(&soft, |value, soft| value - 0.4 * self.strength * (value - soft));
         }
+    }
+}
+
+/// Light is multiplied in light; what has become bright comes near white and never over it.
+fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], glow: &[f32], amount: f32) {
+    let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(glow);
+    let [of_red, of_green, of_blue] = gains;
+    let gains = of_red.iter().zip(of_green).zip(of_blue);
+    for ((((luma, blue), red), glow), ((of_red, of_green), of_blue)) in samples.zip(gains) {
+        let spread = 0.6 * amount * glow;
+        let pixel = joined([*luma, *blue, *red]);
+        let gains = [*of_red, *of_green, *of_blue];
+        let pixel: [f32; 3] = std::array::from_fn(|at| {
+            let light = lit(to_light(pixel[at]), gains[at]);
+            to_code(light + spread * (1.0 - light))
+        });
+        [*luma, *blue, *red] = split(pixel);
     }
 }
 
@@ -210,7 +222,7 @@ fn stepped(value: f32, steps: f32) -> f32 {
 /// The light of what will be bright, spread wide.
 fn glow(overview: &Overview, stops: &Plane) -> Plane {
     let mut bright = overview.map(luminance);
-    bright.combine(stops, |light, stops| (lit(light, stops.exp2()) - 0.35).max(0.0));
+    bright.combine(stops, |light, stops| (lit(light, gain_of(stops)) - 0.35).max(0.0));
     smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
 }
 
@@ -236,7 +248,7 @@ fn adjust(planes: &mut Planes, settings: &LightSettings) {
     for [lumas, blues, reds] in planes.rows_mut() {
         for ((luma, blue), red) in lumas.iter_mut().zip(blues).zip(reds) {
             let before = luma.clamp(0.0, 1.0);
-            let value = if brightness == 0.0 { before } else { before.powf(gamma) };
+            let value = if brightness == 0.0 { before } else { gain_of(gamma * stops_of(before)) };
             let value = value + contrast * 2.4 * value * (1.0 - value) * (value - 0.5);
             let value = value + 0.3 * whites * value * value - 0.3 * blacks * (1.0 - value).powi(2);
             *luma = value.clamp(0.0, 1.0);

@@ -11,7 +11,7 @@
 
 use super::super::filters::smooth;
 use super::super::guide::{Guided, Overview};
-use super::super::light::{luminance, ramp};
+use super::super::light::{gain_of, luminance, ramp, stops_of};
 use super::super::plane::Plane;
 use super::region;
 use super::texture::evenness;
@@ -44,7 +44,7 @@ const DARK: f32 = 0.004;
 /// Logarithms of red by green and of green by blue, in light.
 #[must_use]
 pub fn ratios([red, green, blue]: [f32; 3]) -> [f32; 2] {
-    let [red, green, blue] = [red, green, blue].map(|light| (light + DARK).ln());
+    let [red, green, blue] = [red, green, blue].map(|light| std::f32::consts::LN_2 * stops_of(light.max(0.0) + DARK));
     [red - green, green - blue]
 }
 
@@ -70,21 +70,26 @@ impl Tone {
     }
 
     /// Finds what most candidates agree on: from the middle of all skin uphill to where they are densest.
-    fn of(colours: &[[f32; 2]], weights: &Plane) -> Self {
-        let weighed = colours.iter().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
-        let candidates: Vec<_> = weighed.map(|(colour, weight)| (*colour, *weight)).collect();
-        let mut ratios = MIDDLE;
+    fn of(overview: &Overview, weights: &Plane) -> Self {
+        let weighed = || overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
+        let step = weighed().count().div_ceil(CANDIDATES_MAX).max(1);
+        let candidates: Vec<_> = weighed().step_by(step).map(|(light, weight)| (ratios(light), *weight)).collect();
+        let mut middle = MIDDLE;
         for _ in 0..8 {
-            let mut sum = [1e-3 * ratios[0], 1e-3 * ratios[1], 1e-3];
+            let mut sum = [1e-3 * middle[0], 1e-3 * middle[1], 1e-3];
             for (colour, weight) in &candidates {
-                let near = weight * (-distance(*colour, ratios, [0.25, 0.25, 0.16]).powi(2)).exp();
+                let away = distance(*colour, middle, [0.25, 0.25, 0.16]);
+                let near = weight * gain_of(-std::f32::consts::LOG2_E * away * away);
                 sum = [sum[0] + near * colour[0], sum[1] + near * colour[1], sum[2] + near];
             }
-            ratios = [sum[0] / sum[2], sum[1] / sum[2]];
+            middle = [sum[0] / sum[2], sum[1] / sum[2]];
         }
-        Self { ratios }
+        Self { ratios: middle }
     }
 }
+
+/// So many candidates, evenly spread, say as much as all of them.
+const CANDIDATES_MAX: usize = 16_384;
 
 /// How much a colour could be skin, 0 to 1.
 fn candidate(ratios: [f32; 2], luminance: f32) -> f32 {
@@ -96,22 +101,14 @@ impl Skin {
     /// Looks for skin.
     #[must_use]
     pub fn find(overview: &Overview) -> Self {
-        let luma = overview.planes().luma;
+        let luma = &overview.planes().luma;
         let side = luma.width().max(luma.height());
-        let even = evenness(&luma);
-        // Logarithms take long: once for each place.
-        let colours: Vec<[f32; 2]> = overview.colours().map(ratios).collect();
-        let mut places = overview.colours().zip(&colours);
-        let candidates = Plane::from_fn(luma.width(), luma.height(), |_, _| {
-            places.next().map_or(0.0, |(light, ratios)| candidate(*ratios, luminance(light)))
-        });
+        let even = evenness(luma);
+        let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
-        let tone = Tone::of(&colours, &weights);
-        let mut coloured = candidates.clone();
-        for (coloured, ratios) in coloured.values_mut().iter_mut().zip(&colours).filter(|(value, _)| **value > 0.0) {
-            *coloured *= tone.own(*ratios);
-        }
+        let tone = Tone::of(overview, &weights);
+        let mut coloured = overview.map(|light| tone.likeness(light));
         let mut likeness = coloured.clone();
         likeness.combine(&even, |likeness, even| likeness * even);
         let around = even_around(&mut coloured, &likeness, (side / 20).max(4));
@@ -121,7 +118,7 @@ impl Skin {
         let regions = even_regions(&candidates, &even);
         likeness.combine(&regions, |likeness, region| likeness * region);
         let share = likeness.values().iter().sum::<f32>();
-        let mut likeness = Guided::fit(&luma, &likeness, 3, 0.06).small(&luma);
+        let mut likeness = Guided::fit(luma, &likeness, 3, 0.06).small(luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
         let extent = share.sqrt();
         let face = closed(&likeness, ((0.12 * extent) as usize).max(1));

@@ -3,7 +3,7 @@
 
 use super::super::filters::{box_blur, finer_than, smooth};
 use super::super::grade::Statistics;
-use super::super::light::ramp;
+use super::super::light::{gain_of, ramp, stops_of};
 use super::super::plane::Plane;
 
 /// Added to brightness, so that the dark is not all contrast.
@@ -26,16 +26,16 @@ pub fn evenness(luma: &Plane) -> Plane {
         let (grain, form) = (contrast(*fine, NOISE[0]), contrast(*coarse, NOISE[1]));
         // Measured on photographs: 0.2 to 0.35 for skin, 0.5 and more for fur and wood.
         let grainy = ramp(grain / (form + 0.006), 0.36, 0.54) * ramp(grain, 0.007, 0.014);
-        *fine = (1.0 - grainy) * (-(grain / 0.06).powi(2)).exp();
+        *fine = (1.0 - grainy) * gain_of(-std::f32::consts::LOG2_E * (grain / 0.06).powi(2));
     }
     fine
 }
 
 /// The geometric mean of how far values are from 0: a few large ones hardly count.
 fn usual(mut values: Plane, radius: usize) -> Plane {
-    values.values_mut().iter_mut().for_each(|value| *value = (value.abs() + NONE).ln());
+    values.values_mut().iter_mut().for_each(|value| *value = stops_of(value.abs() + NONE));
     let mut usual = box_blur(&values, radius);
-    usual.values_mut().iter_mut().for_each(|value| *value = value.exp() - NONE);
+    usual.values_mut().iter_mut().for_each(|value| *value = gain_of(*value) - NONE);
     usual
 }
 

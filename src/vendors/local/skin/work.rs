@@ -1,9 +1,9 @@
 //! The work on one tile.
 
 use super::super::colour::{Planes, joined, split};
-use super::super::filters::{finer_than, smooth};
-use super::super::guide::{Guided, Overview};
-use super::super::light::{gain_of, lit, luminance, ramp, to_code, to_light};
+use super::super::filters::smooth;
+use super::super::guide::{Guide, Guided, Overview};
+use super::super::light::{gain_of, lit, luminance, ramp, stops_of, to_code, to_light};
 use super::super::noise;
 use super::super::plane::{Plane, Region};
 use super::mask::Skin;
@@ -18,8 +18,10 @@ pub struct Work<'a> {
     seed: u32,
     /// Largest radius of pores and other fine texture, in pixels.
     fine: usize,
-    /// The form of skin: luma and colours without blemishes.
-    form: [Guided; 3],
+    /// The form of skin: luma without blemishes.
+    form: Guided,
+    /// Blue and red of skin without blotches.
+    tones: [Guided; 2],
     /// The wide surroundings.
     base: Guided,
     /// Light to add, in stops.
@@ -30,6 +32,8 @@ pub struct Work<'a> {
     mean: [f32; 3],
 }
 
+/// Samples of a row that are looked at together.
+const BLOCK: usize = 64;
 /// What the skin of a picture is at most taken for, as a share of its size: blemishes and blotches.
 const BLEMISH: f32 = 0.065;
 
@@ -41,12 +45,13 @@ impl<'a> Work<'a> {
         let blemish = ((BLEMISH * skin.size).round() as usize).clamp(2, 32);
         let fine = (((blemish * overview.cell) as f32 / 6.0).round() as usize).clamp(2, 12);
         let wide = (overview.width().min(overview.height()) / 16).max(2);
-        let mean = average(&planes, &skin.likeness);
-        let fit = |target: &Plane, step: f32| Guided::fit(&planes.luma, target, blemish, step);
+        let mean = average(planes, &skin.likeness);
+        let (near, far) = (Guide::new(&planes.luma, blemish), Guide::new(&planes.luma, wide));
         Self {
-            form: [fit(&planes.luma, 0.07), fit(&planes.blue, 0.10), fit(&planes.red, 0.10)],
-            base: Guided::fit(&planes.luma, &planes.luma, wide, 0.2),
-            fill: Guided::fit(&planes.luma, &fill(overview, &skin, wide), wide, 0.15),
+            form: near.fit_itself(0.07),
+            tones: [near.fit(&planes.blue, 0.10), near.fit(&planes.red, 0.10)],
+            base: far.fit_itself(0.2),
+            fill: far.fit(&fill(overview, &skin, &far), 0.15),
             glow: glow(overview),
             overview,
             skin,
@@ -68,44 +73,51 @@ impl<'a> Work<'a> {
         let likeness = self.likeness(planes, region);
         self.separate(planes, region, &likeness);
         self.add_pores(planes, region, &likeness);
-        self.light_up(planes, region, &likeness);
-        self.grade(planes, region, &likeness);
+        self.light_and_grade(planes, region, &likeness);
         self.sharpen(&mut planes.luma, &likeness);
         noise::add_grain(&mut planes.luma, region, self.retouch.grain, !self.seed);
     }
 
     /// Skin as far as the whole and the single pixel agree.
     fn likeness(&self, planes: &Planes, region: Region) -> Plane {
-        let mut likeness = self.overview.stretch(&self.skin.likeness, region);
-        for (y, row) in likeness.rows_mut().enumerate() {
-            let pixels = planes.luma.row(y).iter().zip(planes.blue.row(y)).zip(planes.red.row(y));
-            for (value, ((luma, blue), red)) in row.iter_mut().zip(pixels).filter(|(value, _)| **value > 0.01) {
-                let own = self.skin.tone.likeness(joined([*luma, *blue, *red]).map(to_light));
-                *value *= (0.25 + 1.5 * own).min(1.0);
+        let whole = self.overview.stretch(&self.skin.likeness, region);
+        Plane::from_rows(region.width, region.height, |y, row| {
+            whole.fill(y, row);
+            let [lumas, blues, reds] = [&planes.luma, &planes.blue, &planes.red].map(|plane| plane.row(y).chunks(BLOCK));
+            for (values, ((lumas, blues), reds)) in row.chunks_mut(BLOCK).zip(lumas.zip(blues).zip(reds)) {
+                if values.iter().any(|value| *value > 0.01) {
+                    for (value, ((luma, blue), red)) in values.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
+                        let own = self.skin.tone.likeness(joined([*luma, *blue, *red]).map(to_light));
+                        *value *= (0.25 + 1.5 * own).min(1.0);
+                    }
+                }
             }
-        }
-        likeness
+        })
     }
 
     /// Form, blemishes, texture: each its own amount, of luma and of colour.
     fn separate(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         let Retouch { even, texture, tone, smooth: elsewhere, .. } = self.retouch;
-        let [luma, blue, red] = &self.form;
-        let guide = planes.luma.clone();
-        let mut detail = luma.over(self.overview, region, &guide);
-        detail.combine(&guide, |form, luma| luma - form);
+        let tones = self.tones.each_ref().map(|tone| tone.over(self.overview, region));
+        let form = self.form.over(self.overview, region);
+        let mut detail = Plane::new(region.width, region.height);
+        let mut line = vec![0.0; region.width];
+        for (y, ([luma, blue, red], detail)) in planes.rows_mut().zip(detail.rows_mut()).enumerate() {
+            for (row, form) in [blue, red].into_iter().zip(&tones) {
+                form.fill(y, luma, &mut line);
+                for ((value, form), skin) in row.iter_mut().zip(&line).zip(likeness.row(y)) {
+                    *value += skin * tone * (form - *value);
+                }
+            }
+            form.fill(y, luma, detail);
+            detail.iter_mut().zip(luma).for_each(|(form, luma)| *form = *luma - *form);
+        }
         let coarse = smooth(&detail, self.fine);
         let samples = planes.luma.values_mut().iter_mut().zip(detail.values()).zip(coarse.values());
         for (((value, detail), coarse), skin) in samples.zip(likeness.values()) {
             let fine = detail - coarse;
             let on_skin = texture * fine - even * coarse;
             *value += skin * on_skin - (1.0 - skin) * elsewhere * (0.5 * fine + 0.8 * coarse);
-        }
-        for (plane, form) in [(&mut planes.blue, blue), (&mut planes.red, red)] {
-            let form = form.over(self.overview, region, &guide);
-            for ((value, form), skin) in plane.values_mut().iter_mut().zip(form.values()).zip(likeness.values()) {
-                *value += skin * tone * (form - *value);
-            }
         }
     }
 
@@ -114,88 +126,110 @@ impl<'a> Work<'a> {
         if self.retouch.pores <= 0.0 {
             return;
         }
+        let Some(part) = likeness.bounds(0.0) else { return };
         let grain = (self.fine / 2).max(1);
-        // The texture looks further around than a tile reaches.
+        // The texture looks further around than the part reaches.
         let reach = 8 * grain;
-        let inner = Region { left: reach as isize, top: reach as isize, width: region.width, height: region.height };
-        let pores = noise::texture(region.grown(reach), grain, self.seed).window(inner);
-        let samples = planes.luma.values_mut().iter_mut().zip(planes.red.values_mut()).zip(pores.values());
-        for (((luma, red), pore), skin) in samples.zip(likeness.values()) {
-            let amount = skin * self.retouch.pores * ramp(*luma, 0.05, 0.35) * (1.0 - ramp(*luma, 0.8, 1.0));
-            *luma += 0.026 * amount * (pore - 0.25 * pore * pore).clamp(-2.5, 1.2);
-            *red += 0.004 * amount * pore;
+        let place = Region { left: region.left + part.left, top: region.top + part.top, ..part };
+        let pores = noise::texture(place.grown(reach), grain, self.seed);
+        let columns = part.left as usize..part.left as usize + part.width;
+        let rows = planes.rows_mut().zip(likeness.rows()).skip(part.top as usize);
+        for (([luma, _, red], skin), pores) in rows.zip(pores.rows().skip(reach).take(part.height)) {
+            let samples = luma[columns.clone()].iter_mut().zip(&mut red[columns.clone()]).zip(&pores[reach..]);
+            for (((luma, red), pore), skin) in samples.zip(&skin[columns.clone()]) {
+                let amount = skin * self.retouch.pores * ramp(*luma, 0.05, 0.35) * (1.0 - ramp(*luma, 0.8, 1.0));
+                *luma += 0.026 * amount * (pore - 0.25 * pore * pore).clamp(-2.5, 1.2);
+                *red += 0.004 * amount * pore;
+            }
         }
     }
 
-    /// Fill light, shine, paint and glow: all that is light, in light.
-    fn light_up(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
+    /// Fill light, shine, paint and glow, and then contrast and colour, row by row.
+    fn light_and_grade(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         let Retouch { light, shine, make_up, glow, .. } = self.retouch;
-        if light == 0.0 && shine == 0.0 && make_up == 0.0 && glow == 0.0 {
-            return;
-        }
-        let fill = self.fill.over(self.overview, region, &planes.luma);
+        let [fill, base] = [&self.fill, &self.base].map(|guided| guided.over(self.overview, region));
         let face = self.overview.stretch(&self.skin.face, region);
         let bloom = self.overview.stretch(&self.glow, region);
-        let mut at = 0;
-        for [lumas, blues, reds] in planes.rows_mut() {
-            for ((luma, blue), red) in lumas.iter_mut().zip(blues).zip(reds) {
-                let (skin, face) = (likeness.values()[at], face.values()[at]);
-                let mut pixel = self.without_shine([*luma, *blue, *red], shine * skin);
-                pixel = self.without_paint(pixel, make_up * face);
-                if light != 0.0 || glow != 0.0 {
-                    let gain = gain_of(light * fill.values()[at]);
-                    let spread = glow * bloom.values()[at];
-                    let raised = joined(pixel).map(|value| {
-                        let value = lit(to_light(value), gain);
-                        to_code(value + 0.5 * spread * (1.0 - value))
-                    });
-                    pixel = split(raised);
-                }
-                [*luma, *blue, *red] = pixel;
-                at += 1;
+        let [mut line, mut other] = [0; 2].map(|_| vec![0.0; region.width]);
+        for (y, [luma, blue, red]) in planes.rows_mut().enumerate() {
+            // What is to be added follows the edges as they are before anything is.
+            fill.fill(y, luma, &mut line);
+            let mut row = [luma, blue, red];
+            if shine != 0.0 {
+                self.take_shine(&mut row, likeness.row(y));
             }
+            if make_up != 0.0 {
+                face.fill(y, &mut other);
+                self.take_paint(&mut row, &other);
+            }
+            if light != 0.0 || glow != 0.0 {
+                bloom.fill(y, &mut other);
+                self.light_up(&mut row, &line, &other);
+            }
+            base.fill(y, row[0], &mut line);
+            self.grade(&mut row, &line, likeness.row(y));
+        }
+    }
+
+    /// Light is added in light: so many stops, and what spreads from what is bright.
+    fn light_up(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], fill: &[f32], bloom: &[f32]) {
+        let Retouch { light, glow, .. } = self.retouch;
+        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut());
+        for (((luma, blue), red), (fill, bloom)) in samples.zip(fill.iter().zip(bloom)) {
+            let gain = gain_of(light * fill);
+            let spread = 0.5 * glow * bloom;
+            let raised = joined([*luma, *blue, *red]).map(|value| {
+                let value = lit(to_light(value), gain);
+                to_code(value + spread * (1.0 - value))
+            });
+            [*luma, *blue, *red] = split(raised);
         }
     }
 
     /// Shine is what is brighter than skin and paler: it is brought down softly and gets the colour of skin.
-    fn without_shine(&self, [luma, blue, red]: [f32; 3], amount: f32) -> [f32; 3] {
-        let above = luma - self.mean[0] - 0.12;
-        if amount <= 0.0 || above <= 0.0 {
-            return [luma, blue, red];
+    fn take_shine(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32]) {
+        let [mean, mean_blue, mean_red] = self.mean;
+        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(likeness);
+        for (((luma, blue), red), skin) in samples {
+            let amount = self.retouch.shine * skin;
+            let above = (*luma - mean - 0.12).max(0.0);
+            let lower = above * above / (above + 0.12);
+            let colour = 0.6 * amount * ramp(above, 0.0, 0.2);
+            *luma -= 0.6 * amount * lower;
+            *blue += colour * (mean_blue - *blue);
+            *red += colour * (mean_red - *red);
         }
-        let lower = above * above / (above + 0.12);
-        let colour = amount * ramp(above, 0.0, 0.2) * 0.6;
-        [luma - 0.6 * amount * lower, blue + colour * (self.mean[1] - blue), red + colour * (self.mean[2] - red)]
     }
 
     /// Paint is colour in the face that is not that of its skin: lips too red, lids blue or dark. It goes half the way to
     /// skin; the white of eyes and teeth has no colour and stays.
-    fn without_paint(&self, [luma, blue, red]: [f32; 3], amount: f32) -> [f32; 3] {
-        if amount <= 0.0 {
-            return [luma, blue, red];
+    fn take_paint(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32]) {
+        let [mean, mean_blue, mean_red] = self.mean;
+        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(face);
+        for (((luma, blue), red), face) in samples {
+            let amount = self.retouch.make_up * face;
+            let (to_blue, to_red) = (*blue - mean_blue, *red - mean_red);
+            let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
+            let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
+            let share = 0.7 * amount * strong * strange;
+            let dark = amount * strange * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
+            *luma += 0.25 * dark * (mean - *luma);
+            *blue -= share * to_blue;
+            *red -= share * to_red;
         }
-        let (to_blue, to_red) = (blue - self.mean[1], red - self.mean[2]);
-        let strong = ramp((blue * blue + red * red).sqrt(), 0.03, 0.09);
-        let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
-        let share = 0.7 * amount * strong * strange;
-        let dark = amount * strange * ramp(self.mean[0] - luma, 0.05, 0.25) * ramp(luma, 0.08, 0.3) * strong;
-        [luma + 0.25 * dark * (self.mean[0] - luma), blue - share * to_blue, red - share * to_red]
     }
 
     /// Contrast against the surroundings (skin would look old by it) and of the whole, colours.
-    fn grade(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
+    fn grade(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness: &[f32]) {
         let Retouch { local_contrast, contrast, saturation, warmth, .. } = self.retouch;
-        let base = self.base.over(self.overview, region, &planes.luma);
-        for (y, [lumas, blues, reds]) in planes.rows_mut().enumerate() {
-            let samples = lumas.iter_mut().zip(blues).zip(reds).zip(base.row(y)).zip(likeness.row(y));
-            for ((((luma, blue), red), base), skin) in samples {
-                let before = luma.clamp(0.0, 1.0);
-                let room = 4.0 * before * (1.0 - before);
-                let local_contrast = local_contrast * (1.0 - 0.8 * skin);
-                *luma += room * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
-                let (gain, tint) = (1.0 + saturation, 0.05 * warmth * room);
-                [*blue, *red] = [*blue * gain - tint, *red * gain + tint];
-            }
+        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut());
+        for (((luma, blue), red), (base, skin)) in samples.zip(base.iter().zip(likeness)) {
+            let before = luma.clamp(0.0, 1.0);
+            let room = 4.0 * before * (1.0 - before);
+            let local_contrast = local_contrast * (1.0 - 0.8 * skin);
+            *luma += room * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
+            let (gain, tint) = (1.0 + saturation, 0.05 * warmth * room);
+            [*blue, *red] = [*blue * gain - tint, *red * gain + tint];
         }
     }
 
@@ -204,8 +238,9 @@ impl<'a> Work<'a> {
         if self.retouch.sharpen <= 0.0 {
             return;
         }
-        let fine = finer_than(luma, 1);
-        for ((value, fine), skin) in luma.values_mut().iter_mut().zip(fine.values()).zip(likeness.values()) {
+        let soft = smooth(luma, 1);
+        for ((value, soft), skin) in luma.values_mut().iter_mut().zip(soft.values()).zip(likeness.values()) {
+            let fine = *value - soft;
             let gained = self.retouch.sharpen * (1.0 - 0.4 * skin) * fine * (fine * fine / (fine * fine + 1e-4));
             // Never more than 0.12.
             *value += gained / (1.0 + (gained / 0.12).powi(2)).sqrt();
@@ -225,11 +260,9 @@ fn average(planes: &Planes, weights: &Plane) -> [f32; 3] {
 
 /// How many stops of light every place should gain: shadows are filled towards the light of the middle, skin more than the
 /// rest and a little brighter than it, and what is too bright comes down.
-fn fill(overview: &Overview, skin: &Skin, wide: usize) -> Plane {
-    let stops = overview.map(|light| (luminance(light) + 0.002).log2());
-    let guide = overview.planes().luma;
-    let base = Guided::fit(&guide, &stops, wide, 0.1).small(&guide);
-    let mut fill = base;
+fn fill(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
+    let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
+    let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);
     fill.combine(&skin.face, |stops, face| {
         let (share, aim) = (0.35 + 0.3 * face, -2.4 + 0.9 * face);
         let missing = share * (aim - stops);

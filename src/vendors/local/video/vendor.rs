@@ -101,8 +101,8 @@ impl Vendor for LocalVideo {
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
         let progress = match self.engine.jobs.standing(reference) {
             None => Progress::Forgotten,
-            Some(Standing::Waiting) => Progress::Queued,
-            Some(Standing::Running) => Progress::Running,
+            Some(Standing::Waiting) => Progress::Queued { place: self.engine.jobs.place(reference) },
+            Some(Standing::Running { permille }) => Progress::Running { permille: Some(permille) },
             Some(Standing::Ended(Ok(creation))) => Progress::Done(Results::Video(creation)),
             Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
         };
@@ -212,7 +212,10 @@ struct Interest<'a> {
 }
 
 impl Watch for Interest<'_> {
-    fn done(&self, _share: f32) {}
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts to integers saturate")]
+    fn done(&self, share: f32) {
+        self.engine.jobs.advance(self.key, (share.min(1.0) * 1000.0) as u16);
+    }
 
     fn gone(&self) -> bool {
         self.engine.jobs.is_forsaken(self.key, PATIENCE)

@@ -10,7 +10,10 @@ use crate::vendors::VendorError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Polled {
     Queued,
-    Running,
+    /// So many thousandths are done, where it says so.
+    Running {
+        permille: Option<u16>,
+    },
     Done(Made),
     Failed(Failure),
     /// It does not know the job.
@@ -41,10 +44,17 @@ fn progress(body: &[u8], id: &str) -> Option<Polled> {
     Some(match VideoState::parse(state) {
         Ok(VideoState::Success) => Polled::Done(made(&task)?),
         Ok(VideoState::Failed) => Polled::Failed(failure(&reason(&task))),
-        Ok(VideoState::Processing) => Polled::Running,
+        Ok(VideoState::Processing) => Polled::Running { permille: share(&task) },
         // A state that nobody knows means that the job has not ended.
         Ok(VideoState::Created | VideoState::Queueing) | Err(_) => Polled::Queued,
     })
+}
+
+/// Of no use is what is no number from 0 to 1.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
+fn share(task: &Value) -> Option<u16> {
+    let share = task.get("progress")?.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
+    Some((share * 1000.0) as u16)
 }
 
 fn made(task: &Value) -> Option<Made> {

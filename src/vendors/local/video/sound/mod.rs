@@ -30,8 +30,13 @@ pub struct SoundPlan<'a> {
     pub bed: Option<Bed<'a>>,
 }
 
-/// How loud music is under other sound.
-const UNDER: f32 = 0.45;
+/// How loud music is where nothing else sounds.
+const ALONE: f32 = 0.8;
+/// How much it gives way to other sound: at a level of 0.1 to less than half.
+const GIVES_WAY: f32 = 12.0;
+/// How fast it gives way and comes back, in samples.
+const GOES: f32 = RATE as f32 / 30.0;
+const COMES: f32 = RATE as f32 / 3.0;
 /// How long sound takes to come and to go, in samples.
 const FADE: usize = RATE / 12;
 /// Nothing is louder.
@@ -62,10 +67,7 @@ fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f3
         voice::add(&mut mix, plan.voice_id.as_deref(), gain, seed);
     }
     if let Some(bed) = plan.bed {
-        let gain = if plan.audio.is_some() { UNDER } else { 0.8 };
-        for (sum, own) in mix.iter_mut().zip(bed(length)) {
-            (0..2).for_each(|side| sum[side] += gain * own[side]);
-        }
+        lay_under(&mut mix, &bed(length));
     }
     let fade = FADE.min(length / 4).max(1);
     for (at, sample) in mix.iter_mut().enumerate() {
@@ -73,6 +75,17 @@ fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f3
         *sample = sample.map(|value| CEILING * (edge * value / CEILING).tanh());
     }
     mix
+}
+
+/// Adds music, which gives way while there is other sound.
+fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
+    let mut level = 0.0_f32;
+    for (sum, own) in mix.iter_mut().zip(bed) {
+        let other = sum[0].abs().max(sum[1].abs());
+        level += (other - level) / if other > level { GOES } else { COMES };
+        let gain = ALONE / (1.0 + GIVES_WAY * level);
+        (0..2).for_each(|side| sum[side] += gain * own[side]);
+    }
 }
 
 /// Noise, a sample after the other.
@@ -165,5 +178,17 @@ mod tests {
         let samples = heard(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
         let [left, right] = samples[RATE / 2];
         assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
+    }
+
+    #[test]
+    fn music_gives_way_to_other_sound_and_comes_back() {
+        let third = RATE;
+        let mut mix = vec![[0.0; 2]; 3 * third];
+        (third..2 * third).for_each(|at| mix[at] = [if at % 100 < 50 { 0.3 } else { -0.3 }; 2]);
+        let before = mix.clone();
+        lay_under(&mut mix, &vec![[0.5; 2]; 3 * third]);
+        let added = |at: usize| mix[at][0] - before[at][0];
+        let [alone, under, again] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
+        assert!(alone > 0.39 && under < alone / 3.0 && under > 0.05 && again > 0.8 * alone, "{alone} {under} {again}");
     }
 }

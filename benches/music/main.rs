@@ -1,0 +1,102 @@
+//! The music engine through the service as it is shipped: `benches/music/run [DIR]`.
+//!
+//! - alone: ten prompts, one after the other; seconds of music in a second, of the clock and of the processor, and how long the
+//!   first chunk takes. The pieces are kept in DIR
+//! - slow readers: 50 streams at once. Each reader has a small window and takes so many bytes a second as it would play, or for a while
+//!   nothing; memory and processor time of the service are what is told
+
+#![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
+
+#[path = "../registry/http.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+mod http;
+mod reader;
+#[path = "../registry/service.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+mod service;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use reader::{Heard, Pace, listen};
+use service::{Service, block_on};
+
+/// How long a piece of `alone` is, in seconds.
+const ALONE: u32 = 30;
+/// How long a piece of the slow readers is, in seconds.
+const SLOW: u32 = 60;
+/// How many of them there are.
+const READERS: usize = 50;
+/// How long a reader takes nothing that stalls.
+const STALL: Duration = Duration::from_secs(20);
+
+/// File name and prompt.
+const PROMPTS: [(&str, &str); 10] = [
+    ("waltz", "calm solo piano, a waltz in A minor"),
+    ("techno", "driving techno, 132 bpm, dark"),
+    ("jazz", "smoky jazz trio with upright bass and brushes"),
+    ("metal", "aggressive metal, fast, heavy guitars"),
+    ("ambient", "ambient drone, far away, at rest"),
+    ("chiptune", "happy chiptune, 150 bpm, C major"),
+    ("reggae", "sunny reggae with organ"),
+    ("orchestra", "epic cinematic orchestra, builds up"),
+    ("lofi", "lofi hip hop with vinyl crackle, rainy"),
+    ("lullaby", "a gentle lullaby, music box, very slow"),
+];
+
+fn main() {
+    let place = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let place = place.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
+    let data = tempfile::tempdir().expect("a directory");
+    let service = Service::start(data.path(), 0);
+    alone(&service, &place);
+    slow(&service, "as it plays", |_| Pace::Playing);
+    slow(&service, "half of them stall", |reader| if reader % 2 == 0 { Pace::Playing } else { Pace::Stalling(STALL) });
+    service.stop();
+}
+
+fn alone(service: &Service, place: &Path) {
+    println!("{ALONE} s of music each, one after the other\n");
+    println!("| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|");
+    for (name, prompt) in PROMPTS {
+        let (started, used) = (Instant::now(), service.processor_time());
+        let heard = block_on(listen(&service.address, prompt, ALONE, Pace::AtOnce));
+        let (took, used) = (started.elapsed().as_secs_f64(), service.processor_time() - used);
+        let (first, seconds) = (heard.first_sound.as_millis(), f64::from(ALONE));
+        let sound = heard.sound();
+        std::fs::write(place.join(format!("{name}.opus")), &sound).expect("a file in the directory");
+        println!("| {name} | {first} | {:.0} | {:.0} | {} |", seconds / took, seconds / used, sound.len() / 1024);
+    }
+}
+
+fn slow(service: &Service, how: &str, pace: impl Fn(usize) -> Pace) {
+    let (before, used, started) = (service.memory().0, service.processor_time(), Instant::now());
+    let mut most = before;
+    let heard: Vec<Heard> = block_on(async {
+        let streams = (0..READERS).map(|reader| {
+            let (address, prompt) = (service.address.clone(), PROMPTS[reader % PROMPTS.len()].1);
+            let pace = pace(reader);
+            tokio::task::spawn_local(async move { listen(&address, prompt, SLOW, pace).await })
+        });
+        let mut streams: Vec<_> = streams.collect();
+        let mut heard = Vec::new();
+        while let Some(stream) = streams.pop() {
+            let mut stream = std::pin::pin!(stream);
+            heard.push(loop {
+                tokio::select! {
+                    heard = &mut stream => break heard.expect("a reader does not panic"),
+                    () = tokio::time::sleep(Duration::from_millis(200)) => most = most.max(service.memory().0),
+                }
+            });
+        }
+        heard
+    });
+    let took = started.elapsed().as_secs_f64();
+    let share = (service.processor_time() - used) / took * 100.0;
+    let mut first: Vec<_> = heard.iter().map(|heard| heard.first_sound.as_millis()).collect();
+    first.sort_unstable();
+    println!("\n{READERS} streams of {SLOW} s at once, readers: {how}");
+    println!("all ended whole after {took:.1} s; share of one core {share:.0} %");
+    println!("resident memory {before:.0} MiB before, {most:.0} MiB at most: {:.2} MiB a stream", (most - before) / READERS as f64);
+    println!("first chunk, ms: p50 {}, most {}", first[first.len() / 2], first[first.len() - 1]);
+}

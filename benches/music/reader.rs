@@ -1,0 +1,109 @@
+//! Somebody who listens: a raw connection with a small window, read as fast as told.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+
+use crate::service::TOKEN;
+
+/// Bytes that the system takes in for a reader who does not read.
+const WINDOW: u32 = 8 * 1024;
+/// Bytes a second of a reader at the pace of music: what Opus takes at its rate, in base64.
+const PLAYED: usize = 24 * 1024;
+/// How often such a reader reads.
+const SIP: Duration = Duration::from_millis(50);
+const BOUNDARY: &str = "the-border-of-the-parts";
+
+/// How fast a reader reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// What is there.
+    AtOnce,
+    /// As it would be played.
+    Playing,
+    /// The same, but after the first sound nothing for so long.
+    Stalling(Duration),
+}
+
+/// What came.
+pub struct Heard {
+    /// From the request to the first chunk of sound.
+    pub first_sound: Duration,
+    body: String,
+}
+
+impl Heard {
+    /// The chunks, one behind the other.
+    pub fn sound(&self) -> Vec<u8> {
+        let chunks = self.body.lines().filter_map(|line| line.split_once(r#""data":""#));
+        chunks.flat_map(|(_, rest)| STANDARD.decode(rest.split('"').next().unwrap_or_default()).expect("base64")).collect()
+    }
+}
+
+/// Asks for a piece and listens to its end.
+pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Heard {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    if !matches!(pace, Pace::AtOnce) {
+        socket.set_recv_buffer_size(WINDOW).expect("a socket option");
+    }
+    let mut stream = socket.connect(address.parse().expect("an address")).await.expect("the service listens");
+    let started = Instant::now();
+    stream.write_all(&request(prompt, seconds)).await.expect("the service reads");
+    let (mut raw, mut first_sound) = (Vec::new(), None);
+    let mut buffer = vec![0; PLAYED / 20];
+    loop {
+        let read = stream.read(&mut buffer).await.expect("the service answers");
+        raw.extend_from_slice(&buffer[..read]);
+        if first_sound.is_none() && contains(&raw, b"\"audio_chunk\"") {
+            first_sound = Some(started.elapsed());
+            if let Pace::Stalling(stall) = pace {
+                tokio::time::sleep(stall).await;
+            }
+        }
+        if read == 0 || raw.ends_with(b"0\r\n\r\n") {
+            break;
+        }
+        if !matches!(pace, Pace::AtOnce) {
+            tokio::time::sleep(SIP).await;
+        }
+    }
+    let body = without_framing(&raw);
+    assert!(body.contains(r#""type":"complete""#), "the stream broke off: {}", &body[body.len().saturating_sub(300)..]);
+    Heard { first_sound: first_sound.expect("there was sound"), body }
+}
+
+fn request(prompt: &str, seconds: u32) -> Vec<u8> {
+    let part = |name: &str, value: &str| {
+        format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let body = format!("{}{}--{BOUNDARY}--\r\n", part("prompt", prompt), part("duration", &seconds.to_string()));
+    let head = format!(
+        "POST /proxy/musicvendor/t2m/generate HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// The body out of the chunks of HTTP/1.1.
+fn without_framing(raw: &[u8]) -> String {
+    let head = raw.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+    let (mut rest, mut body) = (&raw[head..], Vec::new());
+    while let Some(at) = rest.windows(2).position(|window| window == b"\r\n") {
+        let size = std::str::from_utf8(&rest[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+        let size = size.unwrap_or_else(|| panic!("no chunk: {}", String::from_utf8_lossy(raw)));
+        if size == 0 {
+            break;
+        }
+        body.extend_from_slice(&rest[at + 2..at + 2 + size]);
+        rest = &rest[at + 2 + size + 2..];
+    }
+    String::from_utf8(body).expect("the answer is UTF-8")
+}

@@ -1,0 +1,214 @@
+//! The musician: whoever makes music, behind a circuit breaker. What is listened to goes out at once, so nothing waits here and
+//! nothing is asked for twice: a stream that goes wrong has failed, and this says what is recorded of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, unfold};
+
+use super::poller::VendorState;
+use super::poller::breaker::{Admission, BreakerOptions};
+use super::poller::gate::Gate;
+use super::poller::pace::Pauses;
+use crate::clock::Surroundings;
+use crate::domain::ids::TaskId;
+use crate::domain::music::{MusicMoment, MusicWork};
+use crate::domain::task::{Failure, TaskCommand, VendorKey};
+use crate::domain::value::Text;
+use crate::vendors::music::{MusicVendor, Playing, Stopped};
+use crate::vendors::{ErrorKind, VendorError};
+
+/// Nobody waits behind the gate: whoever comes while it is closed is told when to come again.
+const NO_REST: Pauses = Pauses { min: Duration::ZERO, max: Duration::ZERO };
+
+/// Plays music. Cheap to clone.
+#[derive(Clone)]
+pub struct Musician {
+    vendor: Arc<dyn MusicVendor>,
+    gate: Gate,
+}
+
+/// Why music ends before its end: what its listener is told, and what is recorded, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    pub failure: Failure,
+    pub commands: Vec<TaskCommand>,
+}
+
+impl From<Failure> for Unfinished {
+    /// The task fails, and nothing else is to be told.
+    fn from(failure: Failure) -> Self {
+        Self { commands: vec![TaskCommand::Fail { failure: failure.clone() }], failure }
+    }
+}
+
+impl Musician {
+    /// One that is listened to however often it failed, where there are no options of a breaker.
+    #[must_use]
+    pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, surroundings: Surroundings) -> Self {
+        let gate = Gate::new(vendor.name(), breaker, NO_REST, surroundings);
+        Self { vendor, gate }
+    }
+
+    /// What can be seen of it.
+    #[must_use]
+    pub fn state(&self) -> VendorState {
+        self.gate.state()
+    }
+
+    /// Asks for music now.
+    ///
+    /// # Errors
+    /// When the vendor is left alone for so long: it keeps failing, or has asked for it.
+    pub fn admit(&self) -> Result<(), Duration> {
+        match self.gate.admission() {
+            // There is no question by which it would show whether it lives: the next stream does.
+            Admission::Go | Admission::Probe => Ok(()),
+            Admission::Wait(wait) => Err(wait),
+        }
+    }
+
+    /// What is recorded before the music of a task is asked for: of a vendor, that it is about to be.
+    #[must_use]
+    pub fn beginning(&self, task: TaskId) -> TaskCommand {
+        if self.vendor.is_remote() {
+            TaskCommand::StartSubmission { key: VendorKey::recorded(task.to_string()), repeatable: false }
+        } else {
+            TaskCommand::RecordBegun
+        }
+    }
+
+    /// The music of a task. It is made while it is listened to, never further in advance than one moment; whoever drops it stops
+    /// the work.
+    #[must_use]
+    pub fn play(&self, task: TaskId, work: MusicWork) -> BoxStream<'static, Result<MusicMoment, Unfinished>> {
+        let heard = Heard { playing: self.vendor.play(task, work), gate: self.gate.clone() };
+        unfold(heard, |mut heard| async move { heard.next().await.map(|moment| (moment, heard)) }).boxed()
+    }
+}
+
+/// Music that is listened to, which shows how its vendor is.
+struct Heard {
+    playing: Playing,
+    gate: Gate,
+}
+
+impl Heard {
+    /// A vendor has succeeded with the end of a stream: one that breaks every stream off must not seem to be well.
+    async fn next(&mut self) -> Option<Result<MusicMoment, Unfinished>> {
+        let moment = self.playing.next().await;
+        match &moment {
+            Some(Ok(_)) => {}
+            None | Some(Err(Stopped::Failed(_))) => self.gate.succeeded(),
+            Some(Err(Stopped::Untaken(error))) => self.gate.failed(error),
+            Some(Err(Stopped::Broken(failure))) => {
+                self.gate.failed(&VendorError::new(ErrorKind::Unknown, failure.message.as_str()));
+            }
+        }
+        moment.map(|moment| moment.map_err(unfinished))
+    }
+}
+
+/// What is recorded of music that ends before its end. A call is never made again, whatever became of it: its listener has the
+/// answer to this one.
+fn unfinished(stopped: Stopped) -> Unfinished {
+    let error = match stopped {
+        Stopped::Failed(failure) | Stopped::Broken(failure) => return failure.into(),
+        Stopped::Untaken(error) => error,
+    };
+    let message = Text::recorded(error.message);
+    let failure = |code: &str| Failure { code: Text::recorded(code.to_owned()), message: message.clone() };
+    match error.kind {
+        ErrorKind::Refused => {
+            let failure = failure("vendor_refused");
+            Unfinished { commands: vec![TaskCommand::RecordRefusal { failure: failure.clone() }], failure }
+        }
+        ErrorKind::Unknown => Unfinished {
+            failure: failure("outcome_unknown"),
+            commands: vec![TaskCommand::RecordUnknown { reason: message, repeatable: false }],
+        },
+        ErrorKind::Unreached | ErrorKind::Busy | ErrorKind::Unserved => {
+            let failure = failure("vendor_unavailable");
+            let undelivered = TaskCommand::RecordUndelivered { reason: message };
+            Unfinished { commands: vec![undelivered, TaskCommand::Fail { failure: failure.clone() }], failure }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actors::poller::breaker::Circuit;
+    use crate::domain::music::MusicPrompt;
+    use futures_util::stream;
+    use parking_lot::Mutex;
+    use uuid::Uuid;
+
+    /// A vendor that tells these things, a list for each stream.
+    struct Told(Mutex<Vec<Vec<Result<MusicMoment, Stopped>>>>);
+
+    impl MusicVendor for Told {
+        fn name(&self) -> &'static str {
+            "told"
+        }
+
+        fn is_remote(&self) -> bool {
+            true
+        }
+
+        fn play(&self, _task: TaskId, _work: MusicWork) -> Playing {
+            stream::iter(self.0.lock().remove(0)).boxed()
+        }
+    }
+
+    async fn circuits(streams: Vec<Vec<Result<MusicMoment, Stopped>>>) -> Vec<Circuit> {
+        let minute = Duration::from_mins(1);
+        let options = BreakerOptions { failures: 2, pause: minute, pause_max: minute };
+        let count = streams.len();
+        let musician = Musician::new(Arc::new(Told(Mutex::new(streams))), Some(options), Surroundings::real());
+        let mut circuits = Vec::new();
+        for _ in 0..count {
+            let work = MusicWork { prompt: MusicPrompt::recorded("x".to_owned()), seconds: None };
+            let _: Vec<_> = musician.play(TaskId(Uuid::nil()), work).collect().await;
+            circuits.push(musician.state().circuit());
+        }
+        assert_eq!(musician.admit().is_err(), circuits.last() == Some(&Circuit::Open));
+        circuits
+    }
+
+    fn failure() -> Failure {
+        Failure { code: Text::recorded("c".to_owned()), message: Text::recorded("m".to_owned()) }
+    }
+
+    fn untaken(kind: ErrorKind) -> Vec<Result<MusicMoment, Stopped>> {
+        vec![Err(Stopped::Untaken(VendorError::new(kind, "m")))]
+    }
+
+    #[tokio::test]
+    async fn streams_that_break_off_open_the_circuit_and_one_that_ends_closes_it() {
+        let taken = || Ok(MusicMoment::Length { millis: 1 });
+        let broken = || vec![taken(), Err(Stopped::Broken(failure()))];
+        assert_eq!(circuits(vec![broken(), untaken(ErrorKind::Unknown)]).await, [Circuit::Closed, Circuit::Open]);
+        let well = [vec![taken()], vec![taken(), Err(Stopped::Failed(failure()))], untaken(ErrorKind::Refused)];
+        for answered in well {
+            assert_eq!(circuits(vec![broken(), answered, broken()]).await, [Circuit::Closed; 3]);
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_call_is_recorded_and_never_that_it_may_be_made_again() {
+        let recorded = |kind| unfinished(Stopped::Untaken(VendorError::new(kind, "m")));
+        for kind in [ErrorKind::Unreached, ErrorKind::Busy, ErrorKind::Unserved] {
+            let Unfinished { failure, commands } = recorded(kind);
+            assert_eq!(failure.code.as_str(), "vendor_unavailable");
+            assert!(matches!(commands[..], [TaskCommand::RecordUndelivered { .. }, TaskCommand::Fail { .. }]));
+        }
+        let Unfinished { failure, commands } = recorded(ErrorKind::Unknown);
+        assert_eq!(failure.code.as_str(), "outcome_unknown");
+        assert!(matches!(commands[..], [TaskCommand::RecordUnknown { repeatable: false, .. }]));
+        let Unfinished { failure, commands } = recorded(ErrorKind::Refused);
+        assert_eq!(failure.code.as_str(), "vendor_refused");
+        assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]));
+    }
+}

@@ -1,0 +1,151 @@
+//! Texture that was not there: by chance, and from the picture itself, as strong as the texture around it.
+
+use std::ops::Range;
+
+use super::filters::{box_blur, finer_than, smooth};
+use super::noise;
+use super::plane::{Plane, Region, copy_clamped};
+
+/// Where the source has texture, and which.
+#[derive(Debug)]
+pub struct Model {
+    /// How strong invented texture may be, in luma.
+    pub strength: Plane,
+    /// The finest band of the source, relative to what surrounds it: about one where there is texture.
+    band: Plane,
+}
+
+impl Model {
+    /// Looks at a source, of which `noise` is the noise.
+    #[must_use]
+    pub fn of(luma: &Plane, noise: f32) -> Self {
+        let mut activity = finer_than(luma, 1);
+        activity.values_mut().iter_mut().for_each(|value| *value = value.abs());
+        let activity = box_blur(&activity, 1);
+        // Texture has texture on all sides; beside an edge or a line there is less on one of them.
+        let mut strength = least_around(&least_around(&activity, 3), 6);
+        strength
+            .values_mut()
+            .iter_mut()
+            .for_each(|value| *value = (2.0 * *value - 1.5 * noise - 0.003).clamp(0.0, 0.06));
+        // Without the very finest scale: that is mostly noise, and would be repeated as a pattern of dots.
+        let mut band = finer_than(&box_blur(luma, 1), 2);
+        band.combine(&box_blur(&activity, 3), |value, activity| {
+            let relative = value / (0.5 * activity + 0.005);
+            relative / (1.0 + relative * relative)
+        });
+        Self { strength: smooth(&strength, 2), band }
+    }
+    /// A part of the enlargement by `factor` full of texture: `by_chance` of it made up, `own` of it the picture's own.
+    #[must_use]
+    pub fn texture(&self, place: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
+        let mut texture = Plane::new(place.width, place.height);
+        if by_chance > 0.0 {
+            texture = noise::texture(place, factor / 2, seed);
+            texture.values_mut().iter_mut().for_each(|value| *value *= by_chance);
+        }
+        if own > 0.0 {
+            add_band(&self.band, place, factor, seed, own, &mut texture);
+        }
+        texture
+    }
+}
+
+/// The least of the samples here and `distance` to each of the four sides.
+fn least_around(plane: &Plane, distance: usize) -> Plane {
+    let (width, height) = (plane.width(), plane.height());
+    let mut padded = vec![0.0; width + 2 * distance];
+    Plane::from_rows(width, height, |y, target| {
+        copy_clamped(plane.row(y), -(distance as isize), &mut padded);
+        let (above, below) = (plane.row(y.saturating_sub(distance)), plane.row((y + distance).min(height - 1)));
+        let beside = padded.iter().zip(&padded[2 * distance..]);
+        for (((value, own), (left, right)), (above, below)) in
+            target.iter_mut().zip(plane.row(y)).zip(beside).zip(above.iter().zip(below))
+        {
+            *value = own.min(left.min(*right)).min(above.min(*below));
+        }
+    })
+}
+
+/// Side of the patches in which the band is repeated, in pixels; they overlap by half.
+const PATCH: usize = 16;
+/// How far a patch may be moved, in source pixels.
+const PATCH_SHIFT: u32 = 6;
+
+/// Columns of the result that lie in the same two patches.
+struct Run {
+    columns: Range<usize>,
+    /// The source columns, in both patches, of the first of them.
+    sources: [isize; 2],
+}
+
+/// Adds the band of the source at its own scale, patch by patch from the place where the patch lies: texture that goes on below
+/// the scale of the source as it does above.
+fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
+    let columns: Vec<_> = (place.left..).take(place.width).map(|x| patches(x, factor, seed)).collect();
+    let weights: [Vec<f32>; 2] = [0, 1].map(|side| columns.iter().map(|both| amount * both[side].1).collect());
+    let runs = runs(place, &columns);
+    let first = runs.iter().flat_map(|run| run.sources).min().unwrap_or_default();
+    let last = runs.iter().flat_map(|run| run.sources.map(|at| at + run.columns.len() as isize)).max().unwrap_or(first);
+    let sources: Vec<usize> = (first..last).map(|x| mirrored(x, band.width())).collect();
+    let mut line = vec![0.0; sources.len()];
+    for (y, row) in target.rows_mut().enumerate() {
+        let rows = patches(place.top + y as isize, factor, !seed);
+        let [upper, lower] = rows.map(|(at, weight)| (band.row(mirrored(at, band.height())), weight));
+        for (value, x) in line.iter_mut().zip(&sources) {
+            *value = upper.1 * upper.0[*x] + lower.1 * lower.0[*x];
+        }
+        for Run { columns, sources } in &runs {
+            let [left, right] = sources.map(|at| &line[(at - first) as usize..][..columns.len()]);
+            let [of_left, of_right] = weights.each_ref().map(|weights| &weights[columns.clone()]);
+            let sides = left.iter().zip(of_left).zip(right.iter().zip(of_right));
+            for (value, ((left, of_left), (right, of_right))) in row[columns.clone()].iter_mut().zip(sides) {
+                *value += left * of_left + right * of_right;
+            }
+        }
+    }
+}
+
+/// The columns of a place, of which the patches are given, in runs.
+fn runs(place: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut begin = 0;
+    while begin < place.width {
+        let x = place.left + begin as isize;
+        let end = (begin + PATCH / 2 - x.rem_euclid((PATCH / 2) as isize) as usize).min(place.width);
+        runs.push(Run { columns: begin..end, sources: columns[begin].map(|(at, _)| at) });
+        begin = end;
+    }
+    runs
+}
+
+/// For a coordinate of the result, the source coordinates in the two patches that overlap there, and their weights, whose
+/// squares add up to one so that the texture is as strong between patches as within. Each patch is moved a little by
+/// chance: side by side, neighbours would show the same thing twice.
+fn patches(at: isize, factor: usize, seed: u32) -> [(isize, f32); 2] {
+    let step = (PATCH / 2) as isize;
+    let first = at.div_euclid(step) - 1;
+    let along = (at.rem_euclid(step) as f32 + 0.5) / step as f32 * std::f32::consts::FRAC_PI_2;
+    [(first, along.cos()), (first + 1, along.sin())].map(|(patch, weight)| {
+        let centre = (patch + 1) * step;
+        let moved = (noise::scramble(patch as u32, 0, seed) % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
+        (centre.div_euclid(factor as isize) + moved + at - centre, weight)
+    })
+}
+
+/// Reflects a coordinate at the borders of `0..length`.
+fn mirrored(at: isize, length: usize) -> usize {
+    let period = 2 * length as isize;
+    let at = at.rem_euclid(period);
+    at.min(period - 1 - at) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mirrors_have_no_edge() {
+        assert_eq!([-2, -1, 0, 1, 2, 3, 4, 5, 6].map(|at| mirrored(at, 3)), [1, 0, 0, 1, 2, 2, 1, 0, 0]);
+    }
+}

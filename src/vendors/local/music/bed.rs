@@ -1,0 +1,89 @@
+//! Music for under a film: chosen by the film's words, as long as the film to the sample, and fading at its end.
+
+use super::compose::compose;
+use super::mix::Player;
+use super::piece::RATE;
+
+/// Longest fade at the end, in samples; in short films it is a quarter.
+const FADE_MAX: usize = 2 * RATE as usize;
+
+/// So many samples of music, left and right; the same for the same words and seed.
+#[must_use]
+pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
+    let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
+    // A sentence of its own, which nothing before it can deny.
+    let words = format!("{prompt}. {}", meaningless(seed));
+    let mut piece = compose(&words, u16::try_from(seconds).ok());
+    piece.frames = piece.frames.min(u32::try_from(samples).unwrap_or(u32::MAX));
+    piece.space.seamless = false;
+    piece.space.fade_frames = u32::try_from((samples / 4).min(FADE_MAX)).unwrap_or(0);
+    let mut made = Vec::with_capacity(samples);
+    for hop in Player::new(piece) {
+        made.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
+    }
+    // A piece has its longest length; a film may be longer.
+    made.resize(samples, [0.0; 2]);
+    made
+}
+
+/// A word that says nothing about music, and by which chance draws something else for each seed.
+fn meaningless(seed: u32) -> String {
+    const LETTERS: &[u8; 16] = b"bcdfghjklmnpqrtv";
+    let digits = (0..8).map(|digit| char::from(LETTERS[(seed >> (4 * digit)) as usize % LETTERS.len()]));
+    std::iter::once('q').chain(digits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECONDS: usize = 4;
+
+    fn energy(samples: &[[f32; 2]]) -> f32 {
+        samples.iter().flatten().map(|value| value * value).sum::<f32>() / (2 * samples.len()) as f32
+    }
+
+    /// How much a twentieth of a second repeats itself at the pitch that fits best: near 1 for tones, near 0 for noise.
+    fn periodicity(window: &[f32]) -> f32 {
+        let at = |lag: usize| window.iter().zip(&window[lag..]).map(|(a, b)| a * b).sum::<f32>();
+        let best = (60..800).map(|lag| at(lag) / (at(0) * (window.len() - lag) as f32 / window.len() as f32));
+        best.fold(0.0, f32::max)
+    }
+
+    #[test]
+    fn it_is_as_long_as_the_film_and_fades_at_its_end() {
+        for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
+            let made = bed("a walk on the beach", 5, samples);
+            assert_eq!(made.len(), samples);
+            let (middle, end) = (&made[samples / 3..samples / 2], &made[samples - samples / 40..]);
+            assert!(energy(middle) > 1e-3 && energy(end) < energy(middle) / 20.0, "{samples}");
+            assert!(made.iter().flatten().all(|value| value.abs() <= 1.0));
+        }
+    }
+
+    #[test]
+    fn words_and_seed_choose_it() {
+        let samples = RATE as usize;
+        let made = |prompt, seed| bed(prompt, seed, samples);
+        assert!(made("techno", 1) == made("techno", 1));
+        assert!(made("techno", 1) != made("techno", 2) && made("techno", 1) != made("calm piano", 1));
+    }
+
+    #[test]
+    fn it_has_tones_as_music_has() {
+        let made = bed("calm solo piano", 5, SECONDS * RATE as usize);
+        let mono: Vec<f32> = made.iter().map(|[left, right]| left + right).collect();
+        let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();
+        let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
+        assert!(tonal * 2 > windows.len(), "{tonal} of {}", windows.len());
+        // A measure that calls noise music measures nothing.
+        let mut state = 1_u32;
+        let noise: Vec<f32> = (0..2_400)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 16) as f32 / 32_768.0 - 1.0
+            })
+            .collect();
+        assert!(periodicity(&noise) < 0.4, "{}", periodicity(&noise));
+    }
+}

@@ -1,0 +1,227 @@
+//! The remote vendor of music: the seed's music interface below a base URL. As for images, what is asked (`request`) and what the
+//! answers mean (`answer`) are pure. A line is read when the one before was taken, so that a slow listener slows the vendor,
+//! and whoever stops listening closes its connection.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::answer::{unknown, untaken};
+use super::line::{unanswered, without_key};
+use crate::clock::Surroundings;
+use crate::domain::ids::TaskId;
+use crate::domain::music::{MusicMoment, MusicWork, SoundFormat};
+use crate::domain::task::Failure;
+use crate::domain::value::Text;
+use crate::outbound::client::CallFailure;
+use crate::outbound::lines::Lines;
+use crate::outbound::vendor::{Listening, Posted, VendorCaller};
+use crate::vendors::VendorError;
+use crate::vendors::music::{MusicVendor, Playing, Stopped};
+
+mod answer;
+mod request;
+
+use answer::Said;
+use request::{Form, PATH, form};
+
+/// Most bytes that are read of an answer that is not music.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+/// Most lines that are passed over in a row because they say nothing of use here.
+const PASSED_OVER_MAX: usize = 1_000;
+
+/// How the vendor is spoken to.
+#[derive(Clone)]
+pub struct MusicOptions {
+    /// The header that carries the key of a submission.
+    pub key_header: String,
+    /// How long may pass between two lines that say something.
+    pub line_timeout: Duration,
+    /// The longest line, in bytes.
+    pub line_bytes: usize,
+    /// Never told, even where the vendor tells it.
+    pub api_key: Option<String>,
+}
+
+/// The remote vendor of music. Cheap to clone.
+#[derive(Clone)]
+pub struct RemoteMusic {
+    caller: VendorCaller,
+    options: MusicOptions,
+    surroundings: Surroundings,
+}
+
+impl RemoteMusic {
+    /// The vendor that `caller` reaches.
+    #[must_use]
+    pub fn new(caller: VendorCaller, options: MusicOptions, surroundings: Surroundings) -> Self {
+        Self { caller, options, surroundings }
+    }
+
+    /// Asks, and waits for the first line: with it the vendor has the job.
+    async fn begin(self, task: TaskId, work: MusicWork) -> Result<Heard, Stopped> {
+        let options = self.options.clone();
+        let told = |mut error: VendorError| {
+            error.message = without_key(options.api_key.as_deref(), &error.message);
+            Stopped::Untaken(error)
+        };
+        let lines = self.ask(task, &work).await.map_err(told)?;
+        let mut heard = Heard { lines, options: self.options, first: None, format: None };
+        let first = heard.line().await.map_err(|reason| told(unheard(&reason)))?;
+        heard.first = Some(first.ok_or_else(|| told(unheard("it ended before its first line")))?);
+        Ok(heard)
+    }
+
+    async fn ask(&self, task: TaskId, work: &MusicWork) -> Result<Lines, VendorError> {
+        let key = task.to_string();
+        let Form { content_type, body } = form(work, &key);
+        let MusicOptions { line_timeout: silence, line_bytes, .. } = self.options;
+        let (posted, listening) = (Posted { content_type, body: body.into() }, Listening { silence, line_bytes });
+        let (key, at) = ((self.options.key_header.as_str(), key.as_str()), self.surroundings.now());
+        let asked = self.caller.listen(PATH, key, posted, listening, at).await;
+        let (answer, lines) = asked.map_err(|failure| unanswered(&failure, "the vendor was not reached"))?;
+        if (200..=299).contains(&answer.status) {
+            return Ok(lines);
+        }
+        let said = tokio::time::timeout(silence, lines.beginning(REFUSAL_BYTES_MAX)).await.unwrap_or_default();
+        let mut error = untaken(answer.status, &said);
+        error.retry_after = answer.retry_after;
+        Err(error)
+    }
+}
+
+impl MusicVendor for RemoteMusic {
+    fn name(&self) -> &'static str {
+        "remote-music"
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn play(&self, task: TaskId, work: MusicWork) -> Playing {
+        let stage = Stage::Asked(Box::new((self.clone(), task, work)));
+        stream::try_unfold(stage, |stage| stage.next()).boxed()
+    }
+}
+
+/// How far a stream is.
+enum Stage {
+    Asked(Box<(RemoteMusic, TaskId, MusicWork)>),
+    Heard(Box<Heard>),
+}
+
+impl Stage {
+    async fn next(self) -> Result<Option<(MusicMoment, Self)>, Stopped> {
+        match self {
+            Self::Asked(asked) => {
+                let (vendor, task, work) = *asked;
+                // The interface names the vendor's own task with its last line only.
+                let reference = Text::recorded(task.to_string());
+                let heard = vendor.begin(task, work).await?;
+                Ok(Some((MusicMoment::Taken { reference }, Self::Heard(Box::new(heard)))))
+            }
+            Self::Heard(mut heard) => Ok(heard.next().await?.map(|moment| (moment, Self::Heard(heard)))),
+        }
+    }
+}
+
+/// A stream of which something was heard.
+struct Heard {
+    lines: Lines,
+    options: MusicOptions,
+    /// What the first line said, until it is told.
+    first: Option<Said>,
+    /// What the files are, once there was sound.
+    format: Option<SoundFormat>,
+}
+
+impl Heard {
+    /// What is told next; `None` after the vendor has said that it was all.
+    async fn next(&mut self) -> Result<Option<MusicMoment>, Stopped> {
+        for _ in 0..PASSED_OVER_MAX {
+            let said = match self.first.take() {
+                Some(first) => first,
+                None => {
+                    let line = self.line().await.map_err(|reason| self.broken(&reason))?;
+                    line.ok_or_else(|| self.broken("it ended without saying that it was complete"))?
+                }
+            };
+            match said {
+                Said::Other => {}
+                Said::Moment(moment) => return self.checked(moment).map(Some),
+                Said::Complete if self.format.is_none() => return Err(self.broken("it was complete without any sound")),
+                Said::Complete => return Ok(None),
+                Said::Failed(mut failure) => {
+                    failure.message = Text::recorded(self.without_key(failure.message.as_str()));
+                    return Err(Stopped::Failed(failure));
+                }
+            }
+        }
+        Err(self.broken("it went on without saying anything that is known here"))
+    }
+
+    /// What the next line says; in an error why that is not known.
+    async fn line(&mut self) -> Result<Option<Said>, String> {
+        let limit = self.options.line_timeout;
+        let line = tokio::time::timeout(limit, self.lines.next()).await;
+        let line = line.map_err(|_| format!("no line came within {} s", limit.as_secs_f32()))?;
+        let Some(line) = line.map_err(|failure| reason(&failure))? else { return Ok(None) };
+        read(line).await.map(Some).ok_or_else(|| "a line of it cannot be read".to_owned())
+    }
+
+    /// The chunks of a file must fit one another.
+    fn checked(&mut self, moment: MusicMoment) -> Result<MusicMoment, Stopped> {
+        Ok(match moment {
+            MusicMoment::Sound { place, format, data } => {
+                if self.format.get_or_insert_with(|| format.clone()) != &format {
+                    return Err(self.broken("its sound changed its format on the way"));
+                }
+                let encoding = Text::recorded(self.without_key(format.encoding.as_str()));
+                MusicMoment::Sound { place, format: SoundFormat { encoding, ..format }, data }
+            }
+            MusicMoment::Title { place, title, tags } => MusicMoment::Title {
+                place,
+                title: Text::recorded(self.without_key(title.as_str())),
+                tags: tags.iter().map(|tag| self.without_key(tag)).collect(),
+            },
+            other => other,
+        })
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        without_key(self.options.api_key.as_deref(), text)
+    }
+
+    fn broken(&self, reason: &str) -> Stopped {
+        let message = self.without_key(&format!("the vendor's stream broke off: {reason}; it is not asked for again"));
+        Stopped::Broken(Failure {
+            code: Text::recorded("vendor_broke_off".to_owned()),
+            message: Text::recorded(message),
+        })
+    }
+}
+
+/// Large lines are read beside the other work.
+async fn read(line: Bytes) -> Option<Said> {
+    const READ_IN_PLACE_MAX: usize = 64 * 1024;
+    if line.len() <= READ_IN_PLACE_MAX {
+        return answer::said(&line);
+    }
+    tokio::task::spawn_blocking(move || answer::said(&line)).await.ok().flatten()
+}
+
+fn reason(failure: &CallFailure) -> String {
+    match failure {
+        CallFailure::TooLarge(bytes) => format!("a line of it is longer than {bytes} bytes"),
+        CallFailure::TooSlow(limit) => format!("nothing came within {} s", limit.as_secs_f32()),
+        other => other.to_string(),
+    }
+}
+
+/// The vendor answered, and it is not known whether it has begun.
+fn unheard(reason: &str) -> VendorError {
+    unknown(format!("the vendor's answer cannot be listened to: {reason}"))
+}

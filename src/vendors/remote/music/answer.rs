@@ -1,0 +1,150 @@
+//! What the lines of the vendor of music mean: `docs/vendors.md` has the table. Pure.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::answer::failure;
+use crate::domain::music::{MusicMoment, SoundFormat, SoundPlace, TitlePlace};
+use crate::domain::task::Failure;
+use crate::domain::value::Text;
+
+/// Most seconds that a vendor may say a piece has: a day, so that every sum of them is small.
+const SECONDS_MAX: f64 = 86_400.0;
+/// Most streams that a vendor may send in turns.
+const STREAMS_MAX: u16 = 64;
+/// Most tags that are passed on, and most characters of each.
+const TAGS_MAX: (usize, usize) = (64, 100);
+/// Most characters of a title.
+const TITLE_MAX: usize = 200;
+/// Most characters of the name of an encoding.
+const ENCODING_MAX: usize = 40;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    Moment(MusicMoment),
+    /// That was all.
+    Complete,
+    /// The vendor could not do it.
+    Failed(Failure),
+    /// Something that is of no use here: it is passed over.
+    Other,
+}
+
+/// What a line says; `None` when it is not a line of the interface.
+pub(super) fn said(line: &[u8]) -> Option<Said> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    let kind = value.get("type")?.as_str()?.to_owned();
+    let moment = match kind.as_str() {
+        "duration" => length(&value),
+        "title" => title(value),
+        "audio_chunk" => sound(value),
+        "generated_audio" => made(&value),
+        "complete" => return Some(Said::Complete),
+        "error" => return Some(Said::Failed(failure(&value))),
+        _ => return Some(Said::Other),
+    };
+    moment.map(Said::Moment)
+}
+
+fn length(value: &Value) -> Option<MusicMoment> {
+    Some(MusicMoment::Length { millis: millis(value.get("duration_sec")?.as_f64()?)? })
+}
+
+fn made(value: &Value) -> Option<MusicMoment> {
+    let seconds = value.get("duration_sec_by_stream")?.as_array()?;
+    let millis = seconds.iter().take(usize::from(STREAMS_MAX)).map(|seconds| millis(seconds.as_f64()?));
+    Some(MusicMoment::Made { millis: millis.collect::<Option<_>>()? })
+}
+
+#[derive(Deserialize)]
+struct TitleLine {
+    title: String,
+    #[serde(default)]
+    display_tags: Vec<String>,
+    #[serde(default)]
+    stream_index: u16,
+    #[serde(default)]
+    prompt_index: u16,
+    #[serde(default)]
+    copy_index: u16,
+}
+
+fn title(value: Value) -> Option<MusicMoment> {
+    let line: TitleLine = serde_json::from_value(value).ok()?;
+    let tags = line.display_tags.iter().take(TAGS_MAX.0).map(|tag| shortened(tag, TAGS_MAX.1)).collect();
+    let place = TitlePlace { stream: line.stream_index, prompt: line.prompt_index, copy: line.copy_index };
+    Some(MusicMoment::Title { place, title: Text::recorded(shortened(&line.title, TITLE_MAX)), tags })
+}
+
+#[derive(Deserialize)]
+struct SoundLine {
+    #[serde(default)]
+    stream_index: u16,
+    #[serde(default = "one")]
+    num_streams: u16,
+    sample_rate: u32,
+    channels: u8,
+    encoding: String,
+    data: String,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+/// Sound that says nothing of what it is cannot be played, and is no sound.
+fn sound(value: Value) -> Option<MusicMoment> {
+    let line: SoundLine = serde_json::from_value(value).ok()?;
+    let place = SoundPlace { stream: line.stream_index, streams: line.num_streams };
+    let sane =
+        place.stream < place.streams && place.streams <= STREAMS_MAX && line.sample_rate > 0 && line.channels > 0;
+    let encoding = shortened(&line.encoding, ENCODING_MAX);
+    let data = STANDARD.decode(line.data).ok().filter(|data| sane && !data.is_empty() && !encoding.is_empty())?;
+    let format =
+        SoundFormat { sample_rate: line.sample_rate, channels: line.channels, encoding: Text::recorded(encoding) };
+    Some(MusicMoment::Sound { place, format, data })
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
+fn millis(seconds: f64) -> Option<u64> {
+    (0.0..=SECONDS_MAX).contains(&seconds).then(|| (seconds * 1000.0).round() as u64)
+}
+
+/// Text of a vendor as it is passed on: short, and in one line.
+fn shortened(text: &str, characters: usize) -> String {
+    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    one_line.take(characters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line as it came, and what it means.
+    #[derive(serde::Deserialize)]
+    struct Recording {
+        name: String,
+        line: Value,
+        said: String,
+    }
+
+    #[test]
+    fn every_recorded_line_means_what_is_recorded() {
+        let recordings: Vec<Recording> =
+            serde_json::from_str(include_str!("../../../../tests/golden/vendor/music-lines.json")).unwrap();
+        assert!(recordings.len() > 20);
+        let mut differences = Vec::new();
+        for Recording { name, line, said } in recordings {
+            // Text stands for what is not JSON.
+            let line = if let Value::String(text) = &line { text.clone() } else { line.to_string() };
+            let means = super::said(line.as_bytes()).map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
+            if means != said {
+                differences.push(format!("{name}: {means}"));
+            }
+        }
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Our job as the vendor of music is asked for it: the form of the seed's music interface. Pure.
+
+use crate::domain::music::{MusicSeconds, MusicWork};
+
+/// Below the vendor's base URL.
+pub(super) const PATH: &str = "/proxy/musicvendor/t2m/generate";
+
+/// What is posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Form {
+    pub content_type: String,
+    pub body: String,
+}
+
+/// The form for a job, its parts kept apart by a line that begins with this mark, and goes on where the prompt has the mark.
+pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
+    let mut boundary = mark.to_owned();
+    while work.prompt.as_str().contains(&boundary) {
+        boundary.push('-');
+    }
+    let duration = work.seconds.map(|seconds| MusicSeconds::get(seconds).to_string());
+    let parts = [("prompt", Some(work.prompt.as_str())), ("duration", duration.as_deref())];
+    let mut body = String::new();
+    for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        body += &format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    }
+    body += &format!("--{boundary}--\r\n");
+    Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::music::MusicPrompt;
+    use serde_json::{Value, json};
+
+    /// The recording is what the seed's interface takes, kept by hand.
+    #[test]
+    fn every_job_is_asked_for_as_recorded() {
+        let recorded: Vec<Value> =
+            serde_json::from_str(include_str!("../../../../tests/golden/vendor/music-requests.json")).unwrap();
+        let jobs = [("calm piano", Some(30)), ("a \"quoted\" line, in Größe: 大", None), ("a mark in it", Some(360))];
+        let asked: Vec<_> = jobs
+            .into_iter()
+            .map(|(prompt, seconds)| {
+                let prompt = MusicPrompt::recorded(prompt.to_owned());
+                let seconds = seconds.map(|seconds| MusicSeconds::new(seconds).unwrap());
+                let Form { content_type, body } = form(&MusicWork { prompt, seconds }, "mark");
+                json!({"post": PATH, "content_type": content_type, "body": body})
+            })
+            .collect();
+        assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
+    }
+}

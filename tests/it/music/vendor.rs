@@ -1,0 +1,254 @@
+//! The remote vendor of music, against a simulator.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mediary::clock::Surroundings;
+use mediary::config::{Secret, Settings};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{GENERATE, Listener, ended, states};
+use crate::support::TestApp;
+use crate::support::form::form;
+use crate::support::music_sim::{Act, BEGUN, MusicSim, answer, complete, duration, lines, sound, title, usual};
+use crate::support::process::{Process, TOKEN, command};
+
+const API_KEY: &str = "vendor-secret-43";
+const FIELDS: [(&str, &str); 2] = [("prompt", "calm"), ("duration", "2")];
+
+/// The vendor there makes the music.
+pub fn remote(settings: &mut Settings, base: &str) {
+    let vendor = &mut settings.music_vendor;
+    vendor.url = Some(base.to_owned());
+    vendor.api_key = Some(Secret::new(API_KEY));
+    "X-Vendor-Key".clone_into(&mut vendor.auth_header);
+    vendor.breaker_failures = 1_000_000;
+}
+
+async fn served_by(vendor: &MusicSim) -> TestApp {
+    let base = vendor.base();
+    TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await
+}
+
+fn heard(lines: &[Value]) -> String {
+    let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
+    let bytes = chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64"));
+    String::from_utf8(bytes.collect()).expect("what the vendor said")
+}
+
+#[actix_web::test]
+async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
+    // Given a service with a vendor
+    let vendor = MusicSim::behaving(|_| lines(&usual())).await;
+    let base = vendor.base();
+    let change = |settings: &mut Settings| {
+        remote(settings, &base);
+        settings.music.billing_rate_per_sec = 3;
+    };
+    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let user = app.user("listener").await;
+    // When music is asked for
+    let listener = Listener::ask(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
+    let task = listener.task.clone();
+    let told = listener.rest().await;
+    // Then the vendor was asked once, by the seed's form, under the id of the task, with its key
+    let books = vendor.books();
+    let [asked] = &books.asked[..] else { panic!("asked {} times", books.asked.len()) };
+    assert!(asked.head.starts_with(&format!("POST {GENERATE} HTTP/1.1\r\n")), "{}", asked.head);
+    assert_eq!((asked.field("prompt"), asked.field("duration")), (Some("calm in Größe 大"), Some("2")));
+    assert_eq!((asked.header("x-vendor-key"), asked.header("authorization")), (Some(API_KEY), None));
+    assert_eq!(asked.header("idempotency-key"), Some(task.as_str()));
+    // And its lines are passed on, with our task and our prices
+    let kinds: Vec<_> = told.iter().map(|line| line["type"].as_str().expect("a type")).collect();
+    assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
+    assert_eq!(told[0], json!({"type": "duration", "duration_sec": 2.0}));
+    assert_eq!((&told[1], heard(&told).as_str()), (&title(), "one two"));
+    assert_eq!(told[2], sound("one "));
+    assert_eq!((&told[4]["duration_sec_by_stream"], &told[4]["billing"]), (&json!([1.9]), &json!(5.7)));
+    assert_eq!(told[5], json!({"type": "complete", "task_id": task}));
+    let task = ended(&app, &user, &task).await;
+    assert_eq!((&task["kind"], states(&task)), (&json!("music"), vec!["created", "processing", "success"]));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn each_line_is_passed_on_before_the_next_is_there() {
+    let vendor =
+        MusicSim::behaving(|_| [lines(&[duration(), title(), sound("one")]), vec![Act::Silence]].concat()).await;
+    let app = served_by(&vendor).await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &FIELDS).await;
+    for kind in ["duration", "title", "audio_chunk"] {
+        assert_eq!(listener.line().await.expect("a line")["type"], kind);
+    }
+    // And whoever goes away closes the connection to the vendor, and that is recorded
+    let task = listener.task.clone();
+    assert_eq!(vendor.books().closed, 0);
+    drop(listener);
+    vendor.until(|books| books.closed == 1).await;
+    let task = ended(&app, &user, &task).await;
+    assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_has_answered() {
+    let vendor = MusicSim::behaving(|_| vec![Act::Silence]).await;
+    let app = served_by(&vendor).await;
+    let user = app.user("listener").await;
+    let listener = Listener::ask(&app, &user, &FIELDS).await;
+    let path = format!("/tasks/{}/cancel", listener.task);
+    vendor.until(|books| books.asked.len() == 1).await;
+    app.post_as(&user.token, &path, json!({})).await.expect(200);
+    let last = listener.rest().await.pop().expect("a last line");
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")));
+    vendor.until(|books| books.closed == 1).await;
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_slow_reader_slows_the_vendor() {
+    // Given a vendor that has music without end, and a listener who takes a line and then nothing
+    let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
+    let vendor =
+        MusicSim::behaving(move |_| [lines(&[duration(), title()]), vec![Act::Pour(chunk.clone())]].concat()).await;
+    let app = served_by(&vendor).await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &FIELDS).await;
+    assert!(listener.line().await.is_some());
+    // When the vendor can send no more, then it has sent what the buffers on the way hold
+    let mut sent = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let now = vendor.books().sent;
+        assert!(now < 64 << 20, "{now} bytes were taken from the vendor for a listener who reads nothing");
+        if now == sent && now > 0 {
+            break;
+        }
+        sent = now;
+    }
+    // And it goes on when the listener does
+    for _ in 0..3_000 {
+        assert!(listener.line().await.is_some());
+        if vendor.books().sent > sent {
+            break;
+        }
+    }
+    assert!(vendor.books().sent > sent);
+    drop(listener);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_key_is_told_to_nobody_even_where_the_vendor_tells_it() {
+    let with_key = json!({"type": "title", "title": format!("for {API_KEY}"), "display_tags": [API_KEY]});
+    let failing = json!({"type": "error", "code": API_KEY, "message": format!("{API_KEY} has no credit")});
+    let vendor = MusicSim::behaving(move |asked| match asked.field("prompt") {
+        Some("refused") => answer("400 Bad Request", &json!({"message": format!("bad {API_KEY}")}).to_string()),
+        _ => lines(&[duration(), with_key.clone(), failing.clone()]),
+    })
+    .await;
+    let app = served_by(&vendor).await;
+    let user = app.user("listener").await;
+    for prompt in ["refused", "failing"] {
+        let listener = Listener::ask(&app, &user, &[("prompt", prompt)]).await;
+        let task = listener.task.clone();
+        let told = json!(listener.rest().await).to_string();
+        let shown = ended(&app, &user, &task).await.to_string();
+        let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();
+        assert!(![&told, &shown, &events].iter().any(|text| text.contains(API_KEY)), "{told}\n{shown}");
+        assert!(told.contains("********") && shown.contains("********"), "{told}\n{shown}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_recorded_then() {
+    // Given a vendor that fails
+    let vendor = MusicSim::behaving(|_| answer("500 Internal Server Error", "{}")).await;
+    let base = vendor.base();
+    let change = |settings: &mut Settings| {
+        remote(settings, &base);
+        settings.music_vendor.breaker_failures = 2;
+        settings.music_vendor.breaker_pause = Duration::from_millis(300);
+    };
+    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let user = app.user("listener").await;
+    let circuit = async || {
+        let state = app.get_as(app.admin_token(), "/admin/state").await.expect(200).json();
+        let vendors = state["vendors"].as_array().expect("a list").clone();
+        let music = vendors.iter().find(|vendor| vendor["name"] == "remote-music").expect("it is shown");
+        music["circuit"].as_str().expect("a state").to_owned()
+    };
+    assert_eq!(circuit().await, "closed");
+    // When it has failed twice
+    for _ in 0..2 {
+        let last = Listener::ask(&app, &user, &FIELDS).await.rest().await.pop().expect("a last line");
+        assert_eq!(last["code"], "outcome_unknown");
+    }
+    assert_eq!(circuit().await, "open");
+    // Then nobody is sent to it
+    let request = || form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
+    let refused = app.send(request()).await;
+    assert_eq!((refused.status, refused.json()["error"].as_str()), (503, Some("overloaded")));
+    assert!(refused.header("retry-after").is_some_and(|after| after == "1"), "{:?}", refused.headers);
+    assert_eq!(vendor.books().asked.len(), 2);
+    let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
+    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(2));
+    // And one that ends well after the pause closes the circuit
+    vendor.behave(|_| lines(&usual()));
+    while app.send(request()).await.status == 503 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(circuit().await, "closed");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_task_says_that_it_is_unknown() {
+    // Given a service that is killed while its vendor has a request before it, and another while it listens
+    let vendor = MusicSim::behaving(|asked| match asked.field("prompt") {
+        Some("heard") => [lines(&[duration()]), vec![Act::Silence]].concat(),
+        _ => vec![Act::Say(BEGUN.to_owned()), Act::Silence],
+    })
+    .await;
+    for (nth, (prompt, code)) in [("asked", "outcome_unknown"), ("heard", "interrupted")].into_iter().enumerate() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let start = || {
+            let mut command = command(dir.path());
+            Process::from_command(command.env("MEDIARY_VENDORS__MUSIC__URL", vendor.base()))
+        };
+        let process = start();
+        let request = crate::support::client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
+        let mut response = form(request, &[("prompt", prompt)]).send().await.expect("an answer");
+        let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
+        vendor.until(|books| books.asked.len() == nth + 1).await;
+        if prompt == "heard" {
+            assert!(response.chunk().await.expect("a line").is_some());
+        }
+        process.kill();
+        // When it starts again, then the task has failed for what is true of it, and the vendor was asked once
+        let process = start();
+        let shown = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);
+        let shown: Value = shown.send().await.expect("an answer").json().await.expect("JSON");
+        assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!(code)));
+        assert_eq!(vendor.books().asked.len(), nth + 1);
+        process.kill();
+    }
+}
+
+#[actix_web::test]
+async fn what_comes_after_the_end_is_not_read() {
+    let vendor = MusicSim::behaving(|_| {
+        [lines(&[duration(), title(), sound("one"), complete(), sound("two")]), vec![Act::Silence]].concat()
+    })
+    .await;
+    let app = served_by(&vendor).await;
+    let user = app.user("listener").await;
+    let told = Listener::ask(&app, &user, &FIELDS).await.rest().await;
+    assert_eq!((heard(&told).as_str(), &told[told.len() - 1]["type"]), ("one", &json!("complete")));
+    vendor.until(|books| books.closed == 1).await;
+    app.stop().await;
+}

@@ -1,0 +1,83 @@
+//! How far videos are while they are made: told, and not recorded.
+
+use std::time::{Duration, Instant};
+
+use mediary::clock::Surroundings;
+use serde_json::{Value, json};
+
+use super::stream::Reader;
+use crate::support::vendor_sim::{Conduct, Kind};
+use crate::support::{TestApp, client};
+use crate::video::{Given, START_END, ended, of_prompt, vendor};
+
+fn progress(view: &Value) -> f64 {
+    view["progress"].as_f64().expect("a number")
+}
+
+#[actix_web::test]
+async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
+    // Given a vendor that says for some seconds how far it is, and once that it is not as far any more
+    let begun = Instant::now();
+    let sim = vendor(Duration::ZERO, move |asked| {
+        let seconds = begun.elapsed().as_secs_f64();
+        if asked.kind != Kind::Poll || seconds > 4.0 {
+            return Conduct::Usual;
+        }
+        let share = if asked.nth % 3 == 0 { 0.01 } else { (seconds / 4.0).min(1.0) };
+        let answer = json!({"id": asked.id, "state": "processing", "progress": share, "creations": []});
+        Conduct::Answer("200 OK", answer.to_string())
+    })
+    .await;
+    let given = Given::with(sim, |_| {}).await;
+    let task = given.submit(START_END, of_prompt("slowly")).await;
+    let id = task["task_id"].as_str().expect("an id");
+    // When it is followed, and read in between
+    let url = given.app.url(&format!("/tasks/{id}/events"));
+    let reader = Reader::open(&client(), &url, &given.alice.token, None).await;
+    let reading = async {
+        let mut read = Vec::new();
+        loop {
+            let token = &given.alice.token;
+            let task = given.app.get_as(token, &format!("/tasks/{id}")).await.expect(200).json();
+            let path = format!("/proxy/videovendor/tasks/{id}/creations");
+            let creations = given.app.get_as(token, &path).await.expect(200).json();
+            read.extend([progress(&task), progress(&creations)]);
+            if task["state"] == "success" {
+                return read;
+            }
+        }
+    };
+    let (told, read) = futures_util::future::join(reader.rest(), reading).await;
+    // Then it goes forward in both, and is 1 only at the end
+    let shares: Vec<f64> = told.iter().map(|event| progress(&event.task)).collect();
+    for values in [&shares, &read] {
+        assert!(values.is_sorted(), "{values:?}");
+        assert!(values.iter().any(|value| (0.51..=0.99).contains(value)), "{values:?}");
+    }
+    let live: Vec<_> = told.iter().filter(|event| event.name == "progress").collect();
+    assert!((2..=5).contains(&live.len()), "{} in four seconds", live.len());
+    assert!(live.iter().all(|event| event.id == 0 && event.task["state"] == "processing"));
+    let whole: Vec<_> = told.iter().filter(|event| progress(&event.task) == 1.0).map(|event| event.state()).collect();
+    assert_eq!(whole, [("change", "success")]);
+    // And nothing of it is in the log
+    let events =
+        given.app.get_as(given.app.admin_token(), &format!("/admin/events?stream=task/{id}")).await.expect(200);
+    assert_eq!(events.json()["events"].as_array().map(Vec::len), Some(6), "{}", events.text());
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
+    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let body = json!({"prompt": "a calm sea", "model": "vq1", "duration": 6, "resolution": "540p", "seed": 3});
+    let task = app.post_as(&alice.token, START_END, body).await.expect(200).json();
+    let id = task["task_id"].as_str().expect("an id");
+    let reader = Reader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, None).await;
+    let told = reader.rest().await;
+    ended(&app, id).await;
+    let shares: Vec<f64> = told.iter().map(|event| progress(&event.task)).collect();
+    assert!(shares.is_sorted() && shares.iter().any(|share| (0.51..=0.99).contains(share)), "{shares:?}");
+    assert_eq!(told.last().map(|event| event.state()), Some(("change", "success")));
+    app.stop().await;
+}
