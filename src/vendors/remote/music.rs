@@ -103,7 +103,7 @@ impl MusicVendor for RemoteMusic {
 
     fn play(&self, task: TaskId, work: MusicWork) -> Playing {
         let stage = Stage::Asked(Box::new((self.clone(), task, work)));
-        stream::try_unfold(stage, |stage| stage.next()).boxed()
+        stream::try_unfold(stage, Stage::next).boxed()
     }
 }
 
@@ -142,12 +142,11 @@ impl Heard {
     /// What is told next; `None` after the vendor has said that it was all.
     async fn next(&mut self) -> Result<Option<MusicMoment>, Stopped> {
         for _ in 0..PASSED_OVER_MAX {
-            let said = match self.first.take() {
-                Some(first) => first,
-                None => {
-                    let line = self.line().await.map_err(|reason| self.broken(&reason))?;
-                    line.ok_or_else(|| self.broken("it ended without saying that it was complete"))?
-                }
+            let said = if let Some(first) = self.first.take() {
+                first
+            } else {
+                let line = self.line().await.map_err(|reason| self.broken(&reason))?;
+                line.ok_or_else(|| self.broken("it ended without saying that it was complete"))?
             };
             match said {
                 Said::Other => {}

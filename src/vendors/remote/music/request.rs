@@ -1,5 +1,7 @@
 //! Our job as the vendor of music is asked for it: the form of the seed's music interface. Pure.
 
+use std::fmt::Write;
+
 use crate::domain::music::{MusicSeconds, MusicWork};
 
 /// Below the vendor's base URL.
@@ -22,9 +24,10 @@ pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
     let parts = [("prompt", Some(work.prompt.as_str())), ("duration", duration.as_deref())];
     let mut body = String::new();
     for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        body += &format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        // Writing to a string cannot fail.
+        let _ = write!(body, "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
     }
-    body += &format!("--{boundary}--\r\n");
+    let _ = write!(body, "--{boundary}--\r\n");
     Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
 
