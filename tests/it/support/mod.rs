@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod form;
+pub mod issuer;
 pub mod picture;
 pub mod process;
 pub mod receiver;
