@@ -31,6 +31,8 @@ use crate::telemetry::metrics::Metrics;
 mod address;
 mod bootstrap;
 mod files;
+mod issuer;
+mod limits;
 mod lost_log;
 mod opening;
 mod prices;
@@ -145,11 +147,10 @@ impl App {
         let (listener, address) = listen(settings.listen)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
-        let store = open_store(&data, &surroundings)?;
+        let (store, upload_key) = (open_store(&data, &surroundings)?, open_upload_key(&data, &surroundings)?);
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let key = open_webhook_key(&data, &surroundings)?;
         let webhook_key = key.public_key();
-        let upload_key = open_upload_key(&data, &surroundings)?;
 
         let links = Links { public_url: public_url.clone() };
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(&data, &settings));
@@ -172,7 +173,7 @@ impl App {
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
-        let (closing, closes) = watch::channel(false);
+        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key)?);
         let musician = musician(&settings, &surroundings)?;
         let vendors = [&reactors.vendors[..], &[musician.state()]].concat();
         let services = Services {
@@ -184,6 +185,7 @@ impl App {
             upload_key,
             tally,
             personal,
+            oidc,
             prober: prober(&log, actors.waiting(), &reports, surroundings.now()),
             surroundings,
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
@@ -353,7 +355,9 @@ fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
         require_approval: settings.auth.require_approval,
         video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
         video_max_images: settings.video.max_images,
-        submissions_per_caller: settings.limits.submissions_per_caller,
+        quotas: limits::quotas(&settings.limits),
+        rates: limits::rates(&settings.limits),
+        proxies: limits::proxies(&settings.limits),
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
         media_retention: settings.media.retention,

@@ -14,6 +14,7 @@ pub mod events;
 pub mod media;
 pub mod outbound;
 
+pub mod oidc;
 pub mod projections;
 pub mod vendors;
 

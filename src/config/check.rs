@@ -8,6 +8,7 @@ use toml::Value;
 use url::Url;
 
 use super::settings::{AllowedOrigins, Secret};
+use crate::domain::network::Network;
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::Filter;
 
@@ -169,6 +170,39 @@ pub(super) fn base_url() -> Kind<Option<String>> {
     )
 }
 
+/// What an issuer calls itself: kept as it is, for its tokens repeat it letter by letter; or empty for none.
+pub(super) fn issuer() -> Kind<Option<String>> {
+    Kind::new(
+        "an http or https URL without query and fragment, such as \"https://login.example.org\", or empty",
+        |value| {
+            let text = value.as_str()?;
+            let is_issuer = http_url(text).is_some_and(|url| {
+                url.query().is_none()
+                    && url.fragment().is_none()
+                    && url.username().is_empty()
+                    && url.password().is_none()
+            });
+            (text.is_empty() || is_issuer).then(|| (!text.is_empty()).then(|| text.to_owned()))
+        },
+    )
+}
+
+/// A name that another service uses, or empty for none.
+pub(super) fn label() -> Kind<Option<String>> {
+    Kind::new("text of at most 255 characters, or empty", |value| {
+        let text = value.as_str().filter(|text| text.chars().count() <= 255)?;
+        Some((!text.is_empty()).then(|| text.to_owned()))
+    })
+}
+
+/// A URL as it is, or empty for none.
+pub(super) fn url() -> Kind<Option<String>> {
+    Kind::new("an http or https URL, or empty", |value| {
+        let text = value.as_str()?;
+        (text.is_empty() || http_url(text).is_some()).then(|| (!text.is_empty()).then(|| text.to_owned()))
+    })
+}
+
 fn http_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
@@ -178,6 +212,13 @@ pub(super) fn networks() -> Kind<Vec<AllowEntry>> {
     let allowed =
         "a list of IP addresses, networks and host names, such as \"10.1.2.3\", \"10.0.0.0/8\" or \"hooks.internal\"";
     Kind::new(allowed, |value| value.as_array()?.iter().map(|item| AllowEntry::parse(item.as_str()?).ok()).collect())
+}
+
+/// Addresses and networks, without names: those that a peer has.
+pub(super) fn proxies() -> Kind<Vec<Network>> {
+    Kind::new("a list of IP addresses and networks, such as \"127.0.0.1\" or \"10.0.0.0/8\"", |value| {
+        value.as_array()?.iter().map(|item| Network::parse(item.as_str()?).ok()).collect()
+    })
 }
 
 /// Origins as browsers name them, or `*` alone.
@@ -262,6 +303,7 @@ mod tests {
         let good = ["['10.1.2.3', '10.0.0.0/8', 'fd00::/8', 'hooks.internal']", "[]"];
 
         assert_eq!(allowed_by(&networks(), &good), good);
+        assert_eq!(allowed_by(&proxies(), &["['::1', '10.0.0.0/8']", "['hooks.internal']", "[]"]).len(), 2);
         assert_eq!(allowed_by(&networks(), &["['10.0.0.0/33']", "['a b']", "['::1/']", "[5]", "'::1'"]), [""; 0]);
     }
 

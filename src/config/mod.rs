@@ -5,6 +5,8 @@
 
 mod check;
 mod file;
+mod limits;
+mod oidc;
 mod problem;
 mod reference;
 mod settings;
@@ -15,12 +17,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use limits::{LimitSettings, ProxyHeader, RateSetting};
+pub use oidc::OidcSettings;
 pub use problem::{Problem, Problems};
 pub use reference::reference;
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
-    LimitSettings, LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings,
-    SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
+    LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings, SnapshotSettings,
+    StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
 pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};

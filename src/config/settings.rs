@@ -9,6 +9,8 @@ use super::check::{
     Kind, address, base_url, choice, directory, duration, file, log_filter, networks, origins, size, token, truth,
     whole,
 };
+use super::limits::LimitSettings;
+use super::oidc::OidcSettings;
 use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
 use super::vendor::{MusicVendorSettings, VendorSettings};
@@ -58,6 +60,8 @@ pub struct AuthSettings {
     pub require_approval: bool,
     /// Whether videos are made for callers with a token only.
     pub video_required: bool,
+    /// Whose tokens are credentials too.
+    pub oidc: Option<OidcSettings>,
 }
 
 /// How versions come into the registry.
@@ -179,13 +183,6 @@ pub struct StreamSettings {
     pub heartbeat: Duration,
 }
 
-/// Bounds of what callers may do at a time.
-#[derive(Debug, Clone)]
-pub struct LimitSettings {
-    pub submissions_per_caller: usize,
-    pub connections: usize,
-}
-
 /// Whether private addresses may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrivateAccess {
@@ -268,6 +265,7 @@ impl Reader {
             auth: AuthSettings {
                 require_approval: self.read("auth.require_approval", &truth()),
                 video_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),
+                oidc: OidcSettings::read(self),
             },
             registry: RegistrySettings { moderation: self.read("registry.moderation", &truth()) },
             egress: self.egress(),
@@ -311,10 +309,7 @@ impl Reader {
                 pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
             streams: StreamSettings { heartbeat: self.read("streams.heartbeat", &duration("100ms", "5m")) },
-            limits: LimitSettings {
-                submissions_per_caller: self.read("limits.submissions_per_caller", &whole(1, 1_000_000)),
-                connections: self.read("limits.connections", &whole(1, 1_000_000)),
-            },
+            limits: LimitSettings::read(self),
         }
     }
 
@@ -331,6 +326,17 @@ impl Reader {
             format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
             filter: self.read("log.level", &log_filter()),
         }
+    }
+
+    /// Notes that a setting, as it is, does not go with another.
+    pub(super) fn refuse(&mut self, key: &str, allowed: &str) {
+        let Layers { entries, problems } = &mut self.0;
+        problems.extend(entries.iter().find(|entry| entry.key == key).map(|entry| Problem::NotAllowed {
+            key: key.to_owned(),
+            value: shown(key, &entry.value),
+            from: entry.source.clone(),
+            allowed: allowed.to_owned(),
+        }));
     }
 
     /// The value of a setting; when it is not allowed, that is noted and the default goes on in its place.

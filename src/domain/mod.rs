@@ -12,6 +12,7 @@ pub mod ids;
 pub mod image;
 mod labels;
 pub mod music;
+pub mod network;
 pub mod node;
 pub mod personal;
 pub mod policy;

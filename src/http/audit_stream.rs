@@ -85,7 +85,7 @@ impl Feed {
 
     /// What is to be sent next; `None` when the stream is over.
     async fn next(&mut self) -> Option<String> {
-        while !self.is_over() && self.may_go_on() {
+        while !self.is_over() && self.may_go_on().await {
             if self.after < *self.changes.borrow_and_update() {
                 match self.read().await {
                     Ok(text) if text.is_empty() => {}
@@ -139,11 +139,12 @@ impl Feed {
     }
 
     /// Whether the reader may still read: its token can be revoked, and its right be taken away.
-    fn may_go_on(&mut self) -> bool {
+    async fn may_go_on(&mut self) -> bool {
         if self.checked.elapsed() < self.shared.services.options.heartbeat {
             return true;
         }
         self.checked = Instant::now();
-        authorize::identify(&self.secret, &self.shared.services).is_ok_and(|identity| identity.is_admin())
+        let identity = authorize::identify(&self.secret, &self.shared.services, None).await;
+        identity.is_ok_and(|identity| identity.is_admin())
     }
 }

@@ -1,10 +1,12 @@
 //! Who is asking: bearer tokens, and what their bearer is to the thing that a request is about (contract 3).
 
+use actix_web::HttpRequest;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
 use super::error::{Code, Problem};
 use super::server::Services;
+use super::sign_in::sign_in;
 use crate::actors::Actor;
 use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::policy::{Action, Standing};
@@ -13,6 +15,7 @@ use crate::domain::secret;
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Reason;
+use crate::oidc::Oidc;
 use crate::projections::read_models::Models;
 
 /// Who presented the credentials.
@@ -93,16 +96,21 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Whom a presented secret speaks for. The bootstrap token may have any form, so it is compared first, in constant time.
+/// Whom a presented secret speaks for. The bootstrap token may have any form, so it is compared first, in constant time. What
+/// only the issuer of tokens can have made opens an account at first sight; `request` is then what it is recorded with.
 ///
 /// # Errors
-/// When nobody knows the secret.
-pub fn identify(secret: &str, services: &Services) -> Result<Identity, Problem> {
+/// When nobody knows the secret, or it cannot be told now.
+pub async fn identify(secret: &str, services: &Services, request: Option<&HttpRequest>) -> Result<Identity, Problem> {
     let admin = &services.admin;
     if bool::from(secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
         return user(admin.user, &services.models.read());
     }
-    speaks_for(secret, services)
+    match &services.oidc {
+        // Kept apart, so that the future of all other requests stays small.
+        Some(oidc) if Oidc::might_be(secret) => Box::pin(sign_in(secret, oidc, services, request)).await,
+        _ => speaks_for(secret, services),
+    }
 }
 
 /// The publisher's token that a secret is: all that may stand in a body, because bodies are logged and kept by more tools
@@ -194,7 +202,9 @@ pub fn no_credentials() -> Problem {
     Problem::unauthorized("a bearer token is needed in the Authorization header", "Bearer")
 }
 
-fn bad_credentials() -> Problem {
+/// What was presented opens nothing.
+#[must_use]
+pub fn bad_credentials() -> Problem {
     Problem::unauthorized("the credentials are not valid", "Bearer error=\"invalid_token\"")
 }
 

@@ -69,6 +69,8 @@ codes! {
     UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
     RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
     IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
+    RateLimited         = "rate_limited",           429, "Too many requests in a short time";
+    QuotaExceeded       = "quota_exceeded",         429, "The quota of the day is used up";
     TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
     TooManyStreams      = "too_many_streams",       429, "Too many streams are open";
     TooManyCallbacks    = "too_many_callbacks",     429, "Too many callbacks are not delivered";
@@ -77,6 +79,7 @@ codes! {
     Overloaded          = "overloaded",             503, "The service is busy";
     ReadOnly            = "read_only",              503, "The service takes no changes";
     NotReady            = "not_ready",              503, "The service is not ready";
+    IssuerUnavailable   = "issuer_unavailable",     503, "The issuer of the token does not answer";
     InsufficientStorage = "insufficient_storage",   507, "There is no room to store it";
 }
 

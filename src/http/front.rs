@@ -20,12 +20,13 @@ use futures_util::future::LocalBoxFuture;
 
 use super::frame::{self, X_REQUEST_ID};
 use super::idempotency::IDEMPOTENT_REPLAYED;
+use super::limits::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use super::music::X_TASK_ID;
 use super::node::X_TOTAL_COUNT;
 use super::server::{CorsOrigins, Shared};
 
 /// The headers that pages of other origins may read.
-const EXPOSED: [HeaderName; 12] = [
+const EXPOSED: [HeaderName; 14] = [
     ETAG,
     LINK,
     LOCATION,
@@ -38,6 +39,8 @@ const EXPOSED: [HeaderName; 12] = [
     X_TOTAL_COUNT,
     IDEMPOTENT_REPLAYED,
     X_TASK_ID,
+    RATE_LIMIT,
+    RATE_LIMIT_POLICY,
 ];
 
 /// What CORS makes every answer differ by.

@@ -21,6 +21,7 @@ use super::body::{self, Body, BodyLimit, Json};
 use super::error::Problem;
 use super::fields::Fault;
 use super::idempotency::{self, Asked, Begun, Keyed};
+use super::limits::{self, Kind};
 use super::paths::Segments;
 use super::server::Shared;
 use super::subject;
@@ -112,7 +113,8 @@ impl Route {
         work: impl Future<Output = Result<HttpResponse, Problem>>,
     ) -> HttpResponse {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
-        let response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
+        let mut response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
+        limits::tell(&request, &mut response);
         meter.answer(response.status().as_u16());
         response
     }
@@ -123,15 +125,17 @@ impl Route {
 
     /// Of a route that takes no body.
     async fn pass_bare(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
-        let identity = match authorize::bearer(asking.request.headers())? {
-            Some(secret) => authorize::identify(secret, &asking.shared.services)?,
-            None => Identity::Anonymous,
-        };
+        let identity = counted(self.kind(), &asking.request, &asking.shared, bearer(&asking).await)?;
         Ok(self.handle(self.admit(asking, identity, Incoming::Waiting(payload))?).await)
     }
 
     async fn pass(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
-        let (identity, body) = self.identify(&asking.request, payload, &asking.shared).await?;
+        let identified = self.identify(&asking.request, payload, &asking.shared).await;
+        let (identity, body) = match identified {
+            Ok((identity, body)) => (Ok(identity), body),
+            Err(problem) => (Err(problem), Incoming::Taken),
+        };
+        let identity = counted(self.kind(), &asking.request, &asking.shared, identity)?;
         let admitted = self.admit(asking, identity, body)?;
         let key = if self.takes_keys() { idempotency::key_in(admitted.headers())? } else { None };
         match key {
@@ -152,6 +156,11 @@ impl Route {
             Ok(answer) => answer.respond(&request),
             Err(problem) => problem.respond(request.path()),
         }
+    }
+
+    /// What requests are to the limits.
+    fn kind(&self) -> Option<Kind> {
+        Kind::of(self.action, self.method == Method::GET)
     }
 
     /// Whether requests change something, for which there must be room.
@@ -193,7 +202,8 @@ impl Route {
     ) -> Result<(Identity, Incoming), Problem> {
         let services = &shared.services;
         if let Some(secret) = authorize::bearer(request.headers())? {
-            return Ok((authorize::identify(secret, services)?, Incoming::Waiting(payload)));
+            let identity = authorize::identify(secret, services, Some(request)).await?;
+            return Ok((identity, Incoming::Waiting(payload)));
         }
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
@@ -236,6 +246,32 @@ impl Route {
         permit(self.action, identity, publisher)?;
         Ok(publisher.cloned().map(Box::new))
     }
+}
+
+/// Who is asking, by the header alone.
+async fn bearer(asking: &Asking) -> Result<Identity, Problem> {
+    match authorize::bearer(asking.request.headers())? {
+        Some(secret) => authorize::identify(secret, &asking.shared.services, Some(&asking.request)).await,
+        None => Ok(Identity::Anonymous),
+    }
+}
+
+/// Who is asking, if not too often. Whoever presents what nobody knows is counted by address.
+fn counted(
+    kind: Option<Kind>,
+    request: &HttpRequest,
+    shared: &Shared,
+    identity: Result<Identity, Problem>,
+) -> Result<Identity, Problem> {
+    if shared.limits.are_off() {
+        return identity;
+    }
+    let services = &shared.services;
+    let who = identity.as_ref().unwrap_or(&Identity::Anonymous);
+    shared.limits.count(kind, who, request, services.surroundings.now()).inspect_err(|_| {
+        services.metrics.refused(kind.map_or("", Kind::as_str));
+    })?;
+    identity
 }
 
 /// The name of a method that a route can have.

@@ -108,9 +108,8 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
         return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
     }
     let task = TaskId(call.services().surroundings.random_uuid());
-    let limit = services.options.submissions_per_caller;
     // Held until the task is in the read models, which count it from then on.
-    let place = shared.submissions.reserve(Some(owner), task, limit, &services.models.read().tasks)?;
+    let place = call.reserve(Some(owner), task)?;
 
     let body = call.body().await?;
     let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;

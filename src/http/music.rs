@@ -44,9 +44,8 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let place =
         Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(services.options.music.streams))?;
     let task = TaskId(services.surroundings.random_uuid());
-    let limit = services.options.submissions_per_caller;
     services.musician.admit().map_err(left_alone)?;
-    let reservation = shared.submissions.reserve(Some(owner), task, limit, &services.models.read().tasks)?;
+    let reservation = call.reserve(Some(owner), task)?;
 
     // From here on a caller who goes away leaves a record of it.
     let record = Record::new(services, task, call.why());

@@ -4,11 +4,12 @@ use actix_web::web;
 
 use super::error::{Code, Problem};
 use super::gate::Admitted;
+use super::server::Services;
 use crate::domain::ids::UserId;
 use crate::domain::personal::{Personal, PersonalField};
 use crate::domain::user::{Email, User, UserProfile};
 use crate::domain::value::{Name, Text};
-use crate::personal::{KeyFailure, Keyring};
+use crate::personal::{KEY_BYTES, KeyFailure, Keyring};
 use crate::space::Space;
 
 /// When to come back after a key was lost, in seconds: somebody must have put it back.
@@ -49,12 +50,35 @@ pub fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
 /// # Errors
 /// When the user was erased, the key was lost (503), or it cannot be read or written.
 pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Option<Name>) -> Result<Sealed, Problem> {
+    // Never what follows from an idempotency key: what can be made again cannot be destroyed.
+    let chance = is_unsealed(call, user).then(|| call.shared().services.surroundings.secret());
+    seal_with(call.services(), user, chance, email, name).await
+}
+
+/// Seals what is known of a user who is to come into being.
+///
+/// # Errors
+/// As [`seal`].
+pub async fn seal_new(
+    services: &Services,
+    user: UserId,
+    email: Option<Email>,
+    name: Option<Name>,
+) -> Result<Sealed, Problem> {
+    seal_with(services, user, Some(services.surroundings.secret()), email, name).await
+}
+
+async fn seal_with(
+    services: &Services,
+    user: UserId,
+    chance: Option<[u8; KEY_BYTES]>,
+    email: Option<Email>,
+    name: Option<Name>,
+) -> Result<Sealed, Problem> {
     if email.is_none() && name.is_none() {
         return Ok((None, None));
     }
-    let keyring = call.services().personal.clone();
-    // Never what follows from an idempotency key: what can be made again cannot be destroyed.
-    let chance = is_unsealed(call, user).then(|| call.shared().services.surroundings.secret());
+    let keyring = services.personal.clone();
     let sealing = move || {
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
         let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
@@ -62,7 +86,7 @@ pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Opt
         Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
     };
     let sealed = web::block(sealing).await.map_err(Problem::internal)?;
-    sealed.map_err(|failure| refusal(&failure, &call.services().space))
+    sealed.map_err(|failure| refusal(&failure, &services.space))
 }
 
 /// Whether nothing is sealed of a user yet, so that a key may be made.

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use super::audit_stream::STREAMS_MAX;
 use super::body::BodyRoom;
 use super::front::Front;
+use super::limits::Limits;
 use super::node::ReadyPages;
 use super::routes;
 use super::sse::TaskStreams;
@@ -33,12 +34,15 @@ use crate::domain::video::Tariff;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
+use crate::oidc::Oidc;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
 use crate::telemetry::metrics::Metrics;
 
 pub use super::idempotency::Keys;
+pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
+pub use super::submissions::Quotas;
 
 /// How long a request's headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
@@ -61,6 +65,8 @@ pub struct Services {
     pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
+    /// Knows people by tokens of an issuer, where one is configured.
+    pub oidc: Option<Oidc>,
     /// Asked before every change: whether there is room for it.
     pub space: Space,
     /// Whether changes are taken, and how much room there is, for administrators.
@@ -137,8 +143,12 @@ pub struct HttpOptions {
     pub video_needs_token: bool,
     /// Entries that `images` of a video may have, where an endpoint takes so many.
     pub video_max_images: usize,
-    /// Media tasks that one caller may have unfinished.
-    pub submissions_per_caller: usize,
+    /// What one caller may have and do of media tasks.
+    pub quotas: Quotas,
+    /// How often one caller may ask.
+    pub rates: Rates,
+    /// Who is believed when they say for whom they ask.
+    pub proxies: TrustedProxies,
     /// How long the results of a task are kept once it has ended.
     pub media_retention: Duration,
     /// Callbacks of one account that may wait to be delivered.
@@ -164,6 +174,8 @@ pub struct MusicOptions {
 /// What all workers share.
 pub struct Shared {
     pub services: Services,
+    /// What callers have asked for of late.
+    pub limits: Limits,
     /// Submissions that are being checked.
     pub submissions: Submissions,
     /// Room for request bodies.
@@ -189,9 +201,21 @@ impl Shared {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
         let music_streams = Arc::new(Semaphore::new(services.options.music.streams));
         let (ready_pages, task_streams) = (ReadyPages::default(), TaskStreams::default());
-        Self { services, submissions, bodies, decoders, ready_pages, uploads, streams, task_streams, music_streams }
+        Self {
+            services,
+            limits,
+            submissions,
+            bodies,
+            decoders,
+            ready_pages,
+            uploads,
+            streams,
+            task_streams,
+            music_streams,
+        }
     }
 }
 

@@ -1,56 +1,183 @@
-//! How many tasks a caller may have unfinished, counted so that requests at the same time cannot pass it together.
+//! How many tasks a caller may have unfinished, and may submit and spend on a day, counted so that requests at the same time
+//! cannot pass it together. What counts are the tasks of the log: a restart changes nothing of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::error::{Code, Problem};
+use super::gate::Admitted;
+use super::limits::{Share, note};
 use crate::domain::ids::{TaskId, UserId};
+use crate::domain::value::Timestamp;
+use crate::domain::video::Credits;
 use crate::projections::task::Tasks;
+use crate::projections::task::index::Spent;
+
+/// Microseconds of a day; days begin at midnight, UTC.
+const DAY: i64 = 86_400_000_000;
+
+/// What the quotas are called to callers, and in metrics.
+const TASKS_A_DAY: &str = "tasks-a-day";
+const CREDITS_A_DAY: &str = "credits-a-day";
+
+/// What one caller may have and do; 0 a day: as much as anybody likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quotas {
+    /// Tasks that may be unfinished at a time.
+    pub unfinished: usize,
+    /// Tasks of a day.
+    pub tasks_a_day: u64,
+    /// Credits of the tasks of a day, but for those that were given back.
+    pub credits_a_day: u64,
+}
+
+/// What each of a caller's submissions that are being checked costs; 0 until that is known.
+type Coming = HashMap<TaskId, Credits>;
 
 /// Submissions that are being checked: not in the read models yet, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
-    under_way: Arc<Mutex<HashMap<Option<UserId>, HashSet<TaskId>>>>,
+    under_way: Arc<Mutex<HashMap<Option<UserId>, Coming>>>,
 }
 
 /// A place among the caller's unfinished tasks; given back when it is dropped.
 pub struct Reservation {
     submissions: Submissions,
+    quotas: Quotas,
     owner: Option<UserId>,
     task: TaskId,
+}
+
+impl Admitted {
+    /// Takes a place for a task that is to be submitted, and has the answer tell how many more the day has.
+    ///
+    /// # Errors
+    /// When the caller has as many as it may have.
+    pub fn reserve(&self, owner: Option<UserId>, task: TaskId) -> Result<Reservation, Problem> {
+        let services = self.services();
+        let (quotas, now) = (services.options.quotas, services.surroundings.now());
+        let place = self.shared().submissions.reserve(owner, task, quotas, now, &services.models.read().tasks);
+        if quotas.tasks_a_day > 0 {
+            let spent = self.shared().submissions.spent(owner, now, &services.models.read().tasks);
+            self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, spent.tasks, now);
+        }
+        place.inspect_err(|problem| {
+            let is_quota = problem.code() == Code::QuotaExceeded;
+            services.metrics.refused(if is_quota { TASKS_A_DAY } else { "unfinished" });
+        })
+    }
+
+    /// Adds what a task costs to the credits of its caller's day, and has the answer tell how many more it has.
+    ///
+    /// # Errors
+    /// When the caller has not as many left.
+    pub fn charge(&self, place: &Reservation, credits: Credits) -> Result<(), Problem> {
+        let services = self.services();
+        let most = services.options.quotas.credits_a_day;
+        if most == 0 {
+            return Ok(());
+        }
+        let now = services.surroundings.now();
+        let charged = place.charge(credits, now, &services.models.read().tasks);
+        let spent = place.submissions.spent(place.owner, now, &services.models.read().tasks);
+        self.tell_quota(CREDITS_A_DAY, most, spent.credits, now);
+        charged.inspect_err(|_| services.metrics.refused(CREDITS_A_DAY))
+    }
+
+    fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (most, left) = (whole(most), whole(most.saturating_sub(used)));
+        note(&self.request, Share { policy, most, window: DAY / 1_000_000, left, again_in: until_midnight(now) });
+    }
 }
 
 impl Submissions {
     /// Takes a place for a task that is to be submitted. One that is there already, because its request comes again, is
     /// counted as it is.
-    ///
-    /// # Errors
-    /// When the caller has `limit` unfinished tasks already.
-    pub fn reserve(
+    fn reserve(
         &self,
         owner: Option<UserId>,
         task: TaskId,
-        limit: usize,
+        quotas: Quotas,
+        now: Timestamp,
         tasks: &Tasks,
     ) -> Result<Reservation, Problem> {
         let mut under_way = self.under_way.lock();
         let waiting = under_way.entry(owner).or_default();
         // A task that the read models show already must not count twice; far from the limit it may.
         let shown = tasks.unfinished_of(owner);
-        let not_shown = || waiting.iter().filter(|task| tasks.get(**task).is_none()).count();
-        if shown + waiting.len() >= limit && tasks.get(task).is_none() && shown + not_shown() >= limit {
+        let not_shown = || waiting.keys().filter(|task| tasks.get(**task).is_none()).count();
+        let is_full = || shown + waiting.len() >= quotas.unfinished && shown + not_shown() >= quotas.unfinished;
+        let refusal = if tasks.get(task).is_some() {
+            None
+        } else if is_full() {
+            Some(too_many_unfinished(owner, quotas.unfinished))
+        } else if quotas.tasks_a_day > 0 && of_the_day(owner, Some(waiting), now, tasks).tasks >= quotas.tasks_a_day {
+            Some(used_up(owner, &format!("{} tasks", quotas.tasks_a_day), now))
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
             if waiting.is_empty() {
                 under_way.remove(&owner);
             }
-            let whose = if owner.is_some() { "your tasks" } else { "the tasks of callers without a token" };
-            let detail = format!("{limit} of {whose} are unfinished; submit more when some have ended");
-            return Err(Problem::new(Code::TooManySubmissions, detail).retry_after(5));
+            return Err(refusal);
         }
-        waiting.insert(task);
-        Ok(Reservation { submissions: self.clone(), owner, task })
+        waiting.entry(task).or_default();
+        Ok(Reservation { submissions: self.clone(), quotas, owner, task })
     }
+
+    /// What a caller has submitted and spent on the day of `now`, with what is being checked.
+    fn spent(&self, owner: Option<UserId>, now: Timestamp, tasks: &Tasks) -> Spent {
+        let under_way = self.under_way.lock();
+        of_the_day(owner, under_way.get(&owner), now, tasks)
+    }
+}
+
+impl Reservation {
+    fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
+        let mut under_way = self.submissions.under_way.lock();
+        let waiting = under_way.entry(self.owner).or_default();
+        let spent = of_the_day(self.owner, Some(waiting), now, tasks).credits;
+        let is_counted = tasks.get(self.task).is_some();
+        if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
+            let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
+            return Err(used_up(self.owner, &what, now));
+        }
+        if let Some(coming) = waiting.get_mut(&self.task) {
+            *coming = credits;
+        }
+        Ok(())
+    }
+}
+
+fn of_the_day(owner: Option<UserId>, coming: Option<&Coming>, now: Timestamp, tasks: &Tasks) -> Spent {
+    let midnight = Timestamp::from_micros(now.micros() - now.micros().rem_euclid(DAY));
+    let Spent { tasks: count, credits } = tasks.index.spent_since(owner, midnight);
+    let not_shown: Vec<_> = coming.into_iter().flatten().filter(|(task, _)| tasks.get(**task).is_none()).collect();
+    let more: u64 = not_shown.iter().map(|(_, credits)| u64::from(**credits)).sum();
+    Spent { tasks: count + not_shown.len() as u64, credits: credits.saturating_add(more) }
+}
+
+fn until_midnight(now: Timestamp) -> i64 {
+    DAY - now.micros().rem_euclid(DAY)
+}
+
+fn whose(owner: Option<UserId>) -> &'static str {
+    if owner.is_some() { "your tasks" } else { "the tasks of callers without a token" }
+}
+
+fn too_many_unfinished(owner: Option<UserId>, limit: usize) -> Problem {
+    let detail = format!("{limit} of {} are unfinished; submit more when some have ended", whose(owner));
+    Problem::new(Code::TooManySubmissions, detail).retry_after(5)
+}
+
+fn used_up(owner: Option<UserId>, what: &str, now: Timestamp) -> Problem {
+    let detail = format!("{} may have {what} a day; the next day begins at midnight, UTC", whose(owner));
+    let seconds = u32::try_from(until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX);
+    Problem::new(Code::QuotaExceeded, detail).retry_after(seconds)
 }
 
 impl Drop for Reservation {
@@ -70,12 +197,21 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
+    const NOON: Timestamp = Timestamp::from_micros(DAY / 2);
+
+    fn user(number: u128) -> Option<UserId> {
+        Some(UserId(Uuid::from_u128(number)))
+    }
+
+    fn task(number: u128) -> TaskId {
+        TaskId(Uuid::from_u128(number))
+    }
+
     #[test]
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
-        let reserve = |owner: u128, task: u128| {
-            submissions.reserve(Some(UserId(Uuid::from_u128(owner))), TaskId(Uuid::from_u128(task)), 2, &tasks)
-        };
+        let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
+        let reserve = |owner, number| submissions.reserve(user(owner), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
         assert!(first.is_some() && second.is_some());
@@ -85,5 +221,27 @@ mod tests {
         assert!(reserve(1, 5).is_ok());
         drop(second);
         assert!(submissions.under_way.lock().is_empty());
+    }
+
+    #[test]
+    fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
+        let (submissions, tasks) = (Submissions::default(), Tasks::default());
+        let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100 };
+        let reserve = |number| submissions.reserve(user(1), task(number), quotas, NOON, &tasks);
+        let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
+        let (first, second) = (reserve(1).ok().unwrap(), reserve(2).ok().unwrap());
+        assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
+        assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
+        assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
+        assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
+        assert_eq!(submissions.spent(user(1), NOON, &tasks), Spent { tasks: 2, credits: 100 });
+        drop(first);
+        assert_eq!(submissions.spent(user(1), NOON, &tasks), Spent { tasks: 1, credits: 40 });
+    }
+
+    #[test]
+    fn a_refusal_says_when_the_day_ends() {
+        let response = used_up(None, "1 tasks", NOON).respond("/");
+        assert_eq!(response.headers().get("retry-after").unwrap(), "43201");
     }
 }

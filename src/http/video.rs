@@ -59,9 +59,8 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     let shared = call.shared().clone();
     let services = &shared.services;
     let task = TaskId(call.services().surroundings.random_uuid());
-    let limit = services.options.submissions_per_caller;
     // Held until the task is in the read models, which count it from then on.
-    let place = shared.submissions.reserve(owner, task, limit, &services.models.read().tasks)?;
+    let place = call.reserve(owner, task)?;
 
     let body = call.body().await?.json().await?;
     let bounds = Bounds { max_images: services.options.video_max_images, known: known(&call, &body).await? };
@@ -82,6 +81,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     if callback.is_some() {
         check_callbacks(services, owner)?;
     }
+    call.charge(&place, work.credits)?;
     let submission = Submission { task, owner, work: Work::Video(work.clone()), webhook: callback };
     let why = call.why();
     let at = why.at;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::Host;
 
+use crate::domain::network::Network;
 use crate::domain::value::Invalid;
 
 /// How far an address is from the public internet.
@@ -22,8 +23,8 @@ enum Reach {
 /// One entry of `egress.allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowEntry {
-    /// Every address that shares the first `prefix` bits; a single address is a network of one.
-    Network { address: IpAddr, prefix: u8 },
+    /// Addresses that share their first bits.
+    Network(Network),
     /// A host name, in lower case: what it is resolved to may be private.
     Name(String),
 }
@@ -34,8 +35,8 @@ impl AllowEntry {
     /// # Errors
     /// When the text is none of them, or a network's address has bits behind its prefix.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        if let Some((address, prefix)) = text.split_once('/') {
-            return Self::parse_network(address, prefix);
+        if text.contains('/') {
+            return Network::parse(text).map(Self::Network);
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::single(address));
@@ -48,30 +49,12 @@ impl AllowEntry {
         }
     }
 
-    fn parse_network(address: &str, prefix: &str) -> Result<Self, Invalid> {
-        let refusal =
-            || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
-        let address: IpAddr = address.parse().map_err(|_| refusal())?;
-        let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
-        if prefix <= width(address) && first_bits(address, prefix) == bits(address) {
-            Ok(Self::Network { address, prefix })
-        } else {
-            Err(refusal())
-        }
-    }
-
     fn single(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        Self::Network { address, prefix: width(address) }
+        Self::Network(Network::single(address))
     }
 
     fn holds(&self, ip: IpAddr) -> bool {
-        match self {
-            Self::Network { address, prefix } => {
-                address.is_ipv4() == ip.is_ipv4() && first_bits(ip, *prefix) == bits(*address)
-            }
-            Self::Name(_) => false,
-        }
+        matches!(self, Self::Network(network) if network.holds(ip))
     }
 
     fn is_name(&self, host: &str) -> bool {
@@ -164,24 +147,6 @@ fn reach_v6(ip: Ipv6Addr) -> Reach {
         [0x2000..=0x3fff, ..] => Reach::Public,
         _ => Reach::Special,
     }
-}
-
-fn width(ip: IpAddr) -> u8 {
-    if ip.is_ipv4() { 32 } else { 128 }
-}
-
-/// The bits of an address, the first one highest.
-fn bits(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
-        IpAddr::V6(ip) => ip.to_bits(),
-    }
-}
-
-/// The first `prefix` bits of an address, followed by zeros.
-fn first_bits(ip: IpAddr, prefix: u8) -> u128 {
-    let rest = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
-    bits(ip) & !rest
 }
 
 #[cfg(test)]
@@ -277,7 +242,7 @@ mod tests {
         for bad in ["", "10.0.0.0/33", "10.0.0.1/8", "::/129", "10/8", "a b", "10.0.0.0/-1", "name/8", "http://a"] {
             assert!(AllowEntry::parse(bad).is_err(), "{bad}");
         }
-        let loopback = AllowEntry::Network { address: Ipv4Addr::LOCALHOST.into(), prefix: 32 };
+        let loopback = AllowEntry::Network(Network::single(Ipv4Addr::LOCALHOST.into()));
         for same in ["127.0.0.1", "127.0.0.1/32", "::ffff:127.0.0.1", "0x7f.1"] {
             assert_eq!(AllowEntry::parse(same).unwrap(), loopback, "{same}");
         }

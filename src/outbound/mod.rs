@@ -16,6 +16,7 @@ pub mod address;
 pub mod api;
 pub mod callback;
 pub mod client;
+pub mod document;
 pub mod feed;
 pub mod fetch;
 pub mod lines;

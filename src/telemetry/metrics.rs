@@ -41,6 +41,7 @@ struct Counted {
     requests: Family<(Labels<2>, StatusLabel), Counter>,
     seconds: Family<Labels<2>, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
+    refused: Family<Labels<1>, Counter>,
     events: Family<Labels<1>, Counter>,
     syncs: Histogram,
 }
@@ -70,6 +71,12 @@ impl Default for Metrics {
             seconds.clone(),
         );
         registry.register("http_requests_in_flight", "Requests that are being answered", in_flight.clone());
+        let refused = Family::default();
+        registry.register(
+            "limit_refusals",
+            "Requests that were answered 429, by the limit that they came up against",
+            Family::clone(&refused),
+        );
         registry.register("events", "Events recorded since the start, by name", Family::clone(&events));
         registry.register_with_unit(
             "journal_sync_duration",
@@ -77,7 +84,7 @@ impl Default for Metrics {
             Unit::Seconds,
             syncs.clone(),
         );
-        Self(Arc::new(Counted { registry, requests, seconds, in_flight, events, syncs }))
+        Self(Arc::new(Counted { registry, requests, seconds, in_flight, refused, events, syncs }))
     }
 }
 
@@ -97,6 +104,11 @@ impl Metrics {
     /// A request was refused because no route, or no method of one, fits.
     pub fn unmatched(&self, status: u16) {
         self.answered([("method", "any"), ("route", UNMATCHED)], status);
+    }
+
+    /// A request was refused because its caller asked for too much.
+    pub fn refused(&self, limit: &'static str) {
+        self.0.refused.get_or_create(&[("limit", limit)]).inc();
     }
 
     /// An event was recorded.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::super::error::{Code, PROBLEM_JSON};
+use super::operation::LIMIT_HEADERS;
 use super::schema::{Field, field, field_of, named, one_of, view};
 
 /// Why an operation fails: a code, and when it is given; the title of the code where nothing more is to be said.
@@ -65,7 +66,10 @@ fn headers(codes: impl Iterator<Item = Code>) -> Value {
             429 | 503 | 507 => "Retry-After",
             _ => continue,
         };
-        headers[more] = json!({"$ref": format!("#/components/headers/{more}")});
+        let limits = if code.status() == 429 { &LIMIT_HEADERS[..] } else { &[] };
+        for name in [more].iter().chain(limits) {
+            headers[*name] = json!({"$ref": format!("#/components/headers/{name}")});
+        }
     }
     headers
 }

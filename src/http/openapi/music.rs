@@ -39,6 +39,7 @@ fn generate() -> Operation {
         .fails(Code::ApprovalRequired, "the service takes tasks of approved accounts only")
         .fails(Code::MalformedBody, "the body is no form")
         .fails(Code::TooManySubmissions, "the caller has too many unfinished tasks")
+        .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
         .fails(Code::Overloaded, "as many pieces are being sent as there are places for (`music.streams`)")
 }
 

@@ -14,6 +14,10 @@ use super::parameter::{Parameter, in_path, shared};
 use super::schema::named;
 use crate::domain::policy::{Action, Standing};
 use crate::http::error::Code;
+use crate::http::limits::Kind;
+
+/// What answers say of the limits of the caller.
+pub const LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];
 
 /// An operation as its noun describes it.
 pub struct Operation {
@@ -212,6 +216,7 @@ impl Operation {
         let mut codes = vec![
             Code::MalformedRequest,
             Code::Unauthorized,
+            Code::IssuerUnavailable,
             Code::NotAcceptable,
             Code::HeadersTooLarge,
             Code::Internal,
@@ -238,6 +243,9 @@ impl Operation {
         if self.method != Method::GET && action.writes() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
+        if Kind::of(action, self.method == Method::GET).is_some() {
+            codes.push(Code::RateLimited);
+        }
         if self.is_keyed() {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
             // With a key the body is received whole, whatever becomes of it.
@@ -250,7 +258,7 @@ impl Operation {
     pub fn show(self, tag: &'static str, action: Action) -> Shown {
         let failures = by_status(&self.failures(action));
         let parameters = self.all_parameters();
-        let mut responses = self.successes();
+        let mut responses = self.successes(action);
         responses.extend(failures.into_iter().map(|(status, group)| (status, reference(&group))));
         Shown {
             tags: [tag],
@@ -290,7 +298,7 @@ impl Operation {
         self.answers.get(&200).is_some_and(|answer| answer["content"].get("application/json").is_some())
     }
 
-    fn successes(&self) -> BTreeMap<u16, Value> {
+    fn successes(&self, action: Action) -> BTreeMap<u16, Value> {
         let mut answers = self.answers.clone();
         if self.method == Method::GET && self.is_tagged() {
             answers.insert(304, json!({"description": "The caller has the current answer already."}));
@@ -298,7 +306,9 @@ impl Operation {
         for (status, answer) in &mut answers {
             let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
             let replayed = self.is_keyed().then_some("Idempotent-Replayed");
-            for name in ["X-Request-Id"].into_iter().chain(tagged.then_some("ETag")).chain(replayed) {
+            let limited = Kind::of(action, self.method == Method::GET).map(|_| LIMIT_HEADERS);
+            let always = ["X-Request-Id"].into_iter().chain(limited.into_iter().flatten());
+            for name in always.chain(tagged.then_some("ETag")).chain(replayed) {
                 answer["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
             }
         }
@@ -365,8 +375,8 @@ mod tests {
         let statuses =
             |operation: Operation, action| operation.show("", action).responses.keys().copied().collect::<Vec<_>>();
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
-        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 431, 500]);
+        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 429, 431, 500, 503]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
-        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 431, 500, 503, 507]);
+        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 429, 431, 500, 503, 507]);
     }
 }

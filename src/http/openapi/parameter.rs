@@ -152,6 +152,17 @@ pub fn answer_headers() -> Value {
         "X-Total-Count": header("How many entries there are on all pages together.", true, u64::schema()),
         "WWW-Authenticate": header("Which credentials are needed.", true, one_of(["Bearer", "Bearer error=\"invalid_token\""])),
         "Retry-After": header("Seconds after which to try again.", true, json!({"type": "integer", "minimum": 0})),
+        "RateLimit": header(
+            "How much the caller has left of each limit (`r`), and the seconds until it has all of it again (`t`); there when the limit is \
+             switched on (draft-ietf-httpapi-ratelimit-headers).",
+            false,
+            json!({"type": "string", "example": "\"reads\";r=50;t=30"}),
+        ),
+        "RateLimit-Policy": header(
+            "Each limit: how much at once (`q`), and the seconds in which it comes back (`w`).",
+            false,
+            json!({"type": "string", "example": "\"reads\";q=600;w=60"}),
+        ),
         "Content-Range": header("How many bytes the file has.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
     })
 }

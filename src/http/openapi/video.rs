@@ -140,6 +140,7 @@ fn refusals(operation: Operation) -> Operation {
         )
         .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
         .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
+        .fails(Code::QuotaExceeded, "the caller has submitted, or spent, as much as a day allows")
         .fails(Code::TooManyCallbacks, "the task has a callback, and too many of the caller's wait for receivers")
         .fails(
             Code::InvalidInput,

@@ -114,7 +114,7 @@ impl Feed {
 
     /// What is to be sent next; `None` when the stream is over.
     async fn next(&mut self) -> Option<String> {
-        while !self.ended && !*self.closing.borrow() && self.may_go_on() {
+        while !self.ended && !*self.closing.borrow() && self.may_go_on().await {
             self.changes.borrow_and_update();
             if self.has_moved() {
                 match self.read().await {
@@ -203,12 +203,12 @@ impl Feed {
     }
 
     /// Whether the reader may still read: its token can be revoked, and its right be taken away.
-    fn may_go_on(&mut self) -> bool {
+    async fn may_go_on(&mut self) -> bool {
         if self.checked.elapsed() < self.shared.services.options.heartbeat {
             return true;
         }
         self.checked = Instant::now();
-        let identity = authorize::identify(&self.secret, &self.shared.services);
+        let identity = authorize::identify(&self.secret, &self.shared.services, None).await;
         identity.is_ok_and(|identity| {
             identity.user().is_some_and(|user| user.is_admin || self.owner.is_none_or(|owner| owner == user.id))
         })

@@ -16,7 +16,7 @@ use crate::events::stream::Position;
 
 mod ledger;
 
-pub use ledger::{Entry, EntryState, Ledger};
+pub use ledger::{Entry, EntryState, Ledger, Spent};
 
 /// Tasks a block.
 const BLOCK: usize = 1024;
@@ -220,6 +220,17 @@ impl Index {
     #[must_use]
     pub fn ledger_of(&self, owner: Option<UserId>) -> Ledger {
         self.of_owner.get(&owner).map(|owned| owned.ledger).unwrap_or_default()
+    }
+
+    /// What a caller has submitted since a time, and spent with it; anonymous callers are one. Looks at those tasks and no others.
+    #[must_use]
+    pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> Spent {
+        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
+        let tasks = places.iter().rev().filter_map(|place| self.at(*place as usize));
+        tasks.take_while(|task| task.created_at >= since).fold(Spent::default(), |mut spent, task| {
+            spent.add(task);
+            spent
+        })
     }
 
     /// The entries of a caller's ledger, the newest first, as [`Index::newest`].

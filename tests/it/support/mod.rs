@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod form;
+pub mod issuer;
 pub mod music_sim;
 pub mod picture;
 pub mod process;

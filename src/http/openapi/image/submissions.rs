@@ -93,6 +93,7 @@ fn submission(path: &'static str, id: &'static str, summary: &'static str, body:
         .takes(body, example)
         .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
         .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
+        .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
         .fails(
             Code::TooManyCallbacks,
             "the task has a webhook, and too many of the caller's callbacks wait for receivers",

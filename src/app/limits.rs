@@ -1,0 +1,25 @@
+//! What callers may ask for, as the HTTP side takes it.
+
+use crate::config::{LimitSettings, ProxyHeader, RateSetting};
+use crate::http::server::{ForwardedHeader, Quotas, Rate, Rates, TrustedProxies};
+
+pub(super) fn quotas(limits: &LimitSettings) -> Quotas {
+    Quotas {
+        unfinished: limits.submissions_per_caller,
+        tasks_a_day: limits.submissions_per_day,
+        credits_a_day: limits.credits_per_day,
+    }
+}
+
+pub(super) fn rates(limits: &LimitSettings) -> Rates {
+    let rate = |RateSetting { per_minute, burst }| Rate::new(per_minute, burst);
+    Rates { reading: rate(limits.reads), changing: rate(limits.changes), submitting: rate(limits.submissions) }
+}
+
+pub(super) fn proxies(limits: &LimitSettings) -> TrustedProxies {
+    let header = match limits.proxy_header {
+        ProxyHeader::XForwardedFor => ForwardedHeader::XForwardedFor,
+        ProxyHeader::Forwarded => ForwardedHeader::Forwarded,
+    };
+    TrustedProxies { networks: limits.trusted_proxies.clone(), header }
+}

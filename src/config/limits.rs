@@ -1,0 +1,61 @@
+//! The settings of limits: what one caller may ask for, and all of them together.
+
+use super::check::{choice, proxies, whole};
+use super::settings::Reader;
+use crate::domain::network::Network;
+
+/// Bounds of what callers may do.
+#[derive(Debug, Clone)]
+pub struct LimitSettings {
+    /// Tasks of one caller that may be unfinished.
+    pub submissions_per_caller: usize,
+    /// Tasks of one caller a day; 0 for any number.
+    pub submissions_per_day: u64,
+    /// Credits of one caller a day; 0 for any number.
+    pub credits_per_day: u64,
+    pub reads: RateSetting,
+    pub changes: RateSetting,
+    pub submissions: RateSetting,
+    pub trusted_proxies: Vec<Network>,
+    pub proxy_header: ProxyHeader,
+    pub connections: usize,
+}
+
+/// How often one caller may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSetting {
+    /// 0 for any number.
+    pub per_minute: u32,
+    /// How many of them at once.
+    pub burst: u32,
+}
+
+/// The header in which proxies say for whom they ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyHeader {
+    XForwardedFor,
+    Forwarded,
+}
+
+impl LimitSettings {
+    pub(super) fn read(reader: &mut Reader) -> Self {
+        let submissions_per_caller = reader.read("limits.submissions_per_caller", &whole(1, 1_000_000));
+        let headers = [("X-Forwarded-For", ProxyHeader::XForwardedFor), ("Forwarded", ProxyHeader::Forwarded)];
+        let mut rate = |kind: &str| RateSetting {
+            per_minute: reader.read(&format!("limits.{kind}_per_minute"), &whole(0, 60_000_000)),
+            burst: reader.read(&format!("limits.{kind}_burst"), &whole(1, 1_000_000)),
+        };
+        let (reads, changes, submissions) = (rate("reads"), rate("changes"), rate("submissions"));
+        Self {
+            submissions_per_caller,
+            submissions_per_day: reader.read("limits.submissions_per_day", &whole(0, 1_000_000_000)),
+            credits_per_day: reader.read("limits.credits_per_day", &whole(0, 1_000_000_000_000)),
+            reads,
+            changes,
+            submissions,
+            trusted_proxies: reader.read("limits.trusted_proxies", &proxies()),
+            proxy_header: reader.read("limits.proxy_header", &choice(headers)),
+            connections: reader.read("limits.connections", &whole(1, 1_000_000)),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Addresses and networks as settings name them.
+
+use std::net::IpAddr;
+
+use super::value::Invalid;
+
+/// The addresses that share their first bits; a single address is a network of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Reads an address, or a network such as `10.0.0.0/8`.
+    ///
+    /// # Errors
+    /// When the text is neither, or a network's address has bits behind its prefix.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let refusal =
+            || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
+        let Some((address, prefix)) = text.split_once('/') else {
+            return text.parse().map(Self::single).map_err(|_| refusal());
+        };
+        let address: IpAddr = address.parse().map_err(|_| refusal())?;
+        let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
+        if prefix <= width(address) && first_bits(address, prefix) == bits(address) {
+            Ok(Self { address, prefix })
+        } else {
+            Err(refusal())
+        }
+    }
+
+    /// The network of this address alone.
+    #[must_use]
+    pub fn single(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, prefix: width(address) }
+    }
+
+    /// Whether an address, in its canonical form, belongs to it.
+    #[must_use]
+    pub fn holds(&self, ip: IpAddr) -> bool {
+        self.address.is_ipv4() == ip.is_ipv4() && first_bits(ip, self.prefix) == bits(self.address)
+    }
+}
+
+fn width(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+/// The bits of an address, the first one highest.
+fn bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
+}
+
+/// The first `prefix` bits of an address, followed by zeros.
+fn first_bits(ip: IpAddr, prefix: u8) -> u128 {
+    let rest = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+    bits(ip) & !rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_what_shares_its_bits() {
+        let holds = |network: &str, ip: &str| Network::parse(network).unwrap().holds(ip.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.0"));
+        assert!(holds("fd00::/8", "fdff::1") && !holds("fd00::/8", "fe00::1"));
+        assert!(holds("0.0.0.0/0", "1.1.1.1") && !holds("0.0.0.0/0", "::1"));
+        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.4"));
+        for bad in ["10.0.0.1/8", "10.0.0.0/33", "::/129", "a", "", "10.0.0.0/"] {
+            assert!(Network::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

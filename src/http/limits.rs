@@ -1,0 +1,212 @@
+//! How much one caller may ask for: requests by kind, as many at once and as fast as a rate; and what the answers say of it
+//! (`RateLimit` and `RateLimit-Policy`, draft-ietf-httpapi-ratelimit-headers).
+//!
+//! Kept in memory: a restart forgets it. What is counted by the day is not (`submissions`): that follows from the tasks.
+
+use std::fmt::Write;
+
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+
+use super::authorize::Identity;
+use super::error::{Code, Problem};
+use crate::domain::policy::Action;
+use crate::domain::value::{Timestamp, named_values};
+
+mod callers;
+mod origin;
+mod rate;
+
+use callers::{Caller, Callers};
+pub use origin::{ForwardedHeader, TrustedProxies};
+pub use rate::Rate;
+
+pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+const SECOND: i64 = 1_000_000;
+
+named_values! {
+    /// What requests are to the limits, by the name of the policy.
+    Kind {
+        Reading = "reads",
+        Changing = "changes",
+        Submitting = "submissions",
+    }
+}
+
+impl Kind {
+    /// What requests for an action are; `None`: never limited, because whoever watches over the service asks them.
+    #[must_use]
+    pub fn of(action: Action, only_reads: bool) -> Option<Self> {
+        match action {
+            Action::ReadServiceState => None,
+            Action::SubmitImageTask | Action::SubmitVideoTask | Action::GenerateMusic => Some(Self::Submitting),
+            action if only_reads || !action.writes() => Some(Self::Reading),
+            _ => Some(Self::Changing),
+        }
+    }
+}
+
+/// The rates, by kind; none: as many as anybody likes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rates {
+    pub reading: Option<Rate>,
+    pub changing: Option<Rate>,
+    pub submitting: Option<Rate>,
+}
+
+/// Counts what callers ask for.
+pub struct Limits {
+    proxies: TrustedProxies,
+    limits: Vec<(Kind, Rate, Callers)>,
+}
+
+impl Limits {
+    /// Nobody has asked for anything yet.
+    #[must_use]
+    pub fn new(rates: &Rates, proxies: TrustedProxies) -> Self {
+        let Rates { reading, changing, submitting } = *rates;
+        let rates = [(Kind::Reading, reading), (Kind::Changing, changing), (Kind::Submitting, submitting)];
+        let limits = rates.into_iter().filter_map(|(kind, rate)| Some((kind, rate?, Callers::default()))).collect();
+        Self { proxies, limits }
+    }
+
+    /// Whether nothing is counted.
+    #[must_use]
+    pub fn are_off(&self) -> bool {
+        self.limits.is_empty()
+    }
+
+    /// Counts a request, and notes for its answer how much is left.
+    ///
+    /// # Errors
+    /// When the caller has asked too often.
+    pub fn count(
+        &self,
+        kind: Option<Kind>,
+        identity: &Identity,
+        request: &HttpRequest,
+        now: Timestamp,
+    ) -> Result<(), Problem> {
+        let Some((kind, rate, callers)) = self.limits.iter().find(|(limited, ..)| Some(*limited) == kind) else {
+            return Ok(());
+        };
+        let verdict = callers.take(rate, self.caller(identity, request), now.micros());
+        let (most, window) = (rate.burst(), seconds(rate.window()));
+        note(request, Share { policy: kind.as_str(), most, window, left: verdict.left, again_in: verdict.whole_in });
+        let Some(wait) = verdict.wait else { return Ok(()) };
+        let wait = seconds(wait);
+        let detail =
+            format!("too many requests of this kind ({}) in a short time; come back in {wait} s", kind.as_str());
+        Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))
+    }
+
+    fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
+        match identity {
+            Identity::User(profile) => Caller::User(profile.id),
+            Identity::Token { id, .. } => Caller::Token(*id),
+            Identity::Anonymous => {
+                let origin = request.peer_addr().map(|peer| self.proxies.origin(peer, request.headers()));
+                Caller::at(origin.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into()))
+            }
+        }
+    }
+}
+
+/// What a caller has of one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    pub policy: &'static str,
+    /// How much there is in a window, whose length is in seconds.
+    pub most: i64,
+    pub window: i64,
+    pub left: i64,
+    /// Microseconds until there is all of it again.
+    pub again_in: i64,
+}
+
+/// The shares that the answer to a request tells of.
+struct Noted(Vec<Share>);
+
+/// Has the answer tell of a share.
+pub fn note(request: &HttpRequest, share: Share) {
+    let mut extensions = request.extensions_mut();
+    match extensions.get_mut::<Noted>() {
+        Some(Noted(shares)) => shares.push(share),
+        None => drop(extensions.insert(Noted(vec![share]))),
+    }
+}
+
+/// Tells of what was noted.
+pub fn tell(request: &HttpRequest, response: &mut HttpResponse) {
+    let Some(Noted(shares)) = request.extensions_mut().remove::<Noted>() else { return };
+    let (mut left, mut policies) = (String::new(), String::new());
+    for Share { policy, most, window, left: remaining, again_in } in shares {
+        let comma = if left.is_empty() { "" } else { ", " };
+        // Writing to a string cannot fail.
+        let _ = write!(left, "{comma}\"{policy}\";r={remaining};t={}", seconds(again_in));
+        let _ = write!(policies, "{comma}\"{policy}\";q={most};w={window}");
+    }
+    for (name, value) in [(RATE_LIMIT, left), (RATE_LIMIT_POLICY, policies)] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+}
+
+/// Whole seconds, rounded up.
+fn seconds(micros: i64) -> i64 {
+    micros.saturating_add(SECOND - 1) / SECOND
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn limits(per_minute: u32, burst: u32) -> Limits {
+        let rates = Rates { reading: Rate::new(per_minute, burst), ..Rates::default() };
+        Limits::new(&rates, TrustedProxies { networks: Vec::new(), header: ForwardedHeader::XForwardedFor })
+    }
+
+    /// What a request is told, at a second: the code it is refused with, and the headers.
+    fn ask(limits: &Limits, second: i64) -> (Option<Code>, [String; 3]) {
+        let request = TestRequest::default().peer_addr("192.0.2.1:9".parse().unwrap()).to_http_request();
+        let now = Timestamp::from_micros(second * SECOND);
+        let refused = limits.count(Some(Kind::Reading), &Identity::Anonymous, &request, now).err();
+        let mut response = refused.as_ref().map_or_else(|| HttpResponse::Ok().finish(), |problem| problem.respond("/"));
+        tell(&request, &mut response);
+        let header = |name: &str| response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+        (refused.map(|problem| problem.code()), ["ratelimit", "ratelimit-policy", "retry-after"].map(header))
+    }
+
+    #[test]
+    fn answers_tell_what_is_left_and_refusals_when_to_come_back() {
+        let limits = limits(30, 2);
+        let told = |left: i64, again_in: i64, retry: &str| {
+            [format!("\"reads\";r={left};t={again_in}"), "\"reads\";q=2;w=4".to_owned(), retry.to_owned()]
+        };
+        assert_eq!(ask(&limits, 10), (None, told(1, 2, "")));
+        assert_eq!(ask(&limits, 10), (None, told(0, 4, "")));
+        assert_eq!(ask(&limits, 10), (Some(Code::RateLimited), told(0, 4, "2")));
+        assert_eq!(ask(&limits, 12), (None, told(0, 4, "")));
+        assert_eq!(ask(&limits, 60), (None, told(1, 2, "")));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_counted_or_told() {
+        let silent = (None, [String::new(), String::new(), String::new()]);
+        assert!((0..100).all(|_| ask(&limits(0, 1), 0) == silent));
+    }
+
+    #[test]
+    fn probes_are_never_limited_and_what_changes_nothing_is_a_read() {
+        assert_eq!(Kind::of(Action::ReadServiceState, true), None);
+        assert_eq!(Kind::of(Action::ReadRegistry, false), Some(Kind::Reading));
+        assert_eq!(Kind::of(Action::CreateNode, true), Some(Kind::Reading));
+        assert_eq!(Kind::of(Action::CreateNode, false), Some(Kind::Changing));
+        assert_eq!(Kind::of(Action::SubmitVideoTask, false), Some(Kind::Submitting));
+    }
+}

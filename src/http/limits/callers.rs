@@ -1,0 +1,127 @@
+//! Who has done how much of late: one moment a caller, in memory that is bounded however many there are.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+
+use parking_lot::Mutex;
+
+use super::rate::{Rate, Verdict};
+use crate::domain::ids::{TokenId, UserId};
+
+/// A power of two: requests of different callers seldom wait for each other.
+const SHARDS: usize = 64;
+/// Callers that are remembered, a shard.
+const SHARD_MAX: usize = 1024;
+
+/// Whom a limit counts as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Caller {
+    User(UserId),
+    /// A publisher's token.
+    Token(TokenId),
+    /// Whoever is at an address; of IPv6 at a network of 64 bits, which is what a subscriber is given.
+    At(IpAddr),
+}
+
+impl Caller {
+    /// Whoever is at this address.
+    #[must_use]
+    pub fn at(address: IpAddr) -> Self {
+        Self::At(match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+            v4 @ IpAddr::V4(_) => v4,
+        })
+    }
+}
+
+/// The callers of one limit, each with the moment at which its burst is whole again.
+pub struct Callers {
+    hasher: RandomState,
+    shards: Vec<Mutex<HashMap<Caller, i64>>>,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl Callers {
+    /// Asks for a caller at `now`, in microseconds.
+    pub fn take(&self, rate: &Rate, caller: Caller, now: i64) -> Verdict {
+        let shard = usize::try_from(self.hasher.hash_one(caller) % SHARDS as u64).unwrap_or(0);
+        let mut callers = self.shards[shard].lock();
+        if let Some(whole_at) = callers.get_mut(&caller) {
+            return rate.take(whole_at, now);
+        }
+        if callers.len() >= SHARD_MAX {
+            make_room(&mut callers, now);
+        }
+        rate.take(callers.entry(caller).or_insert(now), now)
+    }
+}
+
+/// Forgets those whose burst is whole, of whom nothing need be known; if there are none, the one who is nearest to it.
+fn make_room(callers: &mut HashMap<Caller, i64>, now: i64) {
+    callers.retain(|_, whole_at| *whole_at > now);
+    if callers.len() < SHARD_MAX {
+        return;
+    }
+    let nearest = callers.iter().min_by_key(|(_, whole_at)| **whole_at).map(|(caller, _)| *caller);
+    if let Some(nearest) = nearest {
+        callers.remove(&nearest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(address: &str) -> Caller {
+        Caller::at(address.parse().unwrap())
+    }
+
+    fn remembered(callers: &Callers) -> usize {
+        callers.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_caller_and_a_mapped_address_is_the_address() {
+        assert_eq!(caller("2001:db8:1:2::1"), caller("2001:db8:1:2:ffff::9"));
+        assert_ne!(caller("2001:db8:1:2::1"), caller("2001:db8:1:3::1"));
+        assert_eq!(caller("::ffff:10.0.0.1"), caller("10.0.0.1"));
+        assert_ne!(caller("10.0.0.1"), caller("10.0.0.2"));
+    }
+
+    #[test]
+    fn callers_do_not_count_for_each_other() {
+        let (callers, rate) = (Callers::default(), Rate::new(60, 1).unwrap());
+        assert_eq!(callers.take(&rate, caller("10.0.0.1"), 0).wait, None);
+        assert!(callers.take(&rate, caller("10.0.0.1"), 0).wait.is_some());
+        assert_eq!(callers.take(&rate, caller("10.0.0.2"), 0).wait, None);
+    }
+
+    #[test]
+    fn however_many_there_are_memory_is_bounded_and_who_has_used_most_is_still_known() {
+        let (callers, rate) = (Callers::default(), Rate::new(60, 100).unwrap());
+        let busy = caller("192.0.2.1");
+        while callers.take(&rate, busy, 0).wait.is_none() {}
+        for number in 0..200_000_u32 {
+            callers.take(&rate, Caller::at(IpAddr::V4(number.into())), 0);
+        }
+        assert!(remembered(&callers) <= SHARDS * SHARD_MAX);
+        assert!(callers.take(&rate, busy, 0).wait.is_some(), "the flood did not wash it out");
+    }
+
+    #[test]
+    fn whose_burst_is_whole_is_forgotten_first() {
+        let (callers, rate) = (Callers::default(), Rate::new(60, 2).unwrap());
+        for number in 0..200_000_u32 {
+            callers.take(&rate, Caller::at(IpAddr::V4(number.into())), i64::from(number) * 1_000_000);
+        }
+        // Each of them is whole a second later: when room is made, all of a shard go.
+        assert!(remembered(&callers) < SHARDS * SHARD_MAX);
+    }
+}

@@ -1,0 +1,96 @@
+//! Callers who present a token of the issuer (contract 3, ADR 18): the account that is theirs, opened at first sight.
+
+use actix_web::{HttpMessage, HttpRequest};
+
+use super::authorize::{Identity, bad_credentials};
+use super::error::{Code, Problem};
+use super::personal;
+use super::server::Services;
+use crate::actors::error::CommandError;
+use crate::actors::{Actor, Circumstances};
+use crate::domain::ids::{RequestId, UserId};
+use crate::domain::user::{Email, User, UserCommand, UserOpening, UserProfile, UserRejection};
+use crate::domain::value::Name;
+use crate::oidc::{Oidc, Person, Refused};
+
+/// Accounts of one person that may have been erased before.
+const ERASED_MAX: u32 = 1000;
+/// When to come back while the issuer does not answer, in seconds.
+const RETRY_AFTER: u32 = 5;
+
+/// Whom a token speaks for. `request` is the one that presents it, for the record.
+///
+/// # Errors
+/// 401 when the token is not to be believed; 503 when the issuer cannot be asked; why the account was not opened.
+pub async fn sign_in(
+    token: &str,
+    oidc: &Oidc,
+    services: &Services,
+    request: Option<&HttpRequest>,
+) -> Result<Identity, Problem> {
+    let person = oidc.judge(token, services.surroundings.now()).await.map_err(|refused| {
+        tracing::debug!(%refused, "a token of the issuer was not believed");
+        match refused {
+            Refused::Token(_) => bad_credentials(),
+            Refused::Unavailable => Problem::new(
+                Code::IssuerUnavailable,
+                "the issuer of the token cannot be asked for its keys; try again soon",
+            )
+            .retry_after(RETRY_AFTER),
+        }
+    })?;
+    for nth in 0..ERASED_MAX {
+        let id = oidc.user_id(&person, nth);
+        match account(id, services) {
+            Found::Open(profile) => return Ok(Identity::User(*profile)),
+            Found::Erased => {}
+            Found::Nobody => return open(id, person, services, request).await.map(Identity::User),
+        }
+    }
+    Err(bad_credentials())
+}
+
+enum Found {
+    Open(Box<UserProfile>),
+    Erased,
+    Nobody,
+}
+
+fn account(id: UserId, services: &Services) -> Found {
+    match services.models.read().users.find(id) {
+        Some(User::Present(profile)) => Found::Open(Box::new(profile.clone())),
+        Some(User::Erased(_)) => Found::Erased,
+        Some(User::Absent) | None => Found::Nobody,
+    }
+}
+
+/// Opens an account. Of requests that come at the same time one opens it, for all of them.
+async fn open(
+    id: UserId,
+    person: Person,
+    services: &Services,
+    request: Option<&HttpRequest>,
+) -> Result<UserProfile, Problem> {
+    services.space.check().map_err(Problem::no_room)?;
+    // What does not fit our fields is left out: it is no reason to refuse a person.
+    let email = person.email.and_then(|email| Email::parse(email).ok());
+    let name = person.name.and_then(|name| Name::parse(name).ok());
+    let (email, name) = personal::seal_new(services, id, email, name).await?;
+    let opening = UserOpening { id, email, name, is_admin: false, is_approved: false };
+    let why = Circumstances {
+        actor: Actor::System,
+        request: request.and_then(|request| request.extensions().get::<RequestId>().cloned()),
+        causation: None,
+        at: services.surroundings.now(),
+        claim: None,
+    };
+    match services.dispatch.user(id, UserCommand::Create(opening), why).await {
+        Ok(_) => tracing::info!(user = %id, "an account was opened for somebody whom the issuer knows"),
+        Err(CommandError::Rejected(UserRejection::AlreadyExists)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match account(id, services) {
+        Found::Open(profile) => Ok(*profile),
+        Found::Erased | Found::Nobody => Err(bad_credentials()),
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the keys of an issuer are: at the URL that was configured, or at the one that its discovery document names (`OpenID`
+//! Connect Discovery, 4).
+
+use serde::Deserialize;
+
+use super::jwks::KeySet;
+use crate::outbound::address::AddressRules;
+use crate::outbound::client::ClientFailure;
+use crate::outbound::document::Documents;
+
+/// Where an issuer says what it is, below its own URL.
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+
+/// An issuer, as the settings have it.
+#[derive(Debug, Clone)]
+pub struct IssuerPlace {
+    /// Exactly as it stands in its tokens.
+    pub issuer: String,
+    /// Where its keys are; discovered when there is none.
+    pub jwks_url: Option<String>,
+    /// What applies to a place that it names itself, on another host.
+    pub rules: AddressRules,
+}
+
+/// Why an issuer cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct PlaceError(#[from] ClientFailure);
+
+/// Asks one issuer.
+pub struct Issuer {
+    place: IssuerPlace,
+    documents: Documents,
+}
+
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Issuer {
+    pub fn new(place: IssuerPlace) -> Result<Self, PlaceError> {
+        let named = [Some(&place.issuer), place.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
+        let documents = Documents::new(named, place.rules.clone())?;
+        Ok(Self { place, documents })
+    }
+
+    /// The keys that the issuer has now.
+    ///
+    /// # Errors
+    /// A sentence for operators.
+    pub async fn keys(&self) -> Result<KeySet, String> {
+        let url = match &self.place.jwks_url {
+            Some(url) => url.clone(),
+            None => self.discover().await?,
+        };
+        let document = self.documents.get(&url).await.map_err(|error| format!("the keys at {url}: {error}"))?;
+        KeySet::parse(&document).map_err(|reason| format!("the keys at {url}: {reason}"))
+    }
+
+    async fn discover(&self) -> Result<String, String> {
+        let url = format!("{}{DISCOVERY}", self.place.issuer.trim_end_matches('/'));
+        let document = self.documents.get(&url).await.map_err(|error| format!("the document at {url}: {error}"))?;
+        let said: Discovery =
+            serde_json::from_slice(&document).map_err(|_| format!("the document at {url} is not one of an issuer"))?;
+        if said.issuer != self.place.issuer {
+            return Err(format!("the document at {url} is of another issuer, {}", said.issuer));
+        }
+        if self.place.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
+            return Err(format!("the document at {url} names keys that are not at an https URL"));
+        }
+        Ok(said.jwks_uri)
+    }
+}

@@ -1,0 +1,166 @@
+//! The public keys of an issuer (RFC 7517): those that can sign a token in a way that is believed here. Pure.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use serde::Deserialize;
+
+use super::jwt::Algorithm;
+
+/// Keys that are read of a set: those of issuers have a handful.
+const KEYS_MAX: usize = 64;
+/// Bytes of a coordinate on P-256.
+const COORDINATE: usize = 32;
+
+/// The keys of an issuer at one time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct KeySet(Vec<Key>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    id: Option<String>,
+    material: Material,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Material {
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
+    /// An uncompressed point on P-256.
+    P256(Vec<u8>),
+}
+
+/// What came of a look at the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verified {
+    Yes,
+    No,
+    /// None of them is the one that is named, or could be it.
+    NoKey,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    purpose: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+impl KeySet {
+    /// Reads a set. Keys of other kinds and for other uses are passed over.
+    ///
+    /// # Errors
+    /// When it is no set of keys, or none of them can be used.
+    pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
+        let document: Document = serde_json::from_slice(text).map_err(|_| "not a set of keys")?;
+        let written = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
+        let keys: Vec<_> = written.filter_map(Key::of).collect();
+        if keys.is_empty() { Err("no key for RS256 or ES256") } else { Ok(Self(keys)) }
+    }
+
+    /// Whether a key signed a message. Without the id of a key the only one of its kind is meant.
+    #[must_use]
+    pub fn verify(&self, algorithm: Algorithm, id: Option<&str>, message: &[u8], signature: &[u8]) -> Verified {
+        let mut fitting = self.0.iter().filter(|key| {
+            key.algorithm() == algorithm
+                && (id.is_none() || key.id.as_deref() == id || (key.id.is_none() && self.0.len() == 1))
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(key), None) if key.signed(message, signature) => Verified::Yes,
+            (Some(_), None) => Verified::No,
+            // Which one it is must be said.
+            (Some(_), Some(_)) | (None, _) => Verified::NoKey,
+        }
+    }
+}
+
+impl Key {
+    fn of(written: Written) -> Option<Self> {
+        let Written { kty, kid, alg, purpose, crv, n, e, x, y } = written;
+        if purpose.is_some_and(|purpose| purpose != "sig") {
+            return None;
+        }
+        let decoded = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
+        let (material, usual) = match kty.as_str() {
+            "RSA" => (Material::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
+            "EC" if crv.as_deref() == Some("P-256") => {
+                let (x, y) = (decoded(x)?, decoded(y)?);
+                let whole = x.len() == COORDINATE && y.len() == COORDINATE;
+                (Material::P256(whole.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
+            }
+            _ => return None,
+        };
+        alg.is_none_or(|alg| alg == usual).then_some(Self { id: kid, material })
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        match self.material {
+            Material::Rsa { .. } => Algorithm::Rs256,
+            Material::P256(_) => Algorithm::Es256,
+        }
+    }
+
+    fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        match &self.material {
+            Material::Rsa { modulus, exponent } => {
+                let key = RsaPublicKeyComponents { n: without_zeros(modulus), e: without_zeros(exponent) };
+                key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
+            }
+            Material::P256(point) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok()
+            }
+        }
+    }
+}
+
+/// A number without zeros before it, which some issuers write and the library refuses.
+fn without_zeros(number: &[u8]) -> &[u8] {
+    &number[number.iter().take_while(|byte| **byte == 0).count()..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINT: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+    fn keys(written: &str) -> Result<usize, &'static str> {
+        KeySet::parse(format!("{{\"keys\": [{written}]}}").as_bytes()).map(|KeySet(keys)| keys.len())
+    }
+
+    #[test]
+    fn keys_for_something_else_are_passed_over() {
+        let good =
+            format!(r#"{{"kty": "EC", "crv": "P-256", "x": "{POINT}", "y": "{POINT}", "kid": "a", "use": "sig"}}"#);
+        let others = [
+            r#"{"kty": "oct", "k": "AAAA"}"#.to_owned(),
+            r#"{"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"}"#.to_owned(),
+            r#"{"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": "RS512"}"#.to_owned(),
+            r#"{"kty": "RSA", "n": "?", "e": "AQAB"}"#.to_owned(),
+            r#"{"kty": "EC", "crv": "P-384", "x": "AAAA", "y": "AAAA"}"#.to_owned(),
+            r#"{"kty": "EC", "crv": "P-256", "x": "AAAA", "y": "AAAA"}"#.to_owned(),
+            r#"{"kty": 5}"#.to_owned(),
+            "7".to_owned(),
+        ];
+        assert_eq!(keys(&good), Ok(1));
+        assert_eq!(keys(&format!("{}, {good}", others.join(", "))), Ok(1));
+        for other in &others {
+            assert_eq!(keys(other), Err("no key for RS256 or ES256"), "{other}");
+        }
+        assert_eq!(KeySet::parse(b"[]"), Err("not a set of keys"));
+    }
+}

@@ -1,0 +1,60 @@
+//! Small documents that the service asks for by itself. What the operator has named may be anywhere, like a vendor; a place that
+//! such a document leads to is held against the rules that apply to everybody.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use url::Url;
+
+use super::address::{AddressRules, AllowEntry};
+use super::client::{CallFailure, Client, ClientFailure, Limits};
+
+const LIMITS: Limits =
+    Limits { connect: Duration::from_secs(5), total: Duration::from_secs(10), body_bytes: 512 * 1024 };
+
+/// Why there is no document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentFailure {
+    #[error(transparent)]
+    Call(#[from] CallFailure),
+    #[error("the server answered with status {0}")]
+    Status(u16),
+}
+
+/// Asks for documents. Cheap to clone.
+#[derive(Clone)]
+pub struct Documents {
+    named_hosts: Vec<String>,
+    named: Client,
+    found: Client,
+}
+
+impl Documents {
+    /// The hosts of `named` may be anywhere; others are under `rules`.
+    ///
+    /// # Errors
+    /// When the client cannot be set up.
+    pub fn new<'u>(named: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientFailure> {
+        let named_hosts: Vec<_> = named.into_iter().filter_map(host).collect();
+        let allow = named_hosts.iter().filter_map(|host| AllowEntry::parse(host).ok()).collect();
+        let anywhere = AddressRules { allow_private: true, allow };
+        Ok(Self { named_hosts, named: Client::new(anywhere, LIMITS)?, found: Client::new(rules, LIMITS)? })
+    }
+
+    /// The document at a URL.
+    ///
+    /// # Errors
+    /// [`DocumentFailure`] when the rules forbid the call, no answer came within the limits, or it is not 200.
+    pub async fn get(&self, url: &str) -> Result<Bytes, DocumentFailure> {
+        let is_named = host(url).is_some_and(|host| self.named_hosts.contains(&host));
+        let client = if is_named { &self.named } else { &self.found };
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+        let (answer, bytes) = client.get(url, headers, |_| true).await?;
+        if answer.status == 200 { Ok(bytes) } else { Err(DocumentFailure::Status(answer.status)) }
+    }
+}
+
+fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}

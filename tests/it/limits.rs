@@ -1,0 +1,195 @@
+//! Limits of callers: rates that come back with time, quotas of a day that a restart does not forget, and who is believed about
+//! where a request began.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mediary::clock::{Place, Surroundings};
+use mediary::config::{ProxyHeader, RateSetting, Settings};
+use mediary::domain::network::Network;
+use mediary::domain::value::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::image::UPSCALER;
+use crate::support::picture::base64_png;
+use crate::support::{Answer, TestApp};
+
+const VIDEO: &str = "/proxy/videovendor/start-end2video";
+
+/// Noon, and a clock that only the test moves.
+fn noon() -> Surroundings {
+    Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
+}
+
+/// The same, where no task is ever worked on.
+fn idle_noon() -> Surroundings {
+    noon().with_mishap(Arc::new(|place, _: &str| assert!(place != Place::Reactor, "made to fail")))
+}
+
+/// Two at once, and one more every two seconds.
+fn two(settings: &mut Settings) {
+    settings.limits.reads = RateSetting { per_minute: 30, burst: 2 };
+}
+
+fn told(answer: &Answer) -> [&str; 3] {
+    ["ratelimit", "ratelimit-policy", "retry-after"].map(|name| answer.header(name).unwrap_or_default())
+}
+
+async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
+    app.send(app.request(Method::GET, "/nodes").header(header, value)).await.status
+}
+
+#[actix_web::test]
+async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
+    let surroundings = noon();
+    let app = TestApp::start_with(two, surroundings.clone()).await;
+
+    let first = app.get("/nodes").await.expect(200);
+    assert_eq!(told(&first), ["\"reads\";r=1;t=2", "\"reads\";q=2;w=4", ""]);
+    app.get("/publishers").await.expect(200);
+    let refused = app.get("/nodes").await.expect(429);
+
+    assert_eq!(told(&refused), ["\"reads\";r=0;t=4", "\"reads\";q=2;w=4", "2"]);
+    assert_eq!(
+        (refused.json()["error"].clone(), refused.header("content-type")),
+        (json!("rate_limited"), Some("application/problem+json"))
+    );
+    surroundings.advance(Duration::from_secs(2));
+    app.get("/nodes").await.expect(200);
+    app.get("/nodes").await.expect(429);
+    // Whoever watches over the service is never refused, and sees it.
+    for _ in 0..5 {
+        assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
+    }
+    let metrics = app.get("/metrics").await.expect(200).text();
+    assert!(metrics.contains("mediary_limit_refusals_total{limit=\"reads\"} 2\n"), "{metrics}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
+    let change = |settings: &mut Settings| {
+        two(settings);
+        settings.limits.changes = RateSetting { per_minute: 1, burst: 4 };
+    };
+    let app = TestApp::start_with(change, noon()).await;
+    // Two users and their tokens: four changes of the administrator.
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.post_as(app.admin_token(), "/admin/users", json!({"name": "c"})).await.expect(429);
+
+    for user in [&alice, &bob] {
+        for _ in 0..2 {
+            app.get_as(&user.token, "/users").await.expect(200);
+        }
+        app.get_as(&user.token, "/users").await.expect(429);
+    }
+    for status in [401, 401, 429] {
+        app.get_as("mdu_nonsense", "/nodes").await.expect(status);
+    }
+    app.get("/nodes").await.expect(429);
+    // A publisher's token is another caller than whoever made it.
+    app.publisher("acme", &alice).await;
+    let token = app.access_token("acme", &alice).await;
+    app.get_as(&token, "/nodes").await.expect(200);
+    // A question that is asked with POST is a read.
+    assert_eq!(
+        app.post_as(&token, "/bulk/nodes/versions", json!({"node_versions": []})).await.header("ratelimit"),
+        Some("\"reads\";r=0;t=4")
+    );
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn without_limits_nothing_is_told() {
+    let app = TestApp::start().await;
+    for _ in 0..50 {
+        assert_eq!(told(&app.get("/nodes").await.expect(200)), ["", "", ""]);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn only_a_trusted_proxy_says_where_a_request_began() {
+    // Nobody is trusted: every request comes from the tests, whatever they say.
+    let app = TestApp::start_with(two, noon()).await;
+    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
+    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);
+    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.3").await, 429);
+    app.stop().await;
+    // The tests are trusted: callers are told apart, but not by what they put before.
+    let trusting = |header| {
+        move |settings: &mut Settings| {
+            two(settings);
+            settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
+            settings.limits.proxy_header = header;
+        }
+    };
+    let app = TestApp::start_with(trusting(ProxyHeader::XForwardedFor), noon()).await;
+    for (value, status) in [
+        ("203.0.113.1", 200),
+        ("1.1.1.1, 203.0.113.1", 200),
+        ("2.2.2.2, 203.0.113.1", 429),
+        ("203.0.113.2", 200),
+        ("2001:db8:1:2::1", 200),
+        ("2001:db8:1:2::2", 200),
+        ("2001:db8:1:2::3", 429),
+        ("2001:db8:1:3::1", 200),
+    ] {
+        assert_eq!(forwarded(&app, "x-forwarded-for", value).await, status, "{value}");
+    }
+    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.9").await, 200);
+    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.10").await, 200);
+    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.11").await, 429, "the other header is not read");
+    app.stop().await;
+    let app = TestApp::start_with(trusting(ProxyHeader::Forwarded), noon()).await;
+    for (value, status) in
+        [("for=203.0.113.1", 200), ("for=1.1.1.1, for=\"203.0.113.1:80\"", 200), ("for=203.0.113.1", 429)]
+    {
+        assert_eq!(forwarded(&app, "forwarded", value).await, status, "{value}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothing() {
+    let surroundings = idle_noon();
+    let change = |settings: &mut Settings| settings.limits.submissions_per_day = 2;
+    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let submission = json!({"image": base64_png(8, 8)});
+
+    let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
+    assert_eq!(told(&first), ["\"tasks-a-day\";r=1;t=43200", "\"tasks-a-day\";q=2;w=86400", ""]);
+    app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
+    let app = TestApp::start_in(app.stop().await, change, surroundings.clone()).await;
+
+    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
+    assert_eq!(refused.json()["error"], "quota_exceeded");
+    assert_eq!(told(&refused), ["\"tasks-a-day\";r=0;t=43200", "\"tasks-a-day\";q=2;w=86400", "43201"]);
+    app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
+    surroundings.advance(Duration::from_secs(43_200));
+    app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
+    let app = TestApp::start_with(|settings| settings.limits.credits_per_day = 15, idle_noon()).await;
+    let alice = app.user("alice").await;
+    // 8 credits for the first second of this model, 10 for two.
+    let film = |seconds: u32| json!({"model": "vq2-turbo", "resolution": "720p", "duration": seconds, "prompt": "p"});
+    let submit = async |body: Value| app.post_as(&alice.token, VIDEO, body).await;
+
+    let first = submit(film(1)).await.expect(200);
+    assert_eq!((first.json()["credits"].clone(), told(&first)[0]), (json!(8), "\"credits-a-day\";r=7;t=43200"));
+    let refused = submit(film(1)).await.expect(429);
+    assert_eq!(
+        (refused.json()["error"].clone(), told(&refused)[0]),
+        (json!("quota_exceeded"), "\"credits-a-day\";r=7;t=43200")
+    );
+    let cancel = format!("/proxy/videovendor/tasks/{}/cancel", first.json()["task_id"].as_str().unwrap());
+    app.post_as(&alice.token, &cancel, json!({})).await.expect(200);
+    submit(film(2)).await.expect(200);
+    app.stop().await;
+}

@@ -1,0 +1,276 @@
+//! Tokens of an issuer as credentials: what is believed, what is not, and whose account it is.
+
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use mediary::clock::Surroundings;
+use mediary::config::OidcSettings;
+use mediary::domain::value::Timestamp;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::support::TestApp;
+use crate::support::issuer::{SigningKey, TestIssuer, encoded};
+
+/// Noon, in seconds since 1970.
+const NOON: i64 = 1_795_348_800;
+
+struct Given {
+    issuer: TestIssuer,
+    key: SigningKey,
+    surroundings: Surroundings,
+    app: TestApp,
+}
+
+impl Given {
+    async fn with(key: SigningKey) -> Self {
+        let issuer = TestIssuer::start(&[key.public("1")]).await;
+        let surroundings = Surroundings::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
+        let settings = OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), jwks_url: None };
+        let app = TestApp::start_with(|all| all.auth.oidc = Some(settings), surroundings.clone()).await;
+        Self { issuer, key, surroundings, app }
+    }
+
+    /// The claims of a good token.
+    fn claims(&self) -> Value {
+        json!({"iss": self.issuer.name(), "sub": "u-1", "aud": "mediary", "exp": NOON + 300, "iat": NOON,
+            "name": "Ada", "email": "ada@example.org"})
+    }
+
+    /// The same with one changed; `null` takes it away.
+    fn but(&self, claim: &str, value: Value) -> Value {
+        let mut claims = self.claims();
+        claims[claim] = value;
+        if claims[claim].is_null() {
+            claims.as_object_mut().unwrap().remove(claim);
+        }
+        claims
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        self.key.token("1", claims)
+    }
+
+    async fn status(&self, token: &str) -> u16 {
+        self.app.get_as(token, "/users").await.status
+    }
+
+    async fn me(&self, claims: &Value) -> Value {
+        self.app.get_as(&self.token(claims), "/users").await.expect(200).json()
+    }
+}
+
+#[actix_web::test]
+async fn whoever_the_issuer_knows_has_an_account_from_the_first_request_on() {
+    for key in [SigningKey::rsa(), SigningKey::p256()] {
+        let given = Given::with(key).await;
+
+        let first = given.me(&given.claims()).await;
+        assert_eq!((&first["name"], &first["email"]), (&json!("Ada"), &json!("ada@example.org")));
+        assert_eq!((&first["isAdmin"], &first["isApproved"]), (&json!(false), &json!(false)));
+        // The same account again, whatever the issuer calls them now; another for somebody else.
+        assert_eq!(given.me(&given.but("name", json!("Countess"))).await, first);
+        assert_ne!(given.me(&given.but("sub", json!("u-2"))).await["id"], first["id"]);
+        // It can do what users can.
+        let token = given.token(&given.claims());
+        given.app.post_as(&token, "/publishers", json!({"id": "acme", "name": "Acme"})).await.expect(201);
+        // And it is recorded that the service opened it, for which request.
+        let path = format!("/admin/history/user/{}", first["id"].as_str().unwrap());
+        let history = given.app.get_as(given.app.admin_token(), &path).await.expect(200).text();
+        assert!(history.contains("UserCreated") && history.contains("system"), "{history}");
+        assert!(!history.contains("u-1"), "what names them at the issuer is not recorded: {history}");
+        given.app.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn requests_at_the_same_time_open_one_account_and_a_restart_keeps_it() {
+    let given = Given::with(SigningKey::p256()).await;
+    let token = given.token(&given.claims());
+
+    let answers = futures_util::future::join_all((0..8).map(|_| given.app.get_as(&token, "/users"))).await;
+
+    let first = answers[0].json();
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.json() == first));
+    let Given { issuer, surroundings, app, .. } = given;
+    let settings = OidcSettings {
+        issuer: issuer.name(),
+        audience: "mediary".to_owned(),
+        jwks_url: Some(format!("{}/keys", issuer.name())),
+    };
+    let app = TestApp::start_in(app.stop().await, |all| all.auth.oidc = Some(settings), surroundings).await;
+    assert_eq!(app.get_as(&token, "/users").await.expect(200).json(), first);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn nothing_else_is_believed() {
+    let given = Given::with(SigningKey::rsa()).await;
+    let (good, stranger) = (given.claims(), SigningKey::p256());
+    assert_eq!(given.status(&given.token(&good)).await, 200);
+    let [header, claims, signature] = {
+        let token = given.token(&good);
+        let mut parts = token.split('.').map(str::to_owned);
+        [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
+    };
+    let unsigned = |alg: &str| format!("{}.{claims}.", encoded(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
+    // The public key, in the forms that a verifier might take for a secret.
+    let keyed = |secret: &[u8]| {
+        let signed = format!("{}.{claims}", encoded(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
+        let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signed).finalize().into_bytes();
+        format!("{signed}.{}", encoded(&code))
+    };
+    let other_claims = encoded(given.but("sub", json!("admin")).to_string().as_bytes());
+    let refused = [
+        ("alg none", unsigned("none")),
+        ("alg none in another case", unsigned("nOnE")),
+        ("no signature", format!("{header}.{claims}.")),
+        ("HS256 with the modulus", keyed(&given.key.modulus())),
+        ("HS256 with the set of keys", keyed(given.key.public("1").to_string().as_bytes())),
+        ("other claims under the signature", format!("{header}.{other_claims}.{signature}")),
+        ("signed by somebody else", stranger.token("1", &good)),
+        ("signed by somebody else who says RS256", stranger.token_with(&json!({"alg": "RS256", "kid": "1"}), &good)),
+        ("an unknown key", given.key.token("2", &good)),
+        ("a key in the header", given.key.token_with(&json!({"alg": "ES256", "jwk": stranger.public("1")}), &good)),
+        (
+            "an extension that must be understood",
+            given.key.token_with(&json!({"alg": "RS256", "kid": "1", "crit": ["x"]}), &good),
+        ),
+        ("another issuer", given.token(&given.but("iss", json!("http://127.0.0.1:1")))),
+        ("an issuer that begins so", given.token(&given.but("iss", json!(format!("{}/", given.issuer.name()))))),
+        ("another audience", given.token(&given.but("aud", json!("console")))),
+        ("other audiences", given.token(&given.but("aud", json!(["a", "b"])))),
+        ("expired, more than the leeway ago", given.token(&given.but("exp", json!(NOON - 60)))),
+        ("not valid yet", given.token(&given.but("nbf", json!(NOON + 61)))),
+        ("an empty subject", given.token(&given.but("sub", json!("")))),
+        ("a long subject", given.token(&given.but("sub", json!("s".repeat(256))))),
+        ("times as text", given.token(&given.but("exp", json!("never")))),
+        ("huge", given.token(&given.but("groups", json!("g".repeat(16 * 1024))))),
+        ("no base64", format!("{header}.{claims}.!")),
+        ("no JSON", format!("{}.{claims}.{signature}", encoded(b"{"))),
+        ("empty parts", "..".to_owned()),
+    ];
+    let missing = ["iss", "sub", "aud", "exp"].map(|claim| (claim, given.token(&given.but(claim, Value::Null))));
+    for (what, token) in refused.into_iter().chain(missing) {
+        let answer = given.app.get_as(&token, "/users").await;
+        assert_eq!((what, answer.status), (what, 401));
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{what}");
+        let part = token.split('.').nth(2).unwrap_or_default();
+        assert!(part.len() < 8 || !answer.text().contains(part), "{what}: the token is in the answer");
+    }
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn times_have_a_leeway_and_audiences_may_be_several() {
+    let given = Given::with(SigningKey::p256()).await;
+    for (claim, value) in [
+        ("exp", json!(NOON - 59)),
+        ("exp", json!(NOON as f64 + 0.5)),
+        ("nbf", json!(NOON + 60)),
+        ("aud", json!(["console", "mediary"])),
+    ] {
+        assert_eq!(given.status(&given.token(&given.but(claim, value.clone()))).await, 200, "{claim} {value}");
+    }
+    let token = given.token(&given.claims());
+    given.surroundings.advance(Duration::from_secs(359));
+    assert_eq!(given.status(&token).await, 200);
+    given.surroundings.advance(Duration::from_secs(1));
+    assert_eq!(given.status(&token).await, 401);
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn names_that_do_not_fit_or_are_not_verified_are_left_out() {
+    let given = Given::with(SigningKey::p256()).await;
+    let me = |number: u32, more: Value| {
+        let mut claims = given.but("sub", json!(format!("n-{number}")));
+        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let token = given.token(&claims);
+        async { given.app.get_as(&{ token }, "/users").await.expect(200).json() }
+    };
+    let unverified = me(1, json!({"email_verified": false, "name": 5, "preferred_username": "ada"})).await;
+    assert_eq!((unverified.get("email"), &unverified["name"]), (None, &json!("ada")));
+    let long = me(2, json!({"email": "e".repeat(400), "name": "n".repeat(400)})).await;
+    assert_eq!((long.get("email"), long.get("name")), (None, None));
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_banned_stay_banned_and_the_erased_come_back_as_somebody_new() {
+    let given = Given::with(SigningKey::p256()).await;
+    let (app, admin) = (&given.app, given.app.admin_token());
+    let first = given.me(&given.claims()).await;
+    let id = first["id"].as_str().unwrap();
+    let token = given.token(&given.claims());
+
+    app.post_as(admin, &format!("/admin/users/{id}/ban"), json!({"reason": "spam"})).await.expect(204);
+    let refused = app.post_as(&token, "/publishers", json!({"id": "acme", "name": "A"})).await.expect(403);
+    assert_eq!(refused.json()["error"], "banned");
+    app.post_as(admin, &format!("/admin/users/{id}/unban"), json!({"reason": "sorry"})).await.expect(204);
+    app.delete_as(admin, &format!("/admin/users/{id}")).await.expect(204);
+
+    let again = given.me(&given.claims()).await;
+    assert_ne!(again["id"], first["id"]);
+    assert_eq!((&again["name"], &again["isApproved"]), (&json!("Ada"), &json!(false)));
+    assert_eq!(given.me(&given.claims()).await["id"], again["id"]);
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_again_and_again() {
+    let given = Given::with(SigningKey::p256()).await;
+    let good = given.token(&given.claims());
+    assert_eq!(given.status(&good).await, 200);
+    assert_eq!(given.issuer.asked(), 1);
+
+    // A forger names keys that there are not: one question, however many tokens.
+    given.surroundings.advance(Duration::from_secs(30));
+    let forger = SigningKey::p256();
+    for number in 0..20 {
+        assert_eq!(given.status(&forger.token(&format!("forged-{number}"), &given.claims())).await, 401);
+    }
+    assert_eq!(given.issuer.asked(), 2);
+    // And what the claims rule out asks nothing at all.
+    given.surroundings.advance(Duration::from_secs(30));
+    assert_eq!(given.status(&forger.token("x", &given.but("aud", json!("other")))).await, 401);
+    assert_eq!(given.issuer.asked(), 2);
+    // The issuer changes its key: the first token that names the new one has it asked for.
+    let next = SigningKey::rsa();
+    given.issuer.publish(&[given.key.public("1"), next.public("2")]);
+    assert_eq!(given.status(&next.token("2", &given.claims())).await, 200);
+    assert_eq!((given.status(&good).await, given.issuer.asked()), (200, 3));
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
+    let given = Given::with(SigningKey::p256()).await;
+    let of = |seconds: i64| given.token(&given.but("exp", json!(NOON + seconds)));
+    given.issuer.go_away(true);
+    let refused = given.app.get_as(&of(300), "/users").await.expect(503);
+    assert_eq!(
+        (refused.json()["error"].clone(), refused.header("retry-after")),
+        (json!("issuer_unavailable"), Some("5"))
+    );
+    // Nobody else is concerned.
+    given.app.get_as(given.app.admin_token(), "/users").await.expect(200);
+    given.issuer.go_away(false);
+    given.surroundings.advance(Duration::from_secs(5));
+    assert_eq!(given.status(&of(300)).await, 200);
+    // Hours later, with keys that are old, and nobody there to give new ones.
+    given.issuer.go_away(true);
+    given.surroundings.advance(Duration::from_hours(5));
+    for _ in 0..3 {
+        assert_eq!(given.status(&of(6 * 3600)).await, 200);
+    }
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn without_an_issuer_such_a_token_is_like_any_other_that_nobody_knows() {
+    let key = SigningKey::p256();
+    let app = TestApp::start().await;
+    app.get_as(&key.token("1", &json!({"iss": "x"})), "/users").await.expect(401);
+    app.stop().await;
+}

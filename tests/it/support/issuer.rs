@@ -1,0 +1,172 @@
+//! An issuer of tokens: its discovery document, its keys, and whatever it or a forger would sign.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A key made for these tests and used nowhere else; making one takes seconds.
+const RSA_KEY: &str = include_str!("../../golden/oidc/rsa-key.base64");
+
+/// A key that signs.
+pub enum SigningKey {
+    Rsa(Box<RsaKeyPair>),
+    P256(Box<EcdsaKeyPair>),
+}
+
+impl SigningKey {
+    pub fn rsa() -> Self {
+        let key = STANDARD.decode(RSA_KEY.replace('\n', "")).expect("base64");
+        Self::Rsa(Box::new(RsaKeyPair::from_pkcs8(&key).expect("a key")))
+    }
+
+    /// A fresh one.
+    pub fn p256() -> Self {
+        let random = SystemRandom::new();
+        let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).expect("a key");
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.as_ref(), &random);
+        Self::P256(Box::new(key.expect("a key")))
+    }
+
+    pub fn algorithm(&self) -> &'static str {
+        if matches!(self, Self::Rsa(_)) { "RS256" } else { "ES256" }
+    }
+
+    /// The public half, as a set of keys has it.
+    pub fn public(&self, id: &str) -> Value {
+        match self {
+            Self::Rsa(key) => {
+                let RsaPublicKeyComponents::<Vec<u8>> { n, e } = key.public().into();
+                json!({"kty": "RSA", "kid": id, "use": "sig", "alg": "RS256", "n": encoded(&n), "e": encoded(&e)})
+            }
+            Self::P256(key) => {
+                let point = key.public_key().as_ref();
+                let (x, y) = (encoded(&point[1..33]), encoded(&point[33..]));
+                json!({"kty": "EC", "crv": "P-256", "kid": id, "x": x, "y": y})
+            }
+        }
+    }
+
+    /// The modulus: what a forger has of an RSA key, and may take for a secret.
+    pub fn modulus(&self) -> Vec<u8> {
+        let Self::Rsa(key) = self else { return Vec::new() };
+        let RsaPublicKeyComponents::<Vec<u8>> { n, .. } = key.public().into();
+        n
+    }
+
+    fn signature(&self, message: &[u8]) -> Vec<u8> {
+        let random = SystemRandom::new();
+        match self {
+            Self::Rsa(key) => {
+                let mut signature = vec![0; key.public().modulus_len()];
+                key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).expect("a signature");
+                signature
+            }
+            Self::P256(key) => key.sign(&random, message).expect("a signature").as_ref().to_vec(),
+        }
+    }
+
+    /// A token with this header and these claims.
+    pub fn token_with(&self, header: &Value, claims: &Value) -> String {
+        let signed = format!("{}.{}", encoded(header.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
+        let signature = encoded(&self.signature(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+
+    /// A token as an issuer makes it.
+    pub fn token(&self, id: &str, claims: &Value) -> String {
+        self.token_with(&json!({"typ": "JWT", "alg": self.algorithm(), "kid": id}), claims)
+    }
+}
+
+pub fn encoded(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[derive(Default)]
+struct Said {
+    keys: Vec<Value>,
+    is_away: bool,
+    /// How often it was asked for its keys.
+    asked: usize,
+}
+
+/// An issuer that listens.
+pub struct TestIssuer {
+    address: SocketAddr,
+    said: Arc<Mutex<Said>>,
+}
+
+impl TestIssuer {
+    /// One that publishes these keys.
+    pub async fn start(keys: &[Value]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let said = Arc::new(Mutex::new(Said { keys: keys.to_vec(), ..Said::default() }));
+        let saying = said.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = answer(stream, address, &saying).await;
+            }
+        });
+        Self { address, said }
+    }
+
+    /// What it calls itself.
+    pub fn name(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From now on it publishes these.
+    pub fn publish(&self, keys: &[Value]) {
+        self.said.lock().keys = keys.to_vec();
+    }
+
+    /// From now on it answers nothing but 503, or is back.
+    pub fn go_away(&self, is_away: bool) {
+        self.said.lock().is_away = is_away;
+    }
+
+    /// How often it was asked for its keys.
+    pub fn asked(&self) -> usize {
+        self.said.lock().asked
+    }
+}
+
+async fn answer(mut stream: TcpStream, address: SocketAddr, said: &Mutex<Said>) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+    }
+    let request = String::from_utf8_lossy(&bytes).into_owned();
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = {
+        let mut said = said.lock();
+        said.asked += usize::from(path == "/keys");
+        match path {
+            _ if said.is_away => (503, json!({})),
+            "/.well-known/openid-configuration" => {
+                (200, json!({"issuer": format!("http://{address}"), "jwks_uri": format!("http://{address}/keys")}))
+            }
+            "/keys" => (200, json!({"keys": said.keys})),
+            _ => (404, json!({})),
+        }
+    };
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await
+}
