@@ -241,13 +241,21 @@ impl Ranges {
 
     /// The lowest and the highest of each four neighbours in two rows.
     fn fill(&mut self, cell: usize) {
-        let pairs = self.padded.row(cell).windows(2).zip(self.padded.row(cell + 1).windows(2));
-        let cells = self.low.chunks_exact_mut(self.factor).zip(self.high.chunks_exact_mut(self.factor));
-        for ((low, high), (above, below)) in cells.zip(pairs) {
-            let (a, b, c, d) = (above[0], above[1], below[0], below[1]);
-            low.fill(a.min(b).min(c.min(d)));
-            high.fill(a.max(b).max(c.max(d)));
-        }
+        let (above, below) = (self.padded.row(cell), self.padded.row(cell + 1));
+        let fours = || above.iter().zip(&above[1..]).zip(below.iter().zip(&below[1..]));
+        let least = fours().map(|((a, b), (c, d))| a.min(*b).min(c.min(*d)));
+        repeat(least, self.factor, &mut self.low);
+        let most = fours().map(|((a, b), (c, d))| a.max(*b).max(c.max(*d)));
+        repeat(most, self.factor, &mut self.high);
+    }
+}
+
+/// Each value `count` times.
+fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
+    match count {
+        2 => target.as_chunks_mut::<2>().0.iter_mut().zip(values).for_each(|(same, value)| *same = [value; 2]),
+        4 => target.as_chunks_mut::<4>().0.iter_mut().zip(values).for_each(|(same, value)| *same = [value; 4]),
+        _ => target.chunks_exact_mut(count).zip(values).for_each(|(same, value)| same.fill(value)),
     }
 }
 

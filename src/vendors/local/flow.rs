@@ -58,18 +58,24 @@ impl Flow {
         let (reach, columns, rows) = (linear.factor(), cosines.width(), region.height * linear.factor());
         let mut directions = Directions { factor: reach, columns, ways: Vec::new(), ends: Vec::with_capacity(rows) };
         // What looks beyond the border of a tile lies in its margin.
-        let inner = |length: usize| reach + 1..length.saturating_sub(reach + 2);
+        let inner = |length: usize| {
+            let last = length.saturating_sub(reach + 2);
+            (reach + 1).min(last)..last
+        };
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
         for y in 0..rows {
             if inner(rows).contains(&y) {
                 cosines.fill(y, &mut cosine);
                 sines.fill(y, &mut sine);
                 turn_to_tangents(&mut cosine, &mut sine, &mut share, (reach as i32 * UNIT) as f32);
-                let ways = inner(columns).filter(|x| share[*x] > 0.0).map(|x| {
-                    let (across, down) = (cosine[x] as i16, sine[x] as i16);
-                    Way { x: x as u32, share: share[x], across, down }
-                });
-                directions.ways.extend(ways);
+                let places = inner(columns);
+                let steps = cosine[places.clone()].iter().zip(&sine[places.clone()]);
+                for ((share, (across, down)), x) in share[places.clone()].iter().zip(steps).zip(places) {
+                    if *share > 0.0 {
+                        let (across, down) = (*across as i16, *down as i16);
+                        directions.ways.push(Way { x: x as u32, share: *share, across, down });
+                    }
+                }
             }
             directions.ends.push(directions.ways.len());
         }

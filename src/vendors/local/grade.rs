@@ -35,7 +35,7 @@ impl Statistics {
         let plainest = &blocks[..blocks.len().div_ceil(5)];
         let share = |count: usize, of: usize| count as f32 / of.max(1) as f32;
         Self {
-            noise: plainest.iter().map(Block::noise).sum::<f32>() / plainest.len().max(1) as f32,
+            noise: plainest.iter().map(Block::noise).fold(0.0, |sum, noise| sum + noise) / plainest.len().max(1) as f32,
             flat: share(flat, blocks.len()),
             edges: share(strong, blocks.len() - flat),
         }

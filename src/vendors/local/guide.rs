@@ -1,5 +1,6 @@
 //! A picture as a whole: what is wide is worked out on a small copy and laid over the large one along its edges.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
@@ -8,6 +9,7 @@ use super::colour::{Planes, split};
 use super::filters::box_blur;
 use super::light::{to_code, to_light};
 use super::plane::{Plane, Region};
+use super::resample::reduce;
 use crate::media::input::Pixels;
 
 /// A small copy: the average light of square cells.
@@ -159,7 +161,9 @@ impl Stretched {
 /// What there is to know of a guide once, for all that is laid along its edges.
 #[derive(Debug)]
 pub struct Guide<'a> {
-    guide: &'a Plane,
+    guide: Cow<'a, Plane>,
+    /// Samples of the guide that was given for one of what is looked at, a side.
+    step: usize,
     radius: usize,
     mean: Plane,
     variance: Plane,
@@ -169,26 +173,39 @@ impl<'a> Guide<'a> {
     /// Looks at a guide; lines are to hold within `radius`.
     #[must_use]
     pub fn new(guide: &'a Plane, radius: usize) -> Self {
-        let mean = box_blur(guide, radius);
-        let mut squares = guide.clone();
+        Self::of(Cow::Borrowed(guide), 1, radius)
+    }
+
+    /// The same on a smaller copy: lines that hold within a wide radius are found as well there (He and Sun, "Fast guided
+    /// filter").
+    #[must_use]
+    pub fn wide(guide: &'a Plane, radius: usize) -> Self {
+        let step = (radius / 4).clamp(1, 4).min(guide.width()).min(guide.height());
+        if step == 1 { Self::new(guide, radius) } else { Self::of(Cow::Owned(reduce(guide, step)), step, radius / step) }
+    }
+
+    fn of(guide: Cow<'a, Plane>, step: usize, radius: usize) -> Self {
+        let mean = box_blur(&guide, radius);
+        let mut squares = guide.as_ref().clone();
         squares.values_mut().iter_mut().for_each(|value| *value *= *value);
         let mut variance = box_blur(&squares, radius);
         variance.combine(&mean, |square, mean| (square - mean * mean).max(0.0));
-        Self { guide, radius, mean, variance }
+        Self { guide, step, radius, mean, variance }
     }
 
     /// Finds the lines of `target`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(&self, target: &Plane, step: f32) -> Guided {
-        let mut product = target.clone();
-        product.combine(self.guide, |target, guide| target * guide);
-        let (mut slope, mut offset) = (box_blur(&product, self.radius), box_blur(target, self.radius));
+        let target = if self.step == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.step)) };
+        let mut product = target.as_ref().clone();
+        product.combine(&self.guide, |target, guide| target * guide);
+        let (mut slope, mut offset) = (box_blur(&product, self.radius), box_blur(&target, self.radius));
         let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
         for (((slope, offset), mean), variance) in places.zip(self.variance.values()) {
             *slope = (*slope - mean * *offset) / (variance + step * step);
             *offset -= *slope * mean;
         }
-        Guided { slope: box_blur(&slope, self.radius), offset: box_blur(&offset, self.radius) }
+        self.lines(&slope, &offset)
     }
 
     /// Finds the lines of the guide itself: all that is lower than `step` is smoothed away.
@@ -199,7 +216,12 @@ impl<'a> Guide<'a> {
             *slope /= *slope + step * step;
             *offset -= *slope * *offset;
         }
-        Guided { slope: box_blur(&slope, self.radius), offset: box_blur(&offset, self.radius) }
+        self.lines(&slope, &offset)
+    }
+
+    fn lines(&self, slope: &Plane, offset: &Plane) -> Guided {
+        let [slope, offset] = [slope, offset].map(|plane| box_blur(plane, self.radius));
+        Guided { slope, offset, step: self.step }
     }
 }
 
@@ -209,6 +231,8 @@ impl<'a> Guide<'a> {
 pub struct Guided {
     slope: Plane,
     offset: Plane,
+    /// Samples of the guide for one of these, a side.
+    step: usize,
 }
 
 impl Guided {
@@ -221,16 +245,20 @@ impl Guided {
     /// The plane over a region of the large picture, row by row.
     #[must_use]
     pub fn over(&self, overview: &Overview, region: Region) -> GuidedRows {
-        GuidedRows { slope: overview.stretch(&self.slope, region), offset: overview.stretch(&self.offset, region) }
+        self.rows(overview.cell, region)
     }
 
-    /// The plane at the size of the copy.
+    /// The plane at the size of the guide.
     #[must_use]
     pub fn small(&self, guide: &Plane) -> Plane {
-        let mut result = self.slope.clone();
-        result.combine(guide, |slope, guide| slope * guide);
-        result.combine(&self.offset, |product, offset| product + offset);
-        result
+        let rows = self.rows(1, Region::whole(guide));
+        Plane::from_rows(guide.width(), guide.height(), |y, row| rows.fill(y, guide.row(y), row))
+    }
+
+    fn rows(&self, cell: usize, region: Region) -> GuidedRows {
+        let scale = [1.0 / (cell * self.step) as f32; 2];
+        let [slope, offset] = [&self.slope, &self.offset].map(|plane| Stretched::new(plane, scale, region));
+        GuidedRows { slope, offset }
     }
 }
 

@@ -110,15 +110,37 @@ impl Enlarger {
         let factor = self.factor();
         let padded = Region { height: region.height + 2 * REACH, top: region.top - REACH as isize, ..region };
         let mut samples = vec![0.0; region.width + 2 * REACH];
-        let mut line = vec![0.0; region.width];
+        let mut lines = vec![0.0; region.width * factor];
         let across = Plane::from_rows(region.width * factor, padded.height, |y, row| {
             source.copy_row(padded.top + y as isize, region.left - REACH as isize, &mut samples);
-            for (at, phase) in self.phases.iter().enumerate() {
-                phase.sum(|tap| &samples[tap..][..region.width], &mut line);
-                row.iter_mut().skip(at).step_by(factor).zip(&line).for_each(|(value, made)| *value = *made);
+            for (phase, line) in self.phases.iter().zip(lines.chunks_exact_mut(region.width)) {
+                phase.sum(|tap| &samples[tap..][..region.width], line);
+            }
+            match factor {
+                2 => interleave::<2>(&lines, row),
+                3 => interleave::<3>(&lines, row),
+                4 => interleave::<4>(&lines, row),
+                _ => interleave_any(&lines, factor, row),
             }
         });
         Enlarged { phases: &self.phases, across }
+    }
+}
+
+/// Takes from each of some lines, which lie one after the other, in turn.
+fn interleave<const LINES: usize>(lines: &[f32], target: &mut [f32]) {
+    let width = lines.len() / LINES;
+    let lines: [&[f32]; LINES] = std::array::from_fn(|line| &lines[line * width..][..width]);
+    for (at, values) in target.as_chunks_mut::<LINES>().0[..width].iter_mut().enumerate() {
+        *values = lines.map(|line| line[at]);
+    }
+}
+
+fn interleave_any(lines: &[f32], count: usize, target: &mut [f32]) {
+    for (first, line) in lines.chunks_exact(lines.len() / count).enumerate() {
+        for (value, made) in target[first..].chunks_mut(count).zip(line) {
+            value[0] = *made;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The light that is to fall: stops and colour for every place of the overview, from a map, another picture or words.
 
 use super::super::filters::smooth;
-use super::super::guide::{Guided, Overview, stretch};
+use super::super::guide::{Guide, Overview, stretch};
 use super::super::light::{luminance, ramp, stops_of, to_code};
 use super::super::noise::scramble;
 use super::super::plane::{Plane, Region};
@@ -111,7 +111,7 @@ fn form(overview: &Overview) -> Plane {
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let guide = overview.map(|light| to_code(luminance(light)));
     let radius = (overview.width().min(overview.height()) / 24).max(1);
-    Guided::fit(&guide, &stops, radius, 0.12).small(&guide)
+    Guide::wide(&guide, radius).fit(&stops, 0.12).small(&guide)
 }
 
 /// What is left when all but the widest is smoothed away, around zero.

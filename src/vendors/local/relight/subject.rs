@@ -5,7 +5,7 @@
 //! detection at 80 FPS"): the least range of values that any way to the border crosses.
 
 use super::super::filters::smooth;
-use super::super::guide::{Guided, Overview, stretch};
+use super::super::guide::{Guide, Overview, stretch};
 use super::super::light::ramp;
 use super::super::plane::{Plane, Region};
 
@@ -40,8 +40,8 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
     let scale = [width as f32 / whole.width as f32, height as f32 / whole.height as f32];
     let mut subject = stretch(&smooth(&distance, 1), scale, whole);
     subject.combine(face, f32::max);
-    let mut subject =
-        Guided::fit(&planes.luma, &subject, (whole.width.max(whole.height) / 50).max(2), 0.08).small(&planes.luma);
+    let radius = (whole.width.max(whole.height) / 50).max(2);
+    let mut subject = Guide::wide(&planes.luma, radius).fit(&subject, 0.08).small(&planes.luma);
     subject.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.9));
     subject
 }

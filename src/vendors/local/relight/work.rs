@@ -51,7 +51,7 @@ impl<'a> Work<'a> {
             stops: fit(&field.stops),
             tint: coloured.then(|| field.tint.each_ref().map(fit)),
             form: Guide::new(&planes.luma, 3).fit_itself(0.06),
-            base: Guide::new(&planes.luma, wide).fit_itself(0.2),
+            base: Guide::wide(&planes.luma, wide).fit_itself(0.2),
             glow: glow(overview, &field.stops),
             cast: cast(planes),
             overview,

@@ -46,7 +46,7 @@ impl<'a> Work<'a> {
         let fine = (((blemish * overview.cell) as f32 / 6.0).round() as usize).clamp(2, 12);
         let wide = (overview.width().min(overview.height()) / 16).max(2);
         let mean = average(planes, &skin.likeness);
-        let (near, far) = (Guide::new(&planes.luma, blemish), Guide::new(&planes.luma, wide));
+        let (near, far) = (Guide::wide(&planes.luma, blemish), Guide::wide(&planes.luma, wide));
         Self {
             form: near.fit_itself(0.07),
             tones: [near.fit(&planes.blue, 0.10), near.fit(&planes.red, 0.10)],
