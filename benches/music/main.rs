@@ -57,7 +57,9 @@ fn main() {
 
 fn alone(service: &Service, place: &Path) {
     println!("{ALONE} s of music each, one after the other\n");
-    println!("| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|");
+    println!(
+        "| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|"
+    );
     for (name, prompt) in PROMPTS {
         let (started, used) = (Instant::now(), service.processor_time());
         let heard = block_on(listen(&service.address, prompt, ALONE, Pace::AtOnce));
@@ -97,6 +99,9 @@ fn slow(service: &Service, how: &str, pace: impl Fn(usize) -> Pace) {
     first.sort_unstable();
     println!("\n{READERS} streams of {SLOW} s at once, readers: {how}");
     println!("all ended whole after {took:.1} s; share of one core {share:.0} %");
-    println!("resident memory {before:.0} MiB before, {most:.0} MiB at most: {:.2} MiB a stream", (most - before) / READERS as f64);
+    println!(
+        "resident memory {before:.0} MiB before, {most:.0} MiB at most: {:.2} MiB a stream",
+        (most - before) / READERS as f64
+    );
     println!("first chunk, ms: p50 {}, most {}", first[first.len() / 2], first[first.len() - 1]);
 }

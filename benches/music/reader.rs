@@ -39,7 +39,9 @@ impl Heard {
     /// The chunks, one behind the other.
     pub fn sound(&self) -> Vec<u8> {
         let chunks = self.body.lines().filter_map(|line| line.split_once(r#""data":""#));
-        chunks.flat_map(|(_, rest)| STANDARD.decode(rest.split('"').next().unwrap_or_default()).expect("base64")).collect()
+        chunks
+            .flat_map(|(_, rest)| STANDARD.decode(rest.split('"').next().unwrap_or_default()).expect("base64"))
+            .collect()
     }
 }
 

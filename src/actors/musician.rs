@@ -69,6 +69,12 @@ impl Musician {
         }
     }
 
+    /// Whether the same job gives the same music, and costs nothing: it can be made again for who has not heard it.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        !self.vendor.is_remote()
+    }
+
     /// What is recorded before the music of a task is asked for: of a vendor, that it is about to be.
     #[must_use]
     pub fn beginning(&self, task: TaskId) -> TaskCommand {
@@ -84,7 +90,13 @@ impl Musician {
     #[must_use]
     pub fn play(&self, task: TaskId, work: MusicWork) -> BoxStream<'static, Result<MusicMoment, Unfinished>> {
         let heard = Heard { playing: self.vendor.play(task, work), gate: self.gate.clone() };
-        unfold(heard, |mut heard| async move { heard.next().await.map(|moment| (moment, heard)) }).boxed()
+        let next = async |heard: Option<Heard>| {
+            let mut heard = heard?;
+            let moment = heard.next().await?;
+            let rest = moment.is_ok().then_some(heard);
+            Some((moment, rest))
+        };
+        unfold(Some(heard), next).boxed()
     }
 }
 

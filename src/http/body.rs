@@ -60,8 +60,8 @@ impl BodyLimit {
     #[must_use]
     pub const fn takes_keys(self) -> bool {
         match self {
-            Self::None | Self::Json | Self::Images => true,
-            Self::Archive | Self::Form => false,
+            Self::None | Self::Json | Self::Images | Self::Form => true,
+            Self::Archive => false,
         }
     }
 }

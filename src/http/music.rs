@@ -1,25 +1,35 @@
 //! The music gateway: a form in, and out what is heard as it is made, a JSON value a line (contract 7, `docs/music.md`).
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use actix_web::web::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::{Answer, identity};
 use super::error::{Code, Problem};
 use super::gate::Call;
+use super::idempotency::MadeAgain;
+use super::server::Shared;
 use super::sse::X_ACCEL_BUFFERING;
 use crate::domain::ids::TaskId;
+use crate::domain::music::MusicWork;
 use crate::domain::policy::Action;
-use crate::domain::task::{Submission, TaskCommand, Work};
+use crate::domain::task::{Failure, Stage, Submission, TaskCommand, Work};
 
 mod feed;
 mod form;
+mod held;
 mod line;
 
-use feed::{Feed, Record};
+use feed::{CLIENT_GONE, Feed, INTERRUPTED, Record};
+use line::Line;
 
 /// The media type of the answer.
 pub const NDJSON: &str = "application/x-ndjson";
@@ -41,9 +51,15 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let body = call.body().await?;
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
-    let place =
-        Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(services.options.music.streams))?;
-    let task = TaskId(services.surroundings.random_uuid());
+    // By a request with a key the same as before, when it comes again.
+    let task = TaskId(call.services().surroundings.random_uuid());
+    if let Some(before) = services.models.task(task).await? {
+        let answer = replayed(&shared, task, &before.stage, work);
+        // What is refused now may be otherwise later: it is no answer to keep.
+        let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
+        return Ok(answer.unwrap_or_else(refused));
+    }
+    let place = place(&shared)?;
     services.musician.admit().map_err(left_alone)?;
     let reservation = call.reserve(Some(owner), task)?;
 
@@ -55,13 +71,59 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
 
     let playing = services.musician.play(task, work);
-    let feed = Feed::new(services, record, playing, place);
+    Ok(sent(task, Feed::new(services, record, playing, place).into_lines()))
+}
+
+/// The answer to a request that was carried out before (ADR 19): what was made is made again where that gives the same, nothing is
+/// recorded, and the task stays what it is.
+fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Result<Answer, Problem> {
+    let services = &shared.services;
+    let is_repeatable = services.musician.is_repeatable();
+    match stage {
+        Stage::Failed { failure } if !(is_repeatable && was_cut_off(failure)) => {
+            let line = Line::failed(failure).written();
+            Ok(sent(task, stream::once(ready(Ok(line)))))
+        }
+        Stage::Completed { .. } | Stage::Failed { .. } if is_repeatable => {
+            let place = place(shared)?;
+            let playing = services.musician.play(task, work);
+            Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()))
+        }
+        Stage::Completed { .. } | Stage::Failed { .. } => {
+            let detail = format!(
+                "the music of this Idempotency-Key was sent as task {task}, and a vendor's music is not kept; with a new key it is made anew"
+            );
+            Err(Problem::new(Code::Conflict, detail))
+        }
+        Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. } | Stage::Streaming => {
+            let detail = format!("the music of this Idempotency-Key is being sent as task {task}");
+            Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1))
+        }
+    }
+}
+
+/// Whether nobody can have heard how a stream ended: then it is worth hearing it again.
+fn was_cut_off(failure: &Failure) -> bool {
+    [CLIENT_GONE, INTERRUPTED].contains(&failure.code.as_str())
+}
+
+fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
+    let streams = shared.services.options.music.streams;
+    Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(streams))
+}
+
+fn sent(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> Answer {
     let mut response = HttpResponse::build(StatusCode::OK);
     response.content_type(NDJSON).insert_header(identity());
     response.insert_header((CACHE_CONTROL, "no-store"));
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
     response.insert_header((X_TASK_ID, task.to_string()));
-    Ok(Answer::ready(response.streaming(feed.into_lines())))
+    Answer::ready(made_again(response.streaming(lines)))
+}
+
+fn made_again(mut response: HttpResponse) -> HttpResponse {
+    response.extensions_mut().insert(MadeAgain);
+    response
 }
 
 fn left_alone(wait: Duration) -> Problem {

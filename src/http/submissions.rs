@@ -199,8 +199,8 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_micros(DAY / 2);
 
-    fn user(number: u128) -> Option<UserId> {
-        Some(UserId(Uuid::from_u128(number)))
+    fn user(number: u128) -> UserId {
+        UserId(Uuid::from_u128(number))
     }
 
     fn task(number: u128) -> TaskId {
@@ -211,7 +211,7 @@ mod tests {
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
         let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
-        let reserve = |owner, number| submissions.reserve(user(owner), task(number), quotas, NOON, &tasks);
+        let reserve = |owner, number| submissions.reserve(Some(user(owner)), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
         assert!(first.is_some() && second.is_some());
@@ -227,16 +227,16 @@ mod tests {
     fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
         let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100 };
-        let reserve = |number| submissions.reserve(user(1), task(number), quotas, NOON, &tasks);
+        let reserve = |number| submissions.reserve(Some(user(1)), task(number), quotas, NOON, &tasks);
         let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
         let (first, second) = (reserve(1).ok().unwrap(), reserve(2).ok().unwrap());
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
-        assert_eq!(submissions.spent(user(1), NOON, &tasks), Spent { tasks: 2, credits: 100 });
+        assert_eq!(submissions.spent(Some(user(1)), NOON, &tasks), Spent { tasks: 2, credits: 100 });
         drop(first);
-        assert_eq!(submissions.spent(user(1), NOON, &tasks), Spent { tasks: 1, credits: 40 });
+        assert_eq!(submissions.spent(Some(user(1)), NOON, &tasks), Spent { tasks: 1, credits: 40 });
     }
 
     #[test]

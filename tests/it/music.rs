@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::support::form::form;
 use crate::support::{TestApp, TestUser};
 
+mod again;
 mod end;
 mod refusals;
 mod stream;
@@ -29,7 +30,11 @@ impl Listener {
     /// Asks for music that is not refused.
     pub async fn ask(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
-        let response = request.send().await.expect("an answer");
+        Self::of(request.send().await.expect("an answer"))
+    }
+
+    /// Listens to an answer that is music.
+    pub fn of(response: Response) -> Self {
         assert_eq!(response.status().as_u16(), 200);
         assert_eq!(response.headers()["content-type"], "application/x-ndjson");
         let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();

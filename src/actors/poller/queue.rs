@@ -19,8 +19,7 @@ pub(super) fn due(
 ) -> Vec<(TaskId, TaskEntry)> {
     let mut slots = Slots::left(tasks, options);
     // Off-peak tasks come last in the queue, but none waits there for ever.
-    let has_waited =
-        |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
+    let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
     let first: Vec<TaskId> = tasks.off_peak(options.gateway).filter(has_waited).collect();
     let among_first: HashSet<TaskId> = first.iter().copied().collect();
     let others = tasks.queue(options.gateway).filter(|id| !among_first.contains(id));

@@ -87,7 +87,8 @@ impl TaskRecord {
 
     fn decide_submitting(&self, attempt: u32, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
         match command {
-            TaskCommand::StartSubmission { key, repeatable: true } => {
+            // A stream is asked for once: its listener has the answer to that.
+            TaskCommand::StartSubmission { key, repeatable: true } if !self.is_streamed() => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
             }
             TaskCommand::RecordAcceptance { reference } => Ok(vec![TaskEvent::VendorAccepted { reference }]),

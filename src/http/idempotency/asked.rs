@@ -1,8 +1,13 @@
 //! What makes a request the same one: caller, key, and a fingerprint of everything that it asks for.
 
+use std::future::ready;
+
+use actix_multipart::Multipart;
 use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{self, Bytes};
+use futures_util::{StreamExt, stream};
 use sha2::{Digest as _, Sha256};
 
 use super::super::error::{Code, Problem};
@@ -42,7 +47,7 @@ pub struct Asked {
     pub id: Digest,
     /// Caller and key themselves, without which the answer cannot be read.
     pub named: String,
-    /// SHA-256 over method, path, query, content type and body.
+    /// SHA-256 over method, path, query, content type and body; of a form, over its parts.
     pub fingerprint: Digest,
 }
 
@@ -55,7 +60,11 @@ impl Asked {
         let caller = caller.map_or_else(|| "anonymous".to_owned(), |actor| actor.to_string());
         // A key has no line break, so that no other caller with another key can have the same name.
         let named = format!("{caller}\n{key}");
-        let content_type = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let (content_type, body) = match fields_of(request.headers(), &body).await {
+            // Programs draw the line between the parts anew each time.
+            Some(fields) => (&b"multipart/form-data"[..], fields),
+            None => (request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes), body),
+        };
         let head = [request.method().as_str(), request.uri().path(), request.query_string()].map(str::as_bytes);
         let head = head.into_iter().chain([content_type]).fold(Sha256::new(), |hash, part| {
             // Each with its length, so that nothing moves from one part into the next.
@@ -66,6 +75,27 @@ impl Asked {
         let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
         Ok(Self { id: Digest(Sha256::digest(&named).into()), named, fingerprint })
     }
+}
+
+/// The parts of a form, each with its name, in their order; `None` when the body is no form, or none that can be read.
+async fn fields_of(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
+    let is_form = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data");
+    headers.get(CONTENT_TYPE).filter(|kind| is_form(kind))?;
+    let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body.clone()))));
+    let mut fields = Vec::new();
+    while let Some(part) = parts.next().await {
+        let mut part = part.ok()?;
+        let name = part.name().unwrap_or_default().to_owned();
+        let mut value = Vec::new();
+        while let Some(chunk) = part.next().await {
+            value.extend_from_slice(&chunk.ok()?);
+        }
+        for text in [name.as_bytes(), &value] {
+            fields.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            fields.extend_from_slice(text);
+        }
+    }
+    Some(fields.into())
 }
 
 #[cfg(test)]
@@ -115,6 +145,29 @@ mod tests {
             let other = asked(caller, key, request("/a?b", "c"), b"d").await;
             assert_eq!(other.fingerprint, first.fingerprint);
             assert_ne!(other.id, first.id, "{caller:?} {key}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_form_is_the_same_whatever_line_is_between_its_parts() {
+        let asked = async |boundary: &str, parts: &[(&str, &str)]| {
+            let part = |(name, value): &(&str, &str)| {
+                format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+            };
+            let body = parts.iter().map(part).collect::<String>() + &format!("--{boundary}--\r\n");
+            let kind = format!("multipart/form-data; boundary={boundary}");
+            let request = TestRequest::post().uri("/a").insert_header((CONTENT_TYPE, kind)).to_http_request();
+            Asked::new(None, "k", &request, body.into()).await.unwrap().fingerprint
+        };
+        let first = asked("x", &[("prompt", "calm"), ("duration", "2")]).await;
+        assert_eq!(asked("y", &[("prompt", "calm"), ("duration", "2")]).await, first);
+        for other in [
+            &[("prompt", "calm"), ("duration", "3")][..],
+            &[("prompt", "calm")],
+            &[("prompt", "calmd"), ("uration", "2")],
+            &[("duration", "2"), ("prompt", "calm")],
+        ] {
+            assert_ne!(asked("x", other).await, first, "{other:?}");
         }
     }
 }

@@ -8,6 +8,8 @@
 //!        yes              no         a crash came between: the handler runs again, its commands are passed over
 //!         –         all but the body  it was too large: made anew, by a handler that changes nothing
 //! ```
+//!
+//! Of an answer that is sent while it is made nothing is kept ([`MadeAgain`]; ADR 19).
 
 mod asked;
 mod gathered;
@@ -51,6 +53,11 @@ struct Inner {
     /// The keys of requests that are being carried out, and what they ask for.
     in_flight: Mutex<HashMap<Digest, Digest>>,
 }
+
+/// Stands in the extensions of an answer that goes on for long and is sent as it comes: it is not kept, and the handler makes it anew
+/// when the request comes again, or says why it cannot.
+#[derive(Debug, Clone, Copy)]
+pub struct MadeAgain;
 
 /// How a request with a key goes on.
 pub enum Begun {
@@ -190,6 +197,10 @@ pub struct Turn {
 impl Turn {
     /// Keeps the answer, if it is one that stays the same, and gives it back for sending.
     pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
+        let is_made_again = response.extensions().contains::<MadeAgain>();
+        if is_made_again {
+            return if self.again { marked(response) } else { response };
+        }
         let (head, body) = response.into_parts();
         let Self { hold, asked, first, again, begun } = self;
         let (body, whole) = gathered(body).await;

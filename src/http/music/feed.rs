@@ -6,12 +6,14 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use actix_web::web::Bytes;
-use futures_util::stream::{BoxStream, unfold};
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
+use futures_util::stream::unfold;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use super::held::{Held, Playing};
 use super::line::{BLANK, Line};
 use crate::actors::Circumstances;
 use crate::actors::error::CommandError;
@@ -21,7 +23,7 @@ use crate::audit::Position;
 use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicMoment, MusicStream, SoundFormat};
-use crate::domain::task::{Failure, Results, TaskCommand};
+use crate::domain::task::{Failure, Results, Stage, TaskCommand};
 use crate::domain::value::Text;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
@@ -29,12 +31,17 @@ use crate::projections::ReadModels;
 /// How long nothing is sent at most: then a blank line is (contract 7).
 const BLANK_AFTER: Duration = Duration::from_secs(10);
 
+/// The codes of streams of whose end nobody heard.
+pub const CLIENT_GONE: &str = "client_gone";
+pub const INTERRUPTED: &str = "interrupted";
+
 /// The record of a stream: however the stream ends, it is written how.
 pub struct Record {
     dispatch: Dispatch,
     surroundings: Surroundings,
     task: TaskId,
-    why: Circumstances,
+    /// None where a stream is sent that was sent before: of that nothing is recorded.
+    why: Option<Circumstances>,
     ended: bool,
 }
 
@@ -42,12 +49,21 @@ impl Record {
     /// The record of a task that is about to be submitted.
     pub fn new(services: &Services, task: TaskId, why: Circumstances) -> Self {
         let (dispatch, surroundings) = (services.dispatch.clone(), services.surroundings.clone());
+        // What becomes of the stream is no command of the request, and claims no key.
+        let why = Some(Circumstances { claim: None, ..why });
         Self { dispatch, surroundings, task, why, ended: false }
     }
 
+    /// Of a stream that was sent before.
+    pub fn none(services: &Services, task: TaskId) -> Self {
+        let (dispatch, surroundings) = (services.dispatch.clone(), services.surroundings.clone());
+        Self { dispatch, surroundings, task, why: None, ended: true }
+    }
+
     /// Whoever asked for the music, now.
-    fn why(&self) -> Circumstances {
-        Circumstances { at: self.surroundings.now(), ..self.why.clone() }
+    fn why(&self) -> Option<Circumstances> {
+        let at = self.surroundings.now();
+        self.why.as_ref().map(|why| Circumstances { at, ..why.clone() })
     }
 
     /// Writes the end down; refused when the task has ended before.
@@ -58,7 +74,8 @@ impl Record {
 
     /// Writes down what is no end yet; refused when the task has ended before.
     async fn note(&self, command: TaskCommand) -> Result<(), Failure> {
-        match self.dispatch.task(self.task, command, self.why()).await {
+        let Some(why) = self.why() else { return Ok(()) };
+        match self.dispatch.task(self.task, command, why).await {
             Ok(_) => Ok(()),
             Err(CommandError::Rejected(_)) => Err(Failure::cancelled()),
             Err(error) => {
@@ -72,11 +89,9 @@ impl Record {
 /// Nobody listens any more.
 impl Drop for Record {
     fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        let (dispatch, task, why) = (self.dispatch.clone(), self.task, self.why());
-        let failure = failure("client_gone", "the client went away before the music had ended");
+        let Some(why) = self.why().filter(|_| !self.ended) else { return };
+        let (dispatch, task) = (self.dispatch.clone(), self.task);
+        let failure = failure(CLIENT_GONE, "the client went away before the music had ended");
         // Without a runtime the service is gone as well, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -91,7 +106,9 @@ impl Drop for Record {
 /// A stream that is being sent.
 pub struct Feed {
     record: Record,
-    playing: BoxStream<'static, Result<MusicMoment, Unfinished>>,
+    held: Held,
+    /// Looks for the end where the reader takes nothing; ends with this.
+    watching: Option<JoinHandle<()>>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
     /// True once the service stops.
@@ -105,7 +122,14 @@ pub struct Feed {
     /// When the task must have ended.
     deadline: Instant,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some(watching) = &self.watching {
+            watching.abort();
+        }
+    }
 }
 
 /// What was sent so far.
@@ -122,15 +146,21 @@ struct Heard {
 }
 
 impl Feed {
-    pub fn new(
-        services: &Services,
-        record: Record,
-        playing: BoxStream<'static, Result<MusicMoment, Unfinished>>,
-        place: OwnedSemaphorePermit,
-    ) -> Self {
+    pub fn new(services: &Services, record: Record, playing: Playing, place: OwnedSemaphorePermit) -> Self {
+        let held = Held::new(playing, place);
+        let deadline = Instant::now() + services.options.music.deadline;
+        let watching = Watching {
+            held: held.clone(),
+            task: record.task,
+            ending: record.why().map(|why| (record.dispatch.clone(), record.surroundings.clone(), why)),
+            models: services.models.clone(),
+            closing: services.closing.clone(),
+            deadline,
+        };
         Self {
             record,
-            playing,
+            held,
+            watching: Handle::try_current().ok().map(|runtime| runtime.spawn(watching.watch())),
             models: services.models.clone(),
             changes: services.models.task_changes(),
             closing: services.closing.clone(),
@@ -138,9 +168,8 @@ impl Feed {
             heard: Heard::default(),
             lines: VecDeque::new(),
             due: Instant::now() + BLANK_AFTER,
-            deadline: Instant::now() + services.options.music.deadline,
+            deadline,
             ended: false,
-            _place: place,
         }
     }
 
@@ -166,8 +195,9 @@ impl Feed {
                 biased;
                 _ = self.closing.changed() => {}
                 _ = self.changes.changed() => self.look_for_the_end(),
-                moment = self.playing.next() => self.take(moment).await,
+                // Before what is played: that may be ready at all times.
                 () = sleep_until(self.deadline) => self.fail(too_late().into()).await,
+                moment = self.held.next() => self.take(moment).await,
                 () = sleep_until(self.due) => self.lines.push_back(BLANK),
             }
         }
@@ -175,12 +205,12 @@ impl Feed {
 
     /// The task can be ended by others: by its owner, who cancels it.
     fn look_for_the_end(&mut self) {
-        let models = self.models.read();
-        let over = models.tasks.get(self.record.task).is_none_or(|entry| entry.record.is_terminal());
-        drop(models);
-        if over {
+        if self.record.why.is_none() {
+            return;
+        }
+        if let Some(failure) = end_of(self.record.task, &self.models) {
             self.record.ended = true;
-            self.say_last(&Failure::cancelled());
+            self.say_last(&failure);
         }
     }
 
@@ -208,22 +238,79 @@ impl Feed {
                 self.lines.extend([generated.written(), Line::complete(self.record.task).written()]);
                 self.ended = true;
             }
-            Err(failure) => self.say_last(&failure),
+            Err(refused) => self.say_recorded(refused),
         }
     }
 
     async fn fail(&mut self, Unfinished { failure, commands }: Unfinished) {
         for command in commands {
             if let Err(refused) = self.record.end(command).await {
-                return self.say_last(&refused);
+                return self.say_recorded(refused);
             }
         }
         self.say_last(&failure);
     }
 
+    /// Somebody else may have recorded an end just before.
+    fn say_recorded(&mut self, refused: Failure) {
+        self.say_last(&end_of(self.record.task, &self.models).unwrap_or(refused));
+    }
+
+    /// Whoever plays stops at once, however long the last line is not taken.
     fn say_last(&mut self, failure: &Failure) {
+        self.held.let_go();
         self.lines.push_back(Line::failed(failure).written());
         self.ended = true;
+    }
+}
+
+/// Why a task has ended, if it has.
+fn end_of(task: TaskId, models: &ReadModels) -> Option<Failure> {
+    let models = models.read();
+    match models.tasks.get(task).map(|entry| &entry.record.stage) {
+        Some(Stage::Failed { failure }) => Some(failure.clone()),
+        Some(Stage::Completed { .. }) | None => Some(Failure::cancelled()),
+        Some(_) => None,
+    }
+}
+
+/// Looks for the end of a stream that its reader does not let go on.
+struct Watching {
+    held: Held,
+    task: TaskId,
+    /// What records the end; none where nothing is recorded.
+    ending: Option<(Dispatch, Surroundings, Circumstances)>,
+    models: ReadModels,
+    closing: watch::Receiver<bool>,
+    deadline: Instant,
+}
+
+impl Watching {
+    async fn watch(mut self) {
+        let mut changes = self.models.task_changes();
+        loop {
+            if self.ending.is_some() && end_of(self.task, &self.models).is_some() {
+                break;
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { break },
+                _ = self.closing.changed() => break,
+                () = sleep_until(self.deadline) => {
+                    self.expire().await;
+                    break;
+                }
+            }
+        }
+        self.held.let_go();
+    }
+
+    async fn expire(&mut self) {
+        let Some((dispatch, surroundings, why)) = &self.ending else { return };
+        let why = Circumstances { at: surroundings.now(), ..why.clone() };
+        // Where it was recorded meanwhile how it ended, that stays.
+        if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure: too_late() }, why).await {
+            tracing::debug!(task = %self.task, %error, "a stream that took too long had ended, or that could not be recorded");
+        }
     }
 }
 
@@ -279,7 +366,7 @@ fn too_late() -> Failure {
 }
 
 fn interrupted() -> Failure {
-    failure("interrupted", "the service is stopping; the music was not made to its end")
+    failure(INTERRUPTED, "the service is stopping; the music was not made to its end")
 }
 
 fn failure(code: &str, message: &str) -> Failure {

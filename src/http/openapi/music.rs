@@ -30,17 +30,21 @@ fn generate() -> Operation {
              The `data` of the chunks, decoded and joined, is one file that browsers play (Ogg/Opus) and that has exactly the told \
              length. What goes wrong once the answer has begun is told by a last line, `error`. A blank line is sent after every 10 s \
              of silence. The same prompt and duration give the same music.\n\nThe stream is a task (`X-Task-Id`): it is listed, shown \
-             and cancelled like others, and its history says how it ended, be it that the client went away. An `Idempotency-Key` \
-             means nothing here: each request is a task of its own. Unknown parts of the form are ignored; an empty `duration` is none.",
+             and cancelled like others, and its history says how it ended, be it that the client went away. The same form \
+             again with its `Idempotency-Key` is the same task: its music is made again, whole, where the engine inside made it, and an \
+             end that was told as an `error` is told again; while it is still being sent the answer is 409, and so it is when a vendor made \
+             it, for that is not kept. Unknown parts of the form are ignored; an empty `duration` is none.",
         )
         .takes_form("MusicForm", &json!({"prompt": "calm solo piano, a waltz in A minor", "duration": 30}))
         .answers_content(200, "The music.", NDJSON, &json!({"schema": stream(), "example": lines()}))
         .with_header(200, "X-Task-Id")
         .fails(Code::ApprovalRequired, "the service takes tasks of approved accounts only")
         .fails(Code::MalformedBody, "the body is no form")
+        .fails(Code::IdempotencyKeyInUse, "the music of this key is still being sent")
+        .fails(Code::Conflict, "the music of this key was made by a vendor, and is not kept")
         .fails(Code::TooManySubmissions, "the caller has too many unfinished tasks")
         .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
-        .fails(Code::Overloaded, "as many pieces are being sent as there are places for (`music.streams`)")
+        .fails(Code::Overloaded, "as many pieces are being sent as there are places for (`music.streams`), or its vendor is left alone for a while")
 }
 
 /// The lines as a whole.

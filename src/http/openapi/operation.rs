@@ -29,7 +29,6 @@ pub struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     streams: bool,
-    keyless: bool,
     waits: bool,
     answers: BTreeMap<u16, Value>,
     failures: Vec<Failure>,
@@ -81,7 +80,6 @@ impl Operation {
             parameters: Vec::new(),
             body: None,
             streams: false,
-            keyless: false,
             waits: false,
             answers: BTreeMap::new(),
             failures: Vec::new(),
@@ -121,11 +119,11 @@ impl Operation {
         Self { streams: true, ..self.takes_content(media_type, content) }
     }
 
-    /// A form with parts, on requests that take no idempotency key.
+    /// A form with parts.
     #[must_use]
     pub fn takes_form(self, component: &str, example: &Value) -> Self {
         let content = json!({"schema": named(component), "example": example});
-        Self { keyless: true, ..self.takes_content("multipart/form-data", &content) }
+        self.takes_content("multipart/form-data", &content)
     }
 
     /// Waits for the end of a task when the caller prefers so.
@@ -290,7 +288,7 @@ impl Operation {
 
     /// Whether it can be asked for with a key, so that it is done once.
     fn is_keyed(&self) -> bool {
-        (self.method == Method::POST || self.method == Method::PUT) && !self.streams && !self.keyless
+        (self.method == Method::POST || self.method == Method::PUT) && !self.streams
     }
 
     /// Whether what is read carries an entity tag: JSON does.

@@ -45,7 +45,7 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
-        settings.music.billing_rate_per_sec = 3;
+        settings.music.billing_rate_per_sec = 10;
     };
     let app = TestApp::start_with(change, Surroundings::real()).await;
     let user = app.user("listener").await;
@@ -66,7 +66,7 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
     assert_eq!(told[0], json!({"type": "duration", "duration_sec": 2.0}));
     assert_eq!((&told[1], heard(&told).as_str()), (&title(), "one two"));
     assert_eq!(told[2], sound("one "));
-    assert_eq!((&told[4]["duration_sec_by_stream"], &told[4]["billing"]), (&json!([1.9]), &json!(5.7)));
+    assert_eq!((&told[4]["duration_sec_by_stream"], &told[4]["billing"]), (&json!([1.9]), &json!(19.0)));
     assert_eq!(told[5], json!({"type": "complete", "task_id": task}));
     let task = ended(&app, &user, &task).await;
     assert_eq!((&task["kind"], states(&task)), (&json!("music"), vec!["created", "processing", "success"]));
@@ -138,6 +138,33 @@ async fn a_slow_reader_slows_the_vendor() {
     }
     assert!(vendor.books().sent > sent);
     drop(listener);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyond_the_deadline() {
+    // Given the only place, which a listener has who takes a line of endless music and then nothing
+    let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
+    let vendor = MusicSim::behaving(move |_| [lines(&[duration()]), vec![Act::Pour(chunk.clone())]].concat()).await;
+    let base = vendor.base();
+    let change = |settings: &mut Settings| {
+        remote(settings, &base);
+        (settings.music.streams, settings.tasks.deadline) = (1, Duration::from_secs(4));
+    };
+    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let (slow, quick) = (app.user("slow").await, app.user("quick").await);
+    let mut listener = Listener::ask(&app, &slow, &FIELDS).await;
+    assert!(listener.line().await.is_some());
+    // When the time of a task is over, then the vendor is left, the task has failed, and the place is free
+    let task = listener.task.clone();
+    vendor.until(|books| books.closed == 1).await;
+    assert_eq!(ended(&app, &slow, &task).await["error"]["code"], "deadline_exceeded");
+    vendor.behave(|_| lines(&usual()));
+    let last = Listener::ask(&app, &quick, &FIELDS).await.rest().await.pop().expect("a last line");
+    assert_eq!(last["type"], "complete");
+    // And the listener is told when it reads on
+    let last = listener.rest().await.pop().expect("a last line");
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("deadline_exceeded")));
     app.stop().await;
 }
 

@@ -94,10 +94,6 @@ impl MusicSim {
         format!("http://{}", self.address)
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub fn books(&self) -> Books {
         self.shop.books.borrow().clone()
     }

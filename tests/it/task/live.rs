@@ -1,5 +1,6 @@
 //! How far videos are while they are made: told, and not recorded.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use mediary::clock::Surroundings;
@@ -17,10 +18,13 @@ fn progress(view: &Value) -> f64 {
 #[actix_web::test]
 async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     // Given a vendor that says for some seconds how far it is, and once that it is not as far any more
-    let begun = Instant::now();
+    let begun = OnceLock::new();
     let sim = vendor(Duration::ZERO, move |asked| {
-        let seconds = begun.elapsed().as_secs_f64();
-        if asked.kind != Kind::Poll || seconds > 4.0 {
+        if asked.kind != Kind::Poll {
+            return Conduct::Usual;
+        }
+        let seconds = begun.get_or_init(Instant::now).elapsed().as_secs_f64();
+        if seconds > 4.0 {
             return Conduct::Usual;
         }
         let share = if asked.nth % 3 == 0 { 0.01 } else { (seconds / 4.0).min(1.0) };

@@ -139,6 +139,25 @@ fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
 }
 
 #[test]
+fn a_stream_of_a_vendor_is_asked_for_once_whatever_becomes_of_it() {
+    let created = vec![TaskEvent::TaskSubmitted(music())];
+    let asked = [created.clone(), vec![started(1)]].concat();
+    let taken = [asked.clone(), vec![accepted()]].concat();
+    assert_eq!(given_when::<Task>(&created, start()), Ok(vec![started(1)]));
+    assert_eq!(given_when::<Task>(&asked, take()), Ok(vec![accepted()]));
+    let done = TaskCommand::Complete { results: Results::Music(stream()) };
+    let completed = TaskEvent::StreamCompleted { stream: stream() };
+    assert_eq!(given_when::<Task>(&taken, done), Ok(vec![completed]));
+    let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
+    for history in [&asked, &taken, &[asked.clone(), vec![undelivered]].concat()] {
+        for repeatable in [true, false] {
+            let start = TaskCommand::StartSubmission { key: text("key"), repeatable };
+            assert!(given_when::<Task>(history, start).is_err(), "{history:?}");
+        }
+    }
+}
+
+#[test]
 fn a_stream_ends_early_or_not_at_all_begun() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
     let streaming = [created.clone(), vec![TaskEvent::WorkBegan]].concat();
@@ -147,9 +166,10 @@ fn a_stream_ends_early_or_not_at_all_begun() {
         assert_eq!(given_when::<Task>(history, fail), Ok(vec![failed(busy())]));
         assert_eq!(given_when::<Task>(history, TaskCommand::Cancel), Ok(vec![TaskEvent::TaskCancelled]));
         let refused = Err(TaskRejection::WrongStage { status: record(history).status });
-        assert_eq!(given_when::<Task>(history, start()), refused);
         assert_eq!(given_when::<Task>(history, take()), refused);
     }
+    let refused = Err(TaskRejection::WrongStage { status: record(&streaming).status });
+    assert_eq!(given_when::<Task>(&streaming, start()), refused);
     let done = TaskCommand::Complete { results: Results::Music(stream()) };
     assert!(given_when::<Task>(&created, done).is_err());
 }

@@ -1,0 +1,172 @@
+//! The same request again, with its idempotency key (contract 2, ADR 19).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mediary::clock::Surroundings;
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use super::vendor::remote;
+use super::{GENERATE, Listener, ended};
+use crate::support::music_sim::{MusicSim, answer, lines, usual};
+use crate::support::process::{Process, TOKEN};
+use crate::support::{TestApp, TestUser, client};
+
+const KEY: &str = "Idempotency-Key";
+
+/// A form whose parts are kept apart by another line each time, as programs do it.
+fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    static FORMS: AtomicU32 = AtomicU32::new(0);
+    let boundary = format!("form-{}", FORMS.fetch_add(1, Ordering::Relaxed));
+    let part = |(name, value): &(&str, &str)| {
+        format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let body = fields.iter().map(part).collect::<String>() + &format!("--{boundary}--\r\n");
+    request.header("content-type", format!("multipart/form-data; boundary={boundary}")).body(body)
+}
+
+async fn ask(app: &TestApp, user: &TestUser, key: &str, fields: &[(&str, &str)]) -> Response {
+    let request = app.request(Method::POST, GENERATE).bearer_auth(&user.token).header(KEY, key);
+    form(request, fields).send().await.expect("an answer")
+}
+
+/// The lines of an answer that is music, its task, and whether it is a replay.
+async fn heard(response: Response) -> (Vec<Value>, String, bool) {
+    assert_eq!(response.status().as_u16(), 200);
+    let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
+    let listener = Listener::of(response);
+    let task = listener.task.clone();
+    (listener.rest().await, task, replayed)
+}
+
+async fn refusal(response: Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let problem: Value = response.json().await.expect("JSON");
+    (status, problem["error"].as_str().expect("a code").to_owned())
+}
+
+async fn events(app: &TestApp) -> usize {
+    let events = app.get_as(app.admin_token(), "/admin/events?limit=1000&type=TaskSubmitted").await.expect(200).json();
+    events["events"].as_array().map_or(0, Vec::len)
+}
+
+#[actix_web::test]
+async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart() {
+    // Given music that was heard to its end
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let fields = [("prompt", "a bright sting"), ("duration", "1")];
+    let (first, task, replayed) = heard(ask(&app, &alice, "k", &fields).await).await;
+    assert!(!replayed && first.len() > 3);
+    let before = ended(&app, &alice, &task).await;
+    // When the same is asked for again, then the answer is the same, and nothing else has happened
+    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first.clone(), task.clone(), true));
+    assert_eq!(ended(&app, &alice, &task).await, before);
+    assert_eq!(events(&app).await, 1);
+    // And another form is refused, and the key of somebody else is another
+    let other = ask(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
+    assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
+    let (_, of_bob, replayed) = heard(ask(&app, &bob, "k", &fields).await).await;
+    assert!(of_bob != task && !replayed);
+    // And after a restart it is as before
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first, task, true));
+    assert_eq!(events(&app).await, 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn while_it_is_sent_the_key_is_in_use_and_who_went_away_hears_it_from_the_beginning() {
+    // Given a listener who has heard a line
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let fields = [("prompt", "a long drone"), ("duration", "200")];
+    let mut listener = Listener::of(ask(&app, &alice, "k", &fields).await);
+    let first = listener.line().await.expect("a line");
+    // When the same is asked for meanwhile
+    let again = ask(&app, &alice, "k", &fields).await;
+    assert!(again.headers().contains_key("retry-after"));
+    assert_eq!(refusal(again).await, (409, "idempotency_key_in_use".to_owned()));
+    let other = ask(&app, &alice, "k", &[("prompt", "a loud sting")]).await;
+    assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
+    // And the listener goes away, and asks again
+    let task = listener.task.clone();
+    drop(listener);
+    let before = ended(&app, &alice, &task).await;
+    assert_eq!(before["error"]["code"], "client_gone");
+    let again = ask(&app, &alice, "k", &fields).await;
+    // Then it is heard from its beginning, the task is the same and stays what it was
+    assert_eq!(again.headers()["idempotent-replayed"], "true");
+    let mut again = Listener::of(again);
+    assert_eq!((again.line().await, &again.task), (Some(first), &task));
+    for kind in ["title", "audio_chunk"] {
+        assert_eq!(again.line().await.expect("a line")["type"], kind);
+    }
+    drop(again);
+    assert_eq!((ended(&app, &alice, &task).await, events(&app).await), (before, 1));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_end_that_was_told_is_told_again_and_a_refused_form_is_refused_again() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let fields = [("prompt", "a long drone"), ("duration", "300")];
+    let mut listener = Listener::of(ask(&app, &alice, "k", &fields).await);
+    assert!(listener.line().await.is_some());
+    let task = listener.task.clone();
+    app.post_as(&alice.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
+    let last = listener.rest().await.pop().expect("a last line");
+    assert_eq!(last["code"], "cancelled");
+    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (vec![last], task, true));
+    for _ in 0..2 {
+        let refused = ask(&app, &alice, "bad", &[("prompt", "")]).await;
+        assert_eq!(refusal(refused).await, (400, "invalid_input".to_owned()));
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_a_crash_cut_off_is_heard_whole_and_is_one_task() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let fields = [("prompt", "a soft sting"), ("duration", "20")];
+    let ask = |process: &Process| {
+        let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN).header(KEY, "k");
+        form(request, &fields).send()
+    };
+    let process = Process::start(dir.path());
+    let mut cut_off = Listener::of(ask(&process).await.expect("an answer"));
+    assert!(cut_off.line().await.is_some());
+    let task = cut_off.task.clone();
+    process.kill();
+    let process = Process::start(dir.path());
+    let (lines, same, replayed) = heard(ask(&process).await.expect("an answer")).await;
+    assert_eq!((&same, replayed), (&task, true));
+    assert_eq!(lines[lines.len() - 1], json!({"type": "complete", "task_id": task}));
+    let tasks = client().get(process.url("/tasks")).bearer_auth(TOKEN).send().await.expect("an answer");
+    let tasks: Value = tasks.json().await.expect("JSON");
+    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(1));
+    process.kill();
+}
+
+#[actix_web::test]
+async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
+    let vendor = MusicSim::behaving(|asked| match asked.field("prompt") {
+        Some("refused") => answer("400 Bad Request", "{}"),
+        _ => lines(&usual()),
+    })
+    .await;
+    let base = vendor.base();
+    let app = TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let (_, task, _) = heard(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
+    let again = ask(&app, &alice, "k", &[("prompt", "calm")]).await;
+    let problem: Value = again.json().await.expect("JSON");
+    assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(&task)), "{problem}");
+    let (first, _, _) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
+    let (again, _, replayed) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
+    assert!(replayed && first == again && again[0]["code"] == "vendor_refused", "{again:?}");
+    assert_eq!(vendor.books().asked.len(), 2);
+    app.stop().await;
+}
