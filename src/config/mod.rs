@@ -10,6 +10,7 @@ mod oidc;
 mod problem;
 mod settings;
 mod source;
+mod telemetry;
 mod vendor;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use settings::{
     StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
+pub use telemetry::TelemetrySettings;
 pub use vendor::{RecoverySetting, VendorSettings};
 
 use problem::shown;

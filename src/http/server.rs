@@ -40,6 +40,7 @@ use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::trace::Tracer;
 
 pub use super::idempotency::Keys;
 pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
@@ -93,6 +94,8 @@ pub struct Services {
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
     pub metrics: Metrics,
+    /// Notes spans of what is done.
+    pub tracer: Tracer,
     /// What videos cost.
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
