@@ -40,6 +40,7 @@ mod probes;
 mod reactors;
 mod snapshots;
 mod streams;
+mod traces;
 mod vendors;
 
 pub use address::kept_address;
@@ -55,6 +56,7 @@ use prices::open_tariff;
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
+use traces::Traces;
 use vendors::{hints, makers, musician};
 
 /// How many commands of one kind may wait for their router.
@@ -126,6 +128,7 @@ struct Parts {
     actors: Actors,
     reactors: Reactors,
     snapshots: Snapshots,
+    sending: Traces,
     data: DataDir,
 }
 
@@ -149,11 +152,10 @@ impl App {
 
         let (store, upload_key) = (open_store(&data, &surroundings)?, open_upload_key(&data, &surroundings)?);
         let keys = Keys::open(&data, &surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
-        let key = open_webhook_key(&data, &surroundings)?;
-        let webhook_key = key.public_key();
-
+        let (key, webhook_key) = open_webhook_key(&data, &surroundings)?;
         let links = Links { public_url: public_url.clone() };
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(&data, &settings));
+        let (tracer, sending) = traces::traces(&settings, &surroundings, &metrics)?;
         let log_settings = timed(log_options(data.root(), &settings), &metrics);
         let opened = open_models(&log_settings, snapshots.as_ref(), &surroundings, &links);
         let OpenedLog { log, models, mut reports, snapshot } =
@@ -168,7 +170,7 @@ impl App {
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
         let makers = (makers(&settings, &store, &upload_key, &surroundings)?, hints.clone());
-        let callbacks = Callbacks { key, keyring: personal.clone() };
+        let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
@@ -202,6 +204,7 @@ impl App {
             vendors,
             live: reactors.live.clone(),
             metrics,
+            tracer,
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),
         };
@@ -209,7 +212,7 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
         announce(&data, address);
-        let parts = Parts { log, models, actors, reactors, snapshots, data };
+        let parts = Parts { log, models, actors, reactors, snapshots, sending, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
@@ -282,6 +285,7 @@ impl Parts {
     async fn stop(self) -> Result<(), StopError> {
         self.reactors.stop().await;
         self.actors.stop();
+        self.sending.stop().await;
         withdraw(&self.data);
         self.snapshots.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))

@@ -1,6 +1,8 @@
-//! What the service says about itself while it runs: log lines on stderr, for people or for machines, and metrics.
+//! What the service says about itself while it runs: log lines on stderr, for people or for machines, metrics, and traces.
 
 mod lines;
 pub mod metrics;
+pub mod otlp;
+pub mod trace;
 
 pub use lines::{Filter, Format, start};

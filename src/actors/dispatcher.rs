@@ -23,6 +23,7 @@ use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::projections::delivery::{Content, Due};
 use crate::projections::task::{CreationsView, ImageTaskView, VideoMoment};
+use crate::telemetry::trace::{Span, Tracer, Value};
 
 /// How long a delivery rests whose attempt could not be made or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -34,6 +35,7 @@ pub struct CallbackDispatcher {
     models: ReadModels,
     surroundings: Surroundings,
     sender: CallbackSender,
+    tracer: Tracer,
     /// Where payloads are.
     store: Store,
     /// Opens the secrets of accounts.
@@ -47,6 +49,8 @@ pub struct CallbackDispatcher {
 /// What it takes to tell somebody.
 pub struct Telling {
     pub sender: CallbackSender,
+    /// Notes each attempt.
+    pub tracer: Tracer,
     /// Where payloads are.
     pub store: Store,
     /// Opens the secrets of accounts.
@@ -78,8 +82,8 @@ impl CallbackDispatcher {
     ) -> Self {
         let changes = models.delivery_changes();
         let shares = Shares::new(per_account);
-        let Telling { sender, store, keyring, public_url } = telling;
-        Self { dispatch, models, surroundings, sender, store, keyring, public_url, shares, changes }
+        let Telling { sender, tracer, store, keyring, public_url } = telling;
+        Self { dispatch, models, surroundings, sender, tracer, store, keyring, public_url, shares, changes }
     }
 
     async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
@@ -87,7 +91,12 @@ impl CallbackDispatcher {
         let url = content.url;
         let (webhook_id, secrets) = (due.id.webhook_id(), self.secrets_of(due.owner).await);
         let at = self.surroundings.now();
-        self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await
+        let span = self.tracer.call("POST callback", due.task.0);
+        let outcome = self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await;
+        if let Some(span) = span {
+            end(span, &outcome);
+        }
+        outcome
     }
 
     /// An image task is told as its status read shows it, a video task as its creations (contract 8).
@@ -148,6 +157,19 @@ impl CallbackDispatcher {
             sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
         };
         tokio::task::spawn_blocking(opening).await.unwrap_or_default()
+    }
+}
+
+/// Ends the span of an attempt. Neither the URL nor what the receiver said is noted: they are the account's.
+fn end(mut span: Span, outcome: &AttemptOutcome) {
+    match outcome {
+        AttemptOutcome::Answered { status, .. } => {
+            span.note("http.response.status_code", Value::Number((*status).into()));
+            if !(200..300).contains(status) {
+                span.fail(status.to_string());
+            }
+        }
+        AttemptOutcome::Unreachable { .. } => span.fail("unreachable"),
     }
 }
 

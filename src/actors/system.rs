@@ -24,6 +24,7 @@ use crate::events::log::EventLog;
 use crate::events::stream::StreamId;
 use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::trace::{self, Span, Value};
 
 pub use super::aggregate::Done;
 
@@ -155,6 +156,9 @@ impl Dispatch {
     /// # Errors
     /// The rejection, or why the command was not carried out.
     pub async fn task(&self, id: TaskId, command: TaskCommand, why: Circumstances) -> Outcome<Task> {
+        if matches!(command, TaskCommand::Submit(_)) {
+            trace::remember(id.0);
+        }
         send(&self.tasks, StreamId::from(&id), command, why).await
     }
 
@@ -191,10 +195,32 @@ async fn send<D: Decider>(
     command: D::Command,
     why: Circumstances,
 ) -> Outcome<D> {
+    let mut span = trace::part(|| format!("append {}", D::KIND.as_str()));
     let (reply, answered) = oneshot::channel();
-    match router.try_send(Route { stream, command, why, reply }) {
-        Ok(()) => answered.await.map_err(|_| CommandError::Interrupted)?,
+    let outcome = match router.try_send(Route { stream, command, why, reply }) {
+        Ok(()) => answered.await.unwrap_or(Err(CommandError::Interrupted)),
         Err(SendError::Full(_)) => Err(CommandError::Overloaded),
         Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
+    };
+    if let (Some(span), Err(error)) = (&mut span, &outcome) {
+        end(span, error);
+    }
+    outcome
+}
+
+/// Notes why a command was not carried out. A rejection is an answer like any other.
+fn end<R>(span: &mut Span, error: &CommandError<R>) {
+    let (outcome, is_failure) = match error {
+        CommandError::Rejected(_) => ("rejected", false),
+        CommandError::TooLarge { .. } => ("too large", false),
+        CommandError::Overloaded => ("overloaded", true),
+        CommandError::Full { .. } => ("no room", true),
+        CommandError::ReadOnly { .. } => ("read only", true),
+        CommandError::Failed { .. } => ("failed", true),
+        CommandError::Interrupted => ("interrupted", true),
+    };
+    span.note("mediary.outcome", Value::Text(outcome.to_owned()));
+    if is_failure {
+        span.fail(outcome);
     }
 }

@@ -56,10 +56,15 @@ pub(super) fn open_store(data: &DataDir, surroundings: &Surroundings) -> Result<
     Ok(store.in_surroundings(surroundings.clone()))
 }
 
-/// The key that signs callbacks.
-pub(super) fn open_webhook_key(data: &DataDir, surroundings: &Surroundings) -> Result<WebhookKey, StartError> {
+/// The key that signs callbacks, and its public half as text.
+pub(super) fn open_webhook_key(
+    data: &DataDir,
+    surroundings: &Surroundings,
+) -> Result<(WebhookKey, String), StartError> {
     let key = WebhookKey::open(&data.path("webhook-key"), surroundings);
-    key.map_err(|error| StartError::part("the callbacks", &error))
+    let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
+    let public = key.public_key();
+    Ok((key, public))
 }
 
 /// The key of the upload links.

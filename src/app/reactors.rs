@@ -28,6 +28,7 @@ use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
+use crate::telemetry::trace::Tracer;
 
 /// How many callbacks may be under way to one receiver.
 const CALLBACKS_PER_RECEIVER: usize = 8;
@@ -42,6 +43,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
+    pub tracer: Tracer,
     pub fetcher: Fetcher,
     pub keyring: Keyring,
     pub public_url: String,
@@ -64,13 +66,15 @@ pub(super) struct Reactors {
 pub(super) struct Callbacks {
     pub key: WebhookKey,
     pub keyring: Keyring,
+    /// Notes callbacks and what is asked of vendors.
+    pub tracer: Tracer,
 }
 
 impl Outside {
     pub(super) fn new(
         settings: &Settings,
         store: Store,
-        Callbacks { key, keyring }: Callbacks,
+        Callbacks { key, keyring, tracer }: Callbacks,
         public_url: &str,
         (makers, hints): (Makers, Hints),
         surroundings: &Surroundings,
@@ -80,7 +84,8 @@ impl Outside {
         let sender = callback_sender(settings, key, names)?;
         let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, names)?;
         let (fetcher, public_url) = (fetcher(settings, INPUT_BYTES_MAX, names)?, public_url.to_owned());
-        Ok(Self { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints })
+        let makers = makers.traced(&tracer);
+        Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints })
     }
 }
 
@@ -119,7 +124,7 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
-        let Outside { store, sender, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
+        let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
         let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
         let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
@@ -135,7 +140,7 @@ impl Reactors {
                 keep_running(poller, bounds, surroundings.clone());
             }
             let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
-            let telling = Telling { sender, store, keyring, public_url };
+            let telling = Telling { sender, tracer, store, keyring, public_url };
             let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);
             let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
             keep_running(dispatcher, calling, surroundings.clone());

@@ -23,12 +23,14 @@ use crate::media::store::Store;
 use crate::outbound::client::{Client, ClientFailure, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
+use crate::telemetry::trace::Tracer;
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::music::bed;
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
 use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage, RemoteMusic, RemoteVideo};
+use crate::vendors::traced::Traced;
 use crate::vendors::{Recovery, Vendor};
 
 /// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
@@ -45,6 +47,18 @@ pub(super) struct Maker {
 pub(super) struct Makers {
     pub image: Maker,
     pub video: Maker,
+}
+
+impl Makers {
+    /// The same, with what is asked of them noted where anything is.
+    pub(super) fn traced(mut self, tracer: &Tracer) -> Self {
+        if tracer.is_on() {
+            for maker in [&mut self.image, &mut self.video] {
+                maker.vendor = Arc::new(Traced::new(Arc::clone(&maker.vendor), tracer.clone()));
+            }
+        }
+        self
+    }
 }
 
 /// For each gateway the remote vendor where one is configured, else the engine inside.

@@ -11,6 +11,7 @@ mod problem;
 mod reference;
 mod settings;
 mod source;
+mod telemetry;
 mod vendor;
 
 use std::fmt;
@@ -27,6 +28,7 @@ pub use settings::{
     StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
+pub use telemetry::TelemetrySettings;
 pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};
 
 use problem::shown;

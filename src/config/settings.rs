@@ -13,6 +13,7 @@ use super::limits::LimitSettings;
 use super::oidc::OidcSettings;
 use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
+use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::{Filter, Format};
@@ -34,6 +35,7 @@ pub struct Settings {
     pub egress: EgressSettings,
     pub cors: CorsSettings,
     pub log: LogSettings,
+    pub telemetry: TelemetrySettings,
     pub journal: JournalSettings,
     pub snapshots: SnapshotSettings,
     pub storage: StorageSettings,
@@ -271,6 +273,7 @@ impl Reader {
             egress: self.egress(),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
             log: self.log(),
+            telemetry: TelemetrySettings::read(self),
             journal: JournalSettings {
                 segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
                 queue: self.read("journal.queue", &whole(1, 1_000_000)),

@@ -13,7 +13,9 @@ use tracing::Instrument;
 
 use super::conditional;
 use super::error::{Code, PROBLEM_JSON, Problem};
+use super::gate::Routed;
 use super::server::Shared;
+use super::traced;
 use crate::actors::Actor;
 use crate::clock::Surroundings;
 use crate::domain::ids::RequestId;
@@ -41,12 +43,18 @@ pub async fn frame(
         request.into_response(refusal)
     } else {
         let span = tracing::info_span!("request", id = id.as_str());
-        let answered = answer(request).instrument(span).await;
+        let answered = match traced::begin(&shared.services.tracer, request.headers()) {
+            None => answer(request).instrument(span).await,
+            // Kept apart, so that the future of what is not traced stays small.
+            Some(traced) => Box::pin(traced::within(traced, answer(request))).instrument(span).await,
+        };
         shape(answered.map_err(|error| Problem::of_status(error.as_response_error().status_code()))?)
     };
     finish(response.headers_mut(), &id);
     if tracing::enabled!(tracing::Level::INFO) {
-        log(&response, &id, surroundings.now().since(started).as_micros());
+        // Numbers of more than 64 bits would be text in JSON.
+        let micros = u64::try_from(surroundings.now().since(started).as_micros()).unwrap_or(u64::MAX);
+        log(&response, &id, micros);
     }
     Ok(response)
 }
@@ -115,18 +123,37 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
 }
 
 /// One line a request. The query is left out: callers put secrets there by mistake.
-fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u128) {
+fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64) {
     let request: &HttpRequest = response.request();
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
+    let (route, caller) = (route_of(request).unwrap_or("unmatched"), caller_of(request));
     tracing::info!(
         method = %request.method(),
         path = shown_path(request.uri().path()),
+        route,
         status = response.status().as_u16(),
         micros,
         request = id.as_str(),
+        caller,
         actor,
         "answered"
     );
+}
+
+/// The route that a request has taken, if there is one.
+#[must_use]
+pub fn route_of(request: &HttpRequest) -> Option<&'static str> {
+    request.extensions().get::<Routed>().map(|Routed(path)| *path)
+}
+
+/// What kind of caller a request has: whoever presents what nobody knows is anonymous.
+#[must_use]
+pub fn caller_of(request: &HttpRequest) -> &'static str {
+    match request.extensions().get::<Actor>() {
+        Some(Actor::User(_)) => "user",
+        Some(Actor::Token(_)) => "token",
+        Some(Actor::System | Actor::Anonymous) | None => "anonymous",
+    }
 }
 
 /// A path as it may be told in logs and answers: what follows `/uploads/` is a credential, in whatever spelling, also one

@@ -29,6 +29,7 @@ use crate::clock::Place;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::telemetry::metrics::Meter;
+use crate::telemetry::trace;
 
 mod admitted;
 mod incoming;
@@ -56,6 +57,10 @@ pub struct Asking {
     pub shared: Data<Shared>,
     pub segments: Segments,
 }
+
+/// Notes for the log which route a request has taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Routed(pub &'static str);
 
 enum Incoming {
     Waiting(Payload),
@@ -96,6 +101,7 @@ impl Route {
     /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
     pub fn answer(self: Rc<Self>, asking: Asking, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
         let request = asking.request.clone();
+        request.extensions_mut().insert(Routed(self.path));
         let meter = asking.shared.services.metrics.request(static_name(request.method()), self.path);
         // What only reads waits for nothing before its handler: its future is kept small.
         if self.limit == BodyLimit::None {
@@ -190,7 +196,7 @@ impl Route {
             shared.services.surroundings.reach(Place::Answer, &path);
             turn.end(response, &shared.services).await
         };
-        rt::spawn(work.in_current_span()).await.map_err(|_| self.panicked())
+        rt::spawn(trace::carried(work.in_current_span())).await.map_err(|_| self.panicked())
     }
 
     /// Who is asking. Publishing takes a personal access token in the body where no header is given (contract 3).

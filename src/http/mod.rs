@@ -64,6 +64,7 @@ mod subject;
 mod submissions;
 mod task;
 mod token;
+mod traced;
 mod translation;
 mod upload;
 mod uploads;

@@ -39,6 +39,7 @@ use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::trace::Tracer;
 
 pub use super::idempotency::Keys;
 pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
@@ -94,6 +95,8 @@ pub struct Services {
     /// How far their tasks are.
     pub live: Live,
     pub metrics: Metrics,
+    /// Notes spans of what is done.
+    pub tracer: Tracer,
     /// What videos cost.
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,

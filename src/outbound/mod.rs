@@ -16,6 +16,7 @@ pub mod address;
 pub mod api;
 pub mod callback;
 pub mod client;
+pub mod collector;
 pub mod document;
 pub mod feed;
 pub mod fetch;

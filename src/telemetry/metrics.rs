@@ -42,6 +42,7 @@ struct Counted {
     seconds: Family<Labels<2>, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     refused: Family<Labels<1>, Counter>,
+    spans: Family<Labels<1>, Counter>,
     events: Family<Labels<1>, Counter>,
     syncs: Histogram,
 }
@@ -77,6 +78,12 @@ impl Default for Metrics {
             "Requests that were answered 429, by the limit that they came up against",
             Family::clone(&refused),
         );
+        let spans = Family::default();
+        registry.register(
+            "spans",
+            "Spans of traces: sent to the collector, lost because it did not take them, dropped because too many waited",
+            Family::clone(&spans),
+        );
         registry.register("events", "Events recorded since the start, by name", Family::clone(&events));
         registry.register_with_unit(
             "journal_sync_duration",
@@ -84,7 +91,7 @@ impl Default for Metrics {
             Unit::Seconds,
             syncs.clone(),
         );
-        Self(Arc::new(Counted { registry, requests, seconds, in_flight, refused, events, syncs }))
+        Self(Arc::new(Counted { registry, requests, seconds, in_flight, refused, spans, events, syncs }))
     }
 }
 
@@ -109,6 +116,11 @@ impl Metrics {
     /// A request was refused because its caller asked for too much.
     pub fn refused(&self, limit: &'static str) {
         self.0.refused.get_or_create(&[("limit", limit)]).inc();
+    }
+
+    /// Spans came to an end of this kind.
+    pub fn spans(&self, outcome: &'static str, spans: u64) {
+        self.0.spans.get_or_create(&[("outcome", outcome)]).inc_by(spans);
     }
 
     /// An event was recorded.

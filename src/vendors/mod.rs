@@ -15,6 +15,7 @@ pub mod hint;
 pub mod local;
 pub mod music;
 pub mod remote;
+pub mod traced;
 
 pub use error::{ErrorKind, VendorError};
 

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::issuer::{SigningKey, TestIssuer};
 use crate::support::process::{Process, command};
 use crate::support::receiver::Receiver;
 use crate::support::zip::good;
@@ -27,15 +28,20 @@ type Secrets = Vec<(&'static str, String)>;
 async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // Given a service that tells everything it can tell
     let data = tempfile::tempdir().unwrap();
-    let service = talkative(data.path());
-    let receiver = Receiver::start().await;
+    let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
+    let issuer = TestIssuer::start(&[key.public("1")]).await;
+    let service = talkative(data.path(), &issuer, &collector);
     // When secrets of every kind go through it
-    let secrets = use_secrets(&service, data.path(), &receiver).await;
+    let mut secrets = use_secrets(&service, data.path(), &receiver).await;
+    secrets.extend(token_of(&issuer, &key, &service).await);
+    collector.wait_until(|batches| !batches.is_empty()).await;
     let (status, log) = service.terminate();
     assert!(status.success(), "{status}");
     // Then none is found in what it keeps and says
     assert!(log.contains("TRACE"), "the log is not at its most talkative level");
-    let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]].concat();
+    let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
+    let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the collector of traces"), batch.body));
+    let places = [places.concat(), spans.collect()].concat();
     let mut found = Vec::new();
     for (what, secret) in &secrets {
         assert!(secret.len() >= 16, "{what} is too short to be searched for: {secret}");
@@ -48,12 +54,16 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // And what is no secret is found, so that the search is one
     let known = places.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
     assert!(known >= 2, "the search finds nothing at all");
+    let traced = places.iter().any(|(place, _)| place.starts_with("the collector of traces"));
+    assert!(traced, "nothing was traced");
     println!("{} secrets, {} places", secrets.len(), places.len());
 }
 
-fn talkative(data: &Path) -> Process {
+fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
     let mut command = command(data);
     command.env_remove("MEDIARY_ADMIN_TOKEN").env("MEDIARY_LOG__LEVEL", "trace");
+    command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.name()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");
+    command.env("MEDIARY_TELEMETRY__OTLP_ENDPOINT", collector.url(""));
     Process::from_command(&mut command)
 }
 
@@ -156,6 +166,22 @@ async fn publish(service: &Process, access: &str) -> String {
     let uploaded = client().put(&link).body(good()).send().await.unwrap();
     assert_eq!(uploaded.status(), 200);
     link[link.find("/uploads/").unwrap() + "/uploads/".len()..].to_owned()
+}
+
+/// A token of an issuer, which opens an account, and what is signed and secret of one that does not.
+async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> Secrets {
+    let claims =
+        |audience: &str| json!({"iss": issuer.name(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
+    let (good, bad) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
+    for (token, status) in [(&good, 200), (&bad, 401)] {
+        assert_eq!(client().get(service.url("/users")).bearer_auth(token).send().await.unwrap().status(), status);
+    }
+    let signature = |token: &str| token.rsplit('.').next().unwrap().to_owned();
+    vec![
+        ("the signature of a token of an issuer", signature(&good)),
+        ("the signature of a token that was refused", signature(&bad)),
+        ("who somebody is at the issuer", "subject-at-the-issuer".to_owned()),
+    ]
 }
 
 /// Credentials that are not ours and are sent all the same, in the places where they are put by mistake.

@@ -1,0 +1,24 @@
+//! The settings of traces.
+
+use super::check::{base_url, label, whole};
+use super::settings::Reader;
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct TelemetrySettings {
+    /// Without a slash at its end; nothing is traced when there is none.
+    pub otlp_endpoint: Option<String>,
+    /// How many of a hundred traces are noted.
+    pub sample_percent: u8,
+    pub service_name: String,
+}
+
+impl TelemetrySettings {
+    pub(super) fn read(reader: &mut Reader) -> Self {
+        Self {
+            otlp_endpoint: reader.read("telemetry.otlp_endpoint", &base_url()),
+            sample_percent: reader.read("telemetry.sample_percent", &whole(0, 100)),
+            service_name: reader.read("telemetry.service_name", &label()).unwrap_or_else(|| "mediary".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Spans on their way to a collector: in batches, with bounded patience. What cannot be sent in time is lost and counted; the
+//! service never waits for it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use tokio::sync::watch;
+use url::Url;
+
+use super::address::{AddressRules, AllowEntry};
+use super::client::{Client, ClientFailure, Limits};
+use crate::telemetry::otlp;
+use crate::telemetry::trace::{BATCH, Ended, Tracer};
+
+const LIMITS: Limits = Limits { connect: Duration::from_secs(2), total: Duration::from_secs(5), body_bytes: 16 * 1024 };
+/// How long a span waits at most before it is sent on.
+const EVERY: Duration = Duration::from_secs(1);
+/// The rests between attempts to send a batch; then it is lost.
+const RESTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Sends spans to one collector.
+pub struct Collector {
+    client: Client,
+    url: String,
+    service: String,
+}
+
+/// What came of an attempt.
+enum Attempt {
+    Taken,
+    /// It may be better soon.
+    Later(String),
+    Refused(String),
+}
+
+impl Collector {
+    /// The collector at a base URL without a slash at its end, which the operator has named: it may be anywhere. `service` is what
+    /// this one is called there.
+    ///
+    /// # Errors
+    /// When the client cannot be set up.
+    pub fn new(endpoint: &str, service: String) -> Result<Self, ClientFailure> {
+        let host = Url::parse(endpoint).ok().and_then(|url| AllowEntry::parse(url.host_str()?).ok());
+        let rules = AddressRules { allow_private: true, allow: host.into_iter().collect() };
+        let client = Client::keeping(rules, LIMITS, None, 1)?;
+        Ok(Self { client, url: format!("{endpoint}{}", otlp::PATH), service })
+    }
+
+    /// Sends on what the tracer notes, until it is told to stop; then what waits is sent once more.
+    pub async fn run(self, tracer: Tracer, mut stopping: watch::Receiver<bool>) {
+        loop {
+            let is_last = tokio::select! {
+                () = tracer.enough() => false,
+                () = tokio::time::sleep(EVERY) => false,
+                _ = stopping.changed() => true,
+            };
+            loop {
+                let spans = tracer.take();
+                if spans.is_empty() {
+                    break;
+                }
+                let is_full = spans.len() == BATCH;
+                let rests = if is_last { &RESTS[..0] } else { &RESTS[..] };
+                let sent = self.send(&spans, rests, &mut stopping).await;
+                tracer.count(if sent { "sent" } else { "lost" }, spans.len());
+                if !is_full || (is_last && !sent) {
+                    break;
+                }
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Whether the collector has taken a batch. A stop of the service ends the rests.
+    async fn send(&self, spans: &[Ended], rests: &[Duration], stopping: &mut watch::Receiver<bool>) -> bool {
+        let body = Bytes::from(otlp::batch(&self.service, spans));
+        let mut rests = rests.iter();
+        loop {
+            let reason = match self.attempt(body.clone()).await {
+                Attempt::Taken => return true,
+                Attempt::Refused(reason) => reason,
+                Attempt::Later(reason) => match rests.next() {
+                    Some(rest) if !*stopping.borrow() => {
+                        let _ = tokio::time::timeout(*rest, stopping.wait_for(|stop| *stop)).await;
+                        continue;
+                    }
+                    _ => reason,
+                },
+            };
+            tracing::warn!(spans = spans.len(), %reason, "the collector of traces did not take a batch; it is lost");
+            return false;
+        }
+    }
+
+    async fn attempt(&self, body: Bytes) -> Attempt {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        match self.client.post(&self.url, headers, body).await {
+            Ok(answer) if (200..300).contains(&answer.status) => Attempt::Taken,
+            Ok(answer) if matches!(answer.status, 429 | 502..=504) => {
+                Attempt::Later(format!("status {}", answer.status))
+            }
+            Ok(answer) => Attempt::Refused(format!("status {}", answer.status)),
+            Err(failure) => Attempt::Later(failure.to_string()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Spans as a collector takes them: OTLP over HTTP, in JSON (the protocol's 1.x, which is stable).
+
+use std::fmt::Write;
+
+use serde_json::{Value as Json, json};
+
+use super::trace::{Ended, Value};
+
+/// Where a collector takes traces, below its own URL.
+pub const PATH: &str = "/v1/traces";
+
+/// A batch of spans, of a service of this name.
+#[must_use]
+pub fn batch(service: &str, spans: &[Ended]) -> Vec<u8> {
+    let resource = [attribute("service.name", &Value::Text(service.to_owned())), version("service.version")];
+    let spans: Vec<_> = spans.iter().map(span).collect();
+    let batch = json!({"resourceSpans": [{
+        "resource": {"attributes": resource},
+        "scopeSpans": [{"scope": {"name": "mediary", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
+    }]});
+    batch.to_string().into_bytes()
+}
+
+fn version(name: &str) -> Json {
+    attribute(name, &Value::Text(env!("CARGO_PKG_VERSION").to_owned()))
+}
+
+fn span(span: &Ended) -> Json {
+    let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
+    // 64-bit numbers are text in JSON, and ids hexadecimal: so the protocol has it.
+    let mut written = json!({
+        "traceId": hex(&span.context.trace),
+        "spanId": hex(&span.context.span),
+        "name": span.name,
+        "kind": span.kind as u8,
+        "startTimeUnixNano": span.begun.to_string(),
+        "endTimeUnixNano": span.ended.to_string(),
+        "attributes": attributes,
+        "status": span.failure.as_ref().map_or_else(|| json!({}), |why| json!({"code": 2, "message": why})),
+    });
+    if let Some(parent) = span.parent {
+        written["parentSpanId"] = hex(&parent).into();
+    }
+    written
+}
+
+fn attribute(name: &str, value: &Value) -> Json {
+    let value = match value {
+        Value::Text(text) => json!({"stringValue": text}),
+        Value::Number(number) => json!({"intValue": number.to_string()}),
+    };
+    json!({"key": name, "value": value})
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::trace::{Context, Kind};
+
+    #[test]
+    fn a_span_is_written_as_the_protocol_has_it() {
+        let context = Context::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
+        let span = Ended {
+            context,
+            parent: Some([1; 8]),
+            kind: Kind::Server,
+            name: "GET /nodes".into(),
+            begun: 1_795_348_800_000_000_000,
+            ended: 1_795_348_800_000_017_000,
+            attributes: vec![("http.response.status_code", Value::Number(500))],
+            failure: Some("500".to_owned()),
+        };
+        let written: Json = serde_json::from_slice(&batch("mediary", &[span])).unwrap();
+        let told = &written["resourceSpans"][0];
+        assert_eq!(
+            told["resource"]["attributes"][0],
+            json!({"key": "service.name", "value": {"stringValue": "mediary"}})
+        );
+        let expected = json!({
+            "traceId": "0af7651916cd43dd8448eb211c80319c",
+            "spanId": "b7ad6b7169203331",
+            "parentSpanId": "0101010101010101",
+            "name": "GET /nodes",
+            "kind": 2,
+            "startTimeUnixNano": "1795348800000000000",
+            "endTimeUnixNano": "1795348800000017000",
+            "attributes": [{"key": "http.response.status_code", "value": {"intValue": "500"}}],
+            "status": {"code": 2, "message": "500"},
+        });
+        assert_eq!(told["scopeSpans"][0]["spans"], json!([expected]));
+    }
+}

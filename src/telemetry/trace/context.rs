@@ -1,0 +1,97 @@
+//! Which span of which trace: what travels in `traceparent` (W3C Trace Context, 3.2).
+
+/// A span, by the ids of its trace and its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    pub trace: [u8; 16],
+    pub span: [u8; 8],
+    /// Whether the trace is noted.
+    pub sampled: bool,
+}
+
+impl Context {
+    /// Reads `traceparent`. A version that is not known yet may say more at its end.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let [version, trace, span, flags] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+        let [version] = bytes(version)?;
+        if version == 0xff || (version == 0 && parts.next().is_some()) {
+            return None;
+        }
+        let [flags] = bytes(flags)?;
+        let (trace, span) = (bytes(trace)?, bytes(span)?);
+        (trace != [0; 16] && span != [0; 8]).then_some(Self { trace, span, sampled: flags & 1 == 1 })
+    }
+
+    /// The first span of a new trace, one of `percent` in a hundred of which is noted.
+    #[must_use]
+    pub fn fresh(chance: [u8; 24], percent: u8) -> Self {
+        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        trace.copy_from_slice(&chance[..16]);
+        span.copy_from_slice(&chance[16..]);
+        let drawn = u16::from_be_bytes([chance[14], chance[15]]) % 100;
+        Self { trace, span, sampled: drawn < u16::from(percent) }
+    }
+
+    /// Another span of the same trace.
+    #[must_use]
+    pub fn child(self, chance: [u8; 24]) -> Self {
+        let mut span = [0; 8];
+        span.copy_from_slice(&chance[..8]);
+        Self { span, ..self }
+    }
+}
+
+/// Lower-case hexadecimal digits of exactly so many bytes.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let digit = |at: usize| match pair[at] {
+            digit @ b'0'..=b'9' => Some(digit - b'0'),
+            digit @ b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_trace_parent_is_read_and_nothing_that_is_none() {
+        let context = Context::parse(GOOD).unwrap();
+        assert_eq!((context.trace[0], context.span[7], context.sampled), (0x0a, 0x31, true));
+        assert!(!Context::parse(&GOOD.replace("-01", "-00")).unwrap().sampled);
+        assert!(Context::parse(&format!("cc{}-what-will-be", &GOOD[2..])).is_some());
+        for bad in [
+            "",
+            "00",
+            &GOOD[..54],
+            &format!("{GOOD}-x"),
+            &format!("ff{}", &GOOD[2..]),
+            &GOOD.to_uppercase(),
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333é-01",
+        ] {
+            assert_eq!(Context::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_new_traces_is_noted() {
+        let noted = |percent| (0..=255_u8).filter(|n| Context::fresh([*n; 24], percent).sampled).count();
+        assert_eq!((noted(0), noted(100)), (0, 256));
+        assert!((90..170).contains(&noted(50)), "{}", noted(50));
+    }
+}

@@ -1,0 +1,171 @@
+//! Traces, as a collector receives them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mediary::clock::{Place, Surroundings};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::image::UPSCALER;
+use crate::support::TestApp;
+use crate::support::picture::base64_png;
+use crate::support::receiver::{Received, Receiver};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+/// What the collector has of a span.
+#[derive(Debug, Clone)]
+struct Span(Value);
+
+impl Span {
+    fn text(&self, name: &str) -> &str {
+        self.0[name].as_str().unwrap_or_default()
+    }
+
+    fn noted(&self, name: &str) -> String {
+        let attributes = self.0["attributes"].as_array().unwrap();
+        let value = attributes.iter().find(|attribute| attribute["key"] == name).map(|attribute| &attribute["value"]);
+        let text = value.and_then(|value| value["stringValue"].as_str().or(value["intValue"].as_str()));
+        text.unwrap_or_default().to_owned()
+    }
+
+    fn nanos(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap()
+    }
+}
+
+/// The spans of what a collector was sent, by name.
+fn spans(received: &[Received]) -> BTreeMap<String, Span> {
+    let mut spans = BTreeMap::new();
+    for batch in received {
+        assert_eq!((batch.path.as_str(), batch.header("content-type")), ("/v1/traces", "application/json"));
+        for resource in batch.json()["resourceSpans"].as_array().unwrap() {
+            let name = json!({"key": "service.name", "value": {"stringValue": "gateway"}});
+            assert!(resource["resource"]["attributes"].as_array().unwrap().contains(&name));
+            for span in resource["scopeSpans"][0]["spans"].as_array().unwrap() {
+                spans.insert(span["name"].as_str().unwrap().to_owned(), Span(span.clone()));
+            }
+        }
+    }
+    spans
+}
+
+async fn traced(collector: &Receiver, surroundings: Surroundings) -> TestApp {
+    let endpoint = collector.url("");
+    let change = |settings: &mut mediary::config::Settings| {
+        settings.telemetry.otlp_endpoint = Some(endpoint);
+        settings.telemetry.service_name = "gateway".to_owned();
+    };
+    TestApp::start_with(change, surroundings).await
+}
+
+async fn metrics(app: &TestApp) -> String {
+    app.get("/metrics").await.expect(200).text()
+}
+
+#[actix_web::test]
+async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it() {
+    let (collector, receiver) = (Receiver::start().await, Receiver::start().await);
+    let app = traced(&collector, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+
+    let submission = json!({"image": base64_png(8, 8), "webhook_url": receiver.url("/secret-path")});
+    let request = app.request(Method::POST, UPSCALER).bearer_auth(&alice.token).json(&submission);
+    let request = request.header("traceparent", format!("00-{TRACE}-{CALLER}-01")).header("x-request-id", "r-1");
+    let task = app.send(request).await.expect(200).json()["data"]["task_id"].as_str().unwrap().to_owned();
+
+    let request = format!("POST {UPSCALER}");
+    let of_trace = |received: &[Received]| -> BTreeMap<_, _> {
+        spans(received).into_iter().filter(|(_, span)| span.text("traceId") == TRACE).collect()
+    };
+    let received = collector
+        .wait_until(|received| {
+            let spans = of_trace(received);
+            let all = [request.as_str(), "append task", "POST callback"].iter().all(|name| spans.contains_key(*name));
+            all && spans.keys().any(|name| name.starts_with("submit to"))
+        })
+        .await;
+
+    let spans = of_trace(&received);
+    let served = &spans[&request];
+    assert_eq!((served.text("parentSpanId"), served.0["kind"].as_u64()), (CALLER, Some(2)));
+    for (name, value) in [
+        ("http.request.method", "POST"),
+        ("http.route", UPSCALER),
+        ("url.path", UPSCALER),
+        ("http.response.status_code", "200"),
+        ("mediary.request_id", "r-1"),
+        ("mediary.caller", "user"),
+    ] {
+        assert_eq!(served.noted(name), value, "{name}");
+    }
+    assert_eq!(served.0["status"], json!({}));
+    let append = &spans["append task"];
+    assert_eq!(append.text("parentSpanId"), served.text("spanId"));
+    assert!(served.nanos("startTimeUnixNano") <= append.nanos("startTimeUnixNano"));
+    assert!(append.nanos("endTimeUnixNano") <= served.nanos("endTimeUnixNano"));
+    let submitted = spans.iter().find(|(name, _)| name.starts_with("submit to")).unwrap().1;
+    for call in [submitted, &spans["POST callback"]] {
+        assert_eq!((call.text("parentSpanId"), call.0["kind"].as_u64()), (served.text("spanId"), Some(3)));
+        assert_eq!(call.noted("mediary.task_id"), task);
+    }
+    assert_eq!(spans["POST callback"].noted("http.response.status_code"), "204");
+    let told: String = received.iter().map(|batch| String::from_utf8_lossy(&batch.body).into_owned()).collect();
+    assert!(!told.contains("secret-path") && !told.contains(&alice.token), "what is the caller's is not told");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_not() {
+    let collector = Receiver::start().await;
+    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/publishers", "made to fail");
+    let app = traced(&collector, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+
+    let unwanted = app.request(Method::GET, "/nodes").header("traceparent", format!("00-{TRACE}-{CALLER}-00"));
+    app.send(unwanted).await.expect(200);
+    app.get("/publishers").await.expect(500);
+    app.get("/nothing/there").await.expect(404);
+
+    let received = collector.wait_until(|received| spans(received).contains_key("GET unmatched")).await;
+    let spans = spans(&received);
+    assert_eq!(spans["GET /publishers"].0["status"], json!({"code": 2, "message": "500"}));
+    assert_eq!(spans["GET unmatched"].0["status"], json!({}));
+    assert!(!spans.contains_key("GET /nodes"));
+    assert_eq!(spans["GET /publishers"].text("traceId").len(), 32);
+    assert!(spans["GET /publishers"].0.get("parentSpanId").is_none());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only_the_spans() {
+    // Busy the first time.
+    let answer =
+        |number: usize, _: &Received| if number == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
+    let collector = Receiver::answering(answer).await;
+    let app = traced(&collector, Surroundings::real()).await;
+    app.get("/nodes").await.expect(200);
+    let received = collector.wait_until(|received| received.len() >= 2).await;
+    assert_eq!(received[0].body, received[1].body);
+    app.stop().await;
+    // Refuses.
+    let collector = Receiver::answering(|_, _| "HTTP/1.1 400 Bad".to_owned()).await;
+    let app = traced(&collector, Surroundings::real()).await;
+    app.get("/nodes").await.expect(200);
+    collector.wait_until(|received| !received.is_empty()).await;
+    while !metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}") {
+        tokio::task::yield_now().await;
+    }
+    app.get("/nodes").await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_waits_is_sent_when_the_service_stops() {
+    let collector = Receiver::start().await;
+    let app = traced(&collector, Surroundings::real()).await;
+    app.get("/versions?limit=1").await;
+    app.stop().await;
+    assert!(spans(&collector.received()).contains_key("GET /versions"));
+}
