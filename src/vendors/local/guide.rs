@@ -131,7 +131,8 @@ impl Stretched {
             (first, (first + 1).min(length - 1), at - first as f32)
         };
         let columns: Vec<_> = (region.left..).take(region.width).map(|x| between(x, scale[0], plane.width())).collect();
-        let mut rows: Vec<_> = (region.top..).take(region.height).map(|y| between(y, scale[1], plane.height())).collect();
+        let mut rows: Vec<_> =
+            (region.top..).take(region.height).map(|y| between(y, scale[1], plane.height())).collect();
         let first = rows.first().map_or(0, |row| row.0);
         let last = rows.last().map_or(0, |row| row.1);
         rows.iter_mut().for_each(|row| (row.0, row.1) = (row.0 - first, row.1 - first));
@@ -181,7 +182,11 @@ impl<'a> Guide<'a> {
     #[must_use]
     pub fn wide(guide: &'a Plane, radius: usize) -> Self {
         let step = (radius / 4).clamp(1, 4).min(guide.width()).min(guide.height());
-        if step == 1 { Self::new(guide, radius) } else { Self::of(Cow::Owned(reduce(guide, step)), step, radius / step) }
+        if step == 1 {
+            Self::new(guide, radius)
+        } else {
+            Self::of(Cow::Owned(reduce(guide, step)), step, radius / step)
+        }
     }
 
     fn of(guide: Cow<'a, Plane>, step: usize, radius: usize) -> Self {
@@ -275,7 +280,8 @@ impl GuidedRows {
         let (slopes, lower_slopes, share) = self.slope.between(y);
         let (offsets, lower_offsets, _) = self.offset.between(y);
         let lines = slopes.iter().zip(lower_slopes).zip(offsets.iter().zip(lower_offsets));
-        for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines) {
+        for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines)
+        {
             let (slope, offset) = (slope + share * (lower_slope - slope), offset + share * (lower_offset - offset));
             *value = slope * guide + offset;
         }

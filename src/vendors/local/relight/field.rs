@@ -103,7 +103,9 @@ fn colour(light: [f32; 3]) -> [f32; 3] {
     let seen = luminance(light);
     // What is dark has no colour to give.
     let sure = ramp(seen, 0.0, 3.0 * DARK);
-    light.map(|part| (sure * (stops_of(part.max(0.0) + DARK) - stops_of(seen.max(0.0) + DARK))).clamp(-TINT_MAX, TINT_MAX))
+    light.map(|part| {
+        (sure * (stops_of(part.max(0.0) + DARK) - stops_of(seen.max(0.0) + DARK))).clamp(-TINT_MAX, TINT_MAX)
+    })
 }
 
 /// The light of what is seen, in stops, without its details.

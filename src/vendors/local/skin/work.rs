@@ -83,7 +83,8 @@ impl<'a> Work<'a> {
         let whole = self.overview.stretch(&self.skin.likeness, region);
         Plane::from_rows(region.width, region.height, |y, row| {
             whole.fill(y, row);
-            let [lumas, blues, reds] = [&planes.luma, &planes.blue, &planes.red].map(|plane| plane.row(y).chunks(BLOCK));
+            let [lumas, blues, reds] =
+                [&planes.luma, &planes.blue, &planes.red].map(|plane| plane.row(y).chunks(BLOCK));
             for (values, ((lumas, blues), reds)) in row.chunks_mut(BLOCK).zip(lumas.zip(blues).zip(reds)) {
                 if values.iter().any(|value| *value > 0.01) {
                     for (value, ((luma, blue), red)) in values.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
