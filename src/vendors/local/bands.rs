@@ -7,10 +7,14 @@ use super::colour::{Planes, join_row};
 use super::plane::{Region, clamped, copy_clamped};
 use crate::media::input::Pixels;
 
-/// Rows of a tile.
-const ROWS: usize = 256;
-/// Columns of a tile.
-const COLUMNS: usize = 1024;
+/// Fewest rows of a tile: its planes are to fit into the cache of a core.
+const ROWS_MIN: usize = 128;
+/// Most rows of a tile.
+const ROWS_MAX: usize = 256;
+/// Rows of a tile for one of the margin, which would be most of the work otherwise.
+const ROWS_PER_MARGIN: usize = 12;
+/// Columns of a tile for each row.
+const COLUMNS_PER_ROW: usize = 4;
 
 /// How far the colour of hidden pixels looks around (see [`Planes`]).
 const HIDDEN_REACH: usize = 8;
@@ -22,7 +26,7 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
     match pixels {
         Pixels::Opaque(source) => {
             let mut result = RgbImage::new(source.width(), source.height());
-            each_tile::<3>(&mut result, source.width() as usize, |region| {
+            each_tile::<3>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
                 let mut planes = Planes::of(&Pixels::Opaque(
                     RgbImage::from_vec(
@@ -33,14 +37,14 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     .unwrap_or_default(),
                 ));
                 work(&mut planes, grown);
-                (planes, margin)
+                planes
             });
             Pixels::Opaque(result)
         }
         Pixels::Transparent(source) => {
             let mut result = source.clone();
-            each_tile::<4>(&mut result, source.width() as usize, |region| {
-                let margin = margin.max(HIDDEN_REACH);
+            let margin = margin.max(HIDDEN_REACH);
+            each_tile::<4>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
                 let mut planes = Planes::of(&Pixels::Transparent(
                     RgbaImage::from_vec(
@@ -51,7 +55,7 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     .unwrap_or_default(),
                 ));
                 work(&mut planes, grown);
-                (planes, margin)
+                planes
             });
             Pixels::Transparent(result)
         }
@@ -59,13 +63,15 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
 }
 
 /// Writes the colours of each tile, of whose planes the margin is left out.
-fn each_tile<const N: usize>(samples: &mut [u8], width: usize, of: impl Fn(Region) -> (Planes, usize) + Sync) {
-    samples.par_chunks_mut(N * width * ROWS).enumerate().for_each(|(band, samples)| {
+fn each_tile<const N: usize>(samples: &mut [u8], width: usize, margin: usize, of: impl Fn(Region) -> Planes + Sync) {
+    let rows = (ROWS_PER_MARGIN * margin).clamp(ROWS_MIN, ROWS_MAX);
+    let tile_columns = COLUMNS_PER_ROW * rows;
+    samples.par_chunks_mut(N * width * rows).enumerate().for_each(|(band, samples)| {
         let height = samples.len() / (N * width);
-        for left in (0..width).step_by(COLUMNS) {
-            let columns = COLUMNS.min(width - left);
-            let region = Region { left: left as isize, top: (band * ROWS) as isize, width: columns, height };
-            let (planes, margin) = of(region);
+        for left in (0..width).step_by(tile_columns) {
+            let columns = tile_columns.min(width - left);
+            let region = Region { left: left as isize, top: (band * rows) as isize, width: columns, height };
+            let planes = of(region);
             for (y, row) in samples.chunks_exact_mut(N * width).enumerate() {
                 let [luma, blue, red] =
                     [&planes.luma, &planes.blue, &planes.red].map(|plane| &plane.row(y + margin)[margin..]);

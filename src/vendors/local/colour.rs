@@ -118,7 +118,7 @@ fn unit(value: u8) -> f32 {
 #[must_use]
 pub fn split([red, green, blue]: [f32; 3]) -> [f32; 3] {
     let luma = 0.299 * red + 0.587 * green + 0.114 * blue;
-    [luma, (blue - luma) / 1.772, (red - luma) / 1.402]
+    [luma, (blue - luma) * (1.0 / 1.772), (red - luma) * (1.0 / 1.402)]
 }
 
 /// The nearest byte. Added to two to the 23rd, a number has its whole part in its lowest bits: faster than a conversion, and

@@ -15,8 +15,9 @@ use super::resample::{Enlarged, Enlarger, Kernel, reduce};
 /// Width of the margin in source pixels, for what looks at neighbours of neighbours: two for following edges, sharpening and
 /// steepening, and one for each correction.
 const MARGIN: usize = 2;
-/// What texture looks at beside that: four for its coarsest band, two for combing.
-const TEXTURE_MARGIN: usize = 6;
+/// What texture looks at in source pixels: four for its coarsest band, and two for combing, for which directions must be known.
+const TEXTURE_MARGIN: usize = 4;
+const COMBING_MARGIN: usize = 2;
 
 /// Everything that the tiles of one enlargement share.
 #[derive(Debug)]
@@ -66,7 +67,8 @@ impl<'a> Detailer<'a> {
             seed,
             last,
             noise,
-            margin: (MARGIN + corrected).max(if textured { MARGIN + TEXTURE_MARGIN } else { 0 }),
+            // One more, as no direction is known right at the border.
+            margin: (MARGIN + corrected).max(COMBING_MARGIN + 1),
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
             flow: Flow::of(&source.luma, noise),
@@ -159,20 +161,35 @@ impl<'a> Detailer<'a> {
         let Some(model) = &self.model else { return };
         // What is laid over texture of no strength is not seen: only the surroundings of the rest are worked out.
         let wanted = smooth(&model.strength.window(grown), 1);
-        let Some(part) = wanted.bounds(0.0) else { return };
-        let part = part.grown(TEXTURE_MARGIN).within(Region::whole(&wanted));
+        let whole = Region::whole(&wanted);
+        let (edge, combed) = ((self.margin - COMBING_MARGIN) as isize, 2 * (self.margin - COMBING_MARGIN));
+        let kept = Region { left: edge, top: edge, width: whole.width - combed, height: whole.height - combed };
+        let Some(part) = wanted.bounds(0.0).map(|part| part.within(kept)).filter(|part| part.width * part.height > 0)
+        else {
+            return;
+        };
+        let part = part.grown(TEXTURE_MARGIN);
         let place = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
         let amounts = [self.look.texture, self.look.own_detail];
         let texture = model.texture(self.enlarged(place), self.factor(), amounts, self.seed);
         // Fur, hair and the grain of wood run in a direction, and so must what is added to them.
         let directions = directions.only_where(&wanted, part);
         let texture = directions.follow(&directions.follow(&texture));
-        let strengths = self.linear.rows(&model.strength, place);
+        self.lay_over(luma, &texture, part, &self.linear.rows(&model.strength, place));
+    }
+
+    /// Adds texture, as strong as is said, to the part of the luma that it lies over, which is counted in source pixels and may
+    /// reach beyond.
+    fn lay_over(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &Enlarged) {
+        let factor = self.factor() as isize;
         let mut strength = vec![0.0; texture.width()];
-        let (left, top) = (part.left as usize * self.factor(), part.top as usize * self.factor());
-        for (y, (row, texture)) in luma.rows_mut().skip(top).zip(texture.rows()).enumerate() {
+        let (left, top) = (part.left * factor, part.top * factor);
+        let (before, after) = (left.min(0).unsigned_abs(), left.max(0) as usize);
+        for (y, texture) in texture.rows().enumerate() {
+            let Some(target) = usize::try_from(top + y as isize).ok().filter(|y| *y < luma.height()) else { continue };
             strengths.fill(y, &mut strength);
-            for ((value, strength), texture) in row[left..].iter_mut().zip(&strength).zip(texture) {
+            let row = luma.row_mut(target)[after..].iter_mut();
+            for ((value, strength), texture) in row.zip(&strength[before..]).zip(&texture[before..]) {
                 *value += strength * texture;
             }
         }

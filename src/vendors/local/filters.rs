@@ -8,9 +8,10 @@ pub fn box_blur(source: &Plane, radius: usize) -> Plane {
     let mut windows = Windows::new(source.width(), radius);
     let across = Plane::from_rows(source.width(), source.height(), |y, target| {
         windows.pad(source.row(y), radius);
-        windows.average(radius, target);
+        windows.sum(radius, target);
     });
-    blur_columns(&across, radius)
+    let share = 1.0 / (2 * radius + 1) as f32;
+    sum_columns(&across, radius, share * share)
 }
 
 /// Sums of neighbours in a row: of two, of four from those, and so on, all of them for many samples at once.
@@ -32,8 +33,8 @@ impl Windows {
         copy_clamped(row, -(reach as isize), &mut self.sums);
     }
 
-    /// The averages of the `2 * radius + 1` samples from each place on; what was taken is used up.
-    fn average(&mut self, radius: usize, target: &mut [f32]) {
+    /// The sums of the `2 * radius + 1` samples from each place on; what was taken is used up.
+    fn sum(&mut self, radius: usize, target: &mut [f32]) {
         let (length, window) = (target.len(), 2 * radius + 1);
         let (mut size, mut filled) = (1, 1);
         target.copy_from_slice(&self.sums[..length]);
@@ -47,29 +48,25 @@ impl Windows {
                 filled += size;
             }
         }
-        let share = 1.0 / window as f32;
-        target.iter_mut().for_each(|sum| *sum *= share);
     }
 }
 
-fn blur_columns(source: &Plane, radius: usize) -> Plane {
+/// The sums of the `2 * radius + 1` samples above, at and below each place, each times `share`.
+fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
     let last = source.height() - 1;
-    let share = 1.0 / (2 * radius + 1) as f32;
     let mut sums: Vec<f32> = source.row(0).iter().map(|value| value * radius as f32).collect();
     for y in 0..=radius {
         for (sum, value) in sums.iter_mut().zip(source.row(y.min(last))) {
             *sum += value;
         }
     }
-    let mut target = Plane::new(source.width(), source.height());
-    for (y, row) in target.rows_mut().enumerate() {
+    Plane::from_rows(source.width(), source.height(), |y, row| {
         let (entering, leaving) = (source.row((y + radius + 1).min(last)), source.row(y.saturating_sub(radius)));
         for (((value, sum), entering), leaving) in row.iter_mut().zip(&mut sums).zip(entering).zip(leaving) {
             *value = *sum * share;
             *sum += entering - leaving;
         }
-    }
-    target
+    })
 }
 
 /// Close to a Gaussian of standard deviation `sqrt(2 * radius * (radius + 1) / 3)`: the box twice.
@@ -88,11 +85,12 @@ fn box_twice(source: &Plane, radius: usize) -> Plane {
     let mut once = vec![0.0; source.width() + 2 * radius];
     let across = Plane::from_rows(source.width(), source.height(), |y, target| {
         windows.pad(source.row(y), 2 * radius);
-        windows.average(radius, &mut once);
+        windows.sum(radius, &mut once);
         windows.pad(&once, 0);
-        windows.average(radius, target);
+        windows.sum(radius, target);
     });
-    blur_columns(&blur_columns(&across, radius), radius)
+    let share = 1.0 / (2 * radius + 1) as f32;
+    sum_columns(&sum_columns(&across, radius, share * share), radius, share * share)
 }
 
 /// The same weights in one pass across and one down.

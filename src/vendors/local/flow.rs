@@ -4,6 +4,8 @@
 //! size of the source (from the structure tensor: gradients averaged as axes, so that the two sides of a line agree), and
 //! averaging a little along it takes the stairs away without touching its sharpness.
 
+use std::ops::Range;
+
 use super::filters::smooth;
 use super::plane::{Plane, Region};
 use super::resample::Enlarger;
@@ -57,23 +59,18 @@ impl Flow {
         let (cosines, sines) = (linear.rows(&self.cosine, region), linear.rows(&self.sine, region));
         let (reach, columns, rows) = (linear.factor(), cosines.width(), region.height * linear.factor());
         let mut directions = Directions { factor: reach, columns, ways: Vec::new(), ends: Vec::with_capacity(rows) };
-        // What looks beyond the border of a tile lies in its margin.
-        let inner = |length: usize| {
-            let last = length.saturating_sub(reach + 2);
-            (reach + 1).min(last)..last
-        };
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
         for y in 0..rows {
-            if inner(rows).contains(&y) {
+            if inner(rows, reach).contains(&y) {
                 cosines.fill(y, &mut cosine);
                 sines.fill(y, &mut sine);
-                turn_to_tangents(&mut cosine, &mut sine, &mut share, (reach as i32 * UNIT) as f32);
-                let places = inner(columns);
-                let steps = cosine[places.clone()].iter().zip(&sine[places.clone()]);
-                for ((share, (across, down)), x) in share[places.clone()].iter().zip(steps).zip(places) {
+                turn_to_slopes(&mut cosine, &mut sine, &mut share);
+                let places = inner(columns, reach);
+                let slopes = cosine[places.clone()].iter().zip(&sine[places.clone()]);
+                for ((share, (slope, steep)), x) in share[places.clone()].iter().zip(slopes).zip(places) {
                     if *share > 0.0 {
-                        let (across, down) = (*across as i16, *down as i16);
-                        directions.ways.push(Way { x: x as u32, share: *share, across, down });
+                        let (slope, steep) = (*slope as i16, *steep > 0.0);
+                        directions.ways.push(Way { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
@@ -83,18 +80,27 @@ impl Flow {
     }
 }
 
-/// Turns doubled angles of gradients into steps of `length` along edges, across and down, and says how far to go from values to
-/// averages: not above 0 where the direction is chance.
-fn turn_to_tangents(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32], length: f32) {
+/// Where so many steps along, and one more to the side, end within a length.
+fn inner(length: usize, steps: usize) -> Range<usize> {
+    let last = length.saturating_sub(steps + 2);
+    (steps + 1).min(last)..last
+}
+
+/// Turns doubled angles of gradients into slopes of edges and whether they are steep (1 or 0), and says how far to go from
+/// values to averages: not above 0 where the direction is chance.
+fn turn_to_slopes(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32]) {
     for ((cosine, sine), share) in cosines.iter_mut().zip(sines).zip(shares) {
         let agreement = (*cosine * *cosine + *sine * *sine).sqrt();
         let (across, down) = tangent(*cosine / (agreement + 1e-9), *sine);
-        (*cosine, *sine) = (length * across, length * down);
-        *share = (agreement - AGREEMENT_MIN) * (1.0 / (1.0 - AGREEMENT_MIN));
+        let steep = down.abs() > across.abs();
+        let (long, short) = if steep { (down, across) } else { (across, down) };
+        (*cosine, *sine) = (short / long * UNIT as f32, if steep { 1.0 } else { 0.0 });
+        // Steps are whole on the longer side, so a slanted edge is followed further, and by as much less of it.
+        *share = long * long * (agreement - AGREEMENT_MIN) * (1.0 / (1.0 - AGREEMENT_MIN));
     }
 }
 
-/// Parts of a pixel in which steps are counted, and their bits.
+/// Parts of a pixel in which slopes are counted, and their bits.
 const UNIT: i32 = 1 << UNIT_BITS;
 const UNIT_BITS: u32 = 8;
 
@@ -115,9 +121,10 @@ struct Way {
     x: u32,
     /// How far to go from the value towards the average, 0 to 1.
     share: f32,
-    /// As far along the edge as is looked, in units.
-    across: i16,
-    down: i16,
+    /// Units to the side for a step along the edge.
+    slope: i16,
+    /// Whether steps go down; across otherwise.
+    steep: bool,
 }
 
 impl Directions {
@@ -125,61 +132,77 @@ impl Directions {
     #[must_use]
     pub fn follow(&self, plane: &Plane) -> Plane {
         debug_assert_eq!((plane.width(), plane.height()), (self.columns, self.ends.len()));
-        let mut result = plane.clone();
-        let mut begin = 0;
-        for (y, (row, end)) in result.rows_mut().zip(&self.ends).enumerate() {
-            for way in &self.ways[begin..*end] {
-                let x = way.x as usize;
-                let value = &mut row[x];
-                *value += way.share * (average_along(plane, (x, y), way) - *value);
+        let width = self.columns;
+        let (far, near) = (Along::new(self.factor, width), Along::new((self.factor / 2).max(1), width));
+        let values = plane.values();
+        Plane::from_rows(width, self.ends.len(), |y, row| {
+            row.copy_from_slice(plane.row(y));
+            for way in self.row(y as isize) {
+                let (x, at) = (way.x as usize, y * width + way.x as usize);
+                let change = 0.225 * near.sum(values, at, way) + 0.125 * far.sum(values, at, way) - 0.7 * row[x];
+                row[x] += way.share * change;
             }
-            begin = *end;
-        }
-        result
+        })
     }
 
-    /// Those within `part`, which is counted in source pixels, where `wanted`, which has the size of the source, is above 0.
+    /// Those within `part`, which is counted in source pixels and may reach beyond, where `wanted`, which has the size of the
+    /// source, is above 0.
     #[must_use]
     pub fn only_where(&self, wanted: &Plane, part: Region) -> Self {
         let factor = self.factor;
-        let (left, top) = (part.left as usize * factor, part.top as usize * factor);
         let columns = part.width * factor;
         let mut only = Self { factor, columns, ways: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
+        let left = part.left * factor as isize;
+        let mut sources = vec![0.0; part.width];
         let mut cells = vec![false; columns];
         for y in 0..part.height * factor {
             if y % factor == 0 {
-                let row = &wanted.row((top + y) / factor)[part.left as usize..];
-                cells.chunks_mut(factor).zip(row).for_each(|(cells, wanted)| cells.fill(*wanted > 0.0));
+                wanted.copy_row(part.top + (y / factor) as isize, part.left, &mut sources);
+                cells.chunks_mut(factor).zip(&sources).for_each(|(cells, wanted)| cells.fill(*wanted > 0.0));
             }
-            let begin = if top + y == 0 { 0 } else { self.ends[top + y - 1] };
-            let ways = self.ways[begin..self.ends[top + y]].iter();
-            let moved = ways.map(|way| Way { x: way.x.wrapping_sub(left as u32), ..*way });
-            only.ways.extend(moved.filter(|way| cells.get(way.x as usize) == Some(&true)));
+            if inner(part.height * factor, factor).contains(&y) {
+                let ways = self.row(part.top * factor as isize + y as isize).iter();
+                let moved = ways.map(|way| Way { x: (way.x as isize - left) as u32, ..*way });
+                let places = inner(columns, factor);
+                only.ways.extend(moved.filter(|way| places.contains(&(way.x as usize)) && cells[way.x as usize]));
+            }
             only.ends.push(only.ways.len());
         }
         only
     }
+
+    /// The ways of a row; none beyond the borders.
+    fn row(&self, y: isize) -> &[Way] {
+        let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
+        let begin = if y == 0 { 0 } else { self.ends[y as usize - 1] };
+        &self.ways[begin..*end]
+    }
 }
 
-/// Five samples along the edge, the nearer ones weighing more. All lie within the plane.
-fn average_along(plane: &Plane, (x, y): (usize, usize), way: &Way) -> f32 {
-    let (values, width) = (plane.values(), plane.width());
-    let (middle_x, middle_y) = (x as i32 * UNIT, y as i32 * UNIT);
-    let at = |across: i32, down: i32| {
-        let (x, y) = (middle_x + across, middle_y + down);
-        // Neither is negative: shifts are divisions.
-        let first = (y >> UNIT_BITS) as usize * width + (x >> UNIT_BITS) as usize;
-        let part = |at: i32| (at & (UNIT - 1)) as f32 * (1.0 / UNIT as f32);
-        let (part_x, part_y) = (part(x), part(y));
-        let (upper, lower) = (&values[first..first + 2], &values[first + width..first + width + 2]);
-        let above = upper[0] + part_x * (upper[1] - upper[0]);
-        let below = lower[0] + part_x * (lower[1] - lower[0]);
-        above + part_y * (below - above)
-    };
-    let (across, down) = (i32::from(way.across), i32::from(way.down));
-    let near = at(across / 2, down / 2) + at(-across / 2, -down / 2);
-    let far = at(across, down) + at(-across, -down);
-    0.3 * values[y * width + x] + 0.225 * near + 0.125 * far
+/// The two samples that lie so many steps along an edge, on both sides of a place.
+struct Along {
+    steps: i32,
+    /// For edges that are not steep and that are: how far apart values are that lie as many steps apart, and side by side.
+    strides: [(isize, isize); 2],
+}
+
+impl Along {
+    fn new(steps: usize, width: usize) -> Self {
+        let (width, length) = (width as isize, steps as isize);
+        Self { steps: steps as i32, strides: [(length, width), (length * width, 1)] }
+    }
+
+    /// The sum of both, each between two values. All of them lie within the plane.
+    #[inline]
+    fn sum(&self, values: &[f32], at: usize, way: &Way) -> f32 {
+        let (along, beside) = self.strides[usize::from(way.steep)];
+        let side = self.steps * i32::from(way.slope);
+        let first = along + (side >> UNIT_BITS) as isize * beside;
+        let share = (side & (UNIT - 1)) as f32 * (1.0 / UNIT as f32);
+        let both = |away: isize| values[at.wrapping_add_signed(away)] + values[at.wrapping_add_signed(-away)];
+        let (one, other) = (both(first), both(first + beside));
+        one + share * (other - one)
+    }
 }
 
 /// The direction of the edge: at right angles to the gradient, whose doubled angle is given.

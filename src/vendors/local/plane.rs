@@ -14,12 +14,17 @@ impl Plane {
         Self { width, values: vec![0.0; width * height] }
     }
 
-    /// A plane whose rows are filled one by one.
+    /// A plane whose rows are filled one by one; each is to be filled whole.
     #[must_use]
     pub fn from_rows(width: usize, height: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
-        let mut plane = Self::new(width, height);
-        plane.rows_mut().enumerate().for_each(|(y, row)| fill(y, row));
-        plane
+        // A row stays near the processor, and the plane need not be cleared before it is written.
+        let mut row = vec![0.0; width];
+        let mut values = Vec::with_capacity(width * height);
+        for y in 0..height {
+            fill(y, &mut row);
+            values.extend_from_slice(&row);
+        }
+        Self { width, values }
     }
 
     /// A plane whose samples are computed from column and row.

@@ -8,12 +8,12 @@ use super::detail::{Detailer, Tile};
 use super::plane::{Plane, Region};
 use crate::media::input::Pixels;
 
-/// Rows of the result that are computed together, about.
-const TILE_ROWS: usize = 256;
+/// Rows of the result that are computed together, about: few planes of a tile fit into the cache of a core.
+const TILE_ROWS: usize = 128;
 /// Columns of the result that are computed together, about.
-const TILE_COLUMNS: usize = 1024;
+const TILE_COLUMNS: usize = 512;
 /// Fewest rows of the source in a tile: with less, the margins would be most of the work.
-const SOURCE_ROWS_MIN: usize = 32;
+const SOURCE_ROWS_MIN: usize = 64;
 /// Fewest columns of the source in a tile.
 const SOURCE_COLUMNS_MIN: usize = 128;
 

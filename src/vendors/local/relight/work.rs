@@ -65,27 +65,26 @@ impl<'a> Work<'a> {
 
     /// Lights a tile that covers `region`.
     pub fn change(&self, planes: &mut Planes, region: Region) {
-        let original = planes.clone();
+        let original = planes.luma.clone();
         self.light_and_grade(planes, &original, region);
-        self.restore(&mut planes.luma, &original.luma);
+        self.restore(&mut planes.luma, &original);
         if self.interpolate {
-            let half = |value: f32, original: f32| 0.5 * (value + original);
-            planes.luma.combine(&original.luma, half);
-            planes.blue.combine(&original.blue, half);
-            planes.red.combine(&original.red, half);
+            go_half_way(planes.luma.values_mut(), original.values());
         }
         adjust(planes, &self.settings);
     }
 
     /// Smooths surfaces, lights them, and shapes contrast and colour, row by row.
-    fn light_and_grade(&self, planes: &mut Planes, original: &Planes, region: Region) {
+    fn light_and_grade(&self, planes: &mut Planes, original: &Plane, region: Region) {
         let over = |guided: &Guided| guided.over(self.overview, region);
         let (form, stops, base) = (over(&self.form), over(&self.stops), over(&self.base));
         let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
         let glow = self.overview.stretch(&self.glow, region);
-        let [mut line, mut spread] = [0; 2].map(|_| vec![0.0; region.width]);
+        let [mut line, mut spread, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
         let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
         for (y, mut row) in planes.rows_mut().enumerate() {
+            own_blue.copy_from_slice(row[1]);
+            own_red.copy_from_slice(row[2]);
             if self.plan.smooth > 0.0 {
                 form.fill(y, row[0], &mut line);
                 row[0].iter_mut().zip(&line).for_each(|(value, form)| *value += self.plan.smooth * (form - *value));
@@ -102,9 +101,12 @@ impl<'a> Work<'a> {
                 }
                 light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, self.plan.glow);
             }
-            let before = [&original.luma, &original.blue, &original.red].map(|plane| plane.row(y));
-            base.fill(y, before[0], &mut line);
-            self.grade(&mut row, before, &line);
+            base.fill(y, original.row(y), &mut line);
+            self.grade(&mut row, [original.row(y), &own_blue, &own_red], &line);
+            if self.interpolate {
+                go_half_way(row[1], &own_blue);
+                go_half_way(row[2], &own_red);
+            }
         }
     }
 
@@ -149,6 +151,11 @@ impl<'a> Work<'a> {
             luma.combine(&soft, |value, soft| value - 0.4 * self.strength * (value - soft));
         }
     }
+}
+
+/// Back to what was there before, half of the way.
+fn go_half_way(values: &mut [f32], before: &[f32]) {
+    values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
 }
 
 /// Light is multiplied in light; what has become bright comes near white and never over it.

@@ -43,12 +43,22 @@ const DARK: f32 = 0.004;
 
 /// Logarithms of red by green and of green by blue, in light.
 #[must_use]
+#[expect(
+    clippy::inline_always,
+    reason = "loops over it are done for many samples at once only when it is part of them"
+)]
+#[inline(always)]
 pub fn ratios([red, green, blue]: [f32; 3]) -> [f32; 2] {
     let [red, green, blue] = [red, green, blue].map(|light| std::f32::consts::LN_2 * stops_of(light.max(0.0) + DARK));
     [red - green, green - blue]
 }
 
 /// Distance of a colour from another, in widths towards grey, away from it, and across the line of skin colours.
+#[expect(
+    clippy::inline_always,
+    reason = "loops over it are done for many samples at once only when it is part of them"
+)]
+#[inline(always)]
 fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3]) -> f32 {
     let [one, other] = [ratios[0] - from[0], ratios[1] - from[1]].map(|part| part * std::f32::consts::FRAC_1_SQRT_2);
     let along = (one + other) / if one + other < 0.0 { paler } else { richer };
@@ -59,12 +69,22 @@ fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3])
 impl Tone {
     /// How much a colour is like the skin of this picture and could be skin at all, 0 to 1.
     #[must_use]
+    #[expect(
+        clippy::inline_always,
+        reason = "loops over it are done for many samples at once only when it is part of them"
+    )]
+    #[inline(always)]
     pub fn likeness(self, light: [f32; 3]) -> f32 {
         let ratios = ratios(light);
         self.own(ratios) * candidate(ratios, luminance(light))
     }
 
     /// How much a colour is like the skin of this picture, 0 to 1.
+    #[expect(
+        clippy::inline_always,
+        reason = "loops over it are done for many samples at once only when it is part of them"
+    )]
+    #[inline(always)]
     fn own(self, ratios: [f32; 2]) -> f32 {
         1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6)
     }
@@ -92,6 +112,11 @@ impl Tone {
 const CANDIDATES_MAX: usize = 16_384;
 
 /// How much a colour could be skin, 0 to 1.
+#[expect(
+    clippy::inline_always,
+    reason = "loops over it are done for many samples at once only when it is part of them"
+)]
+#[inline(always)]
 fn candidate(ratios: [f32; 2], luminance: f32) -> f32 {
     let near = 1.0 - ramp(distance(ratios, MIDDLE, [0.36, 0.58, 0.24]), 0.9, 1.6);
     near * ramp(luminance, 0.006, 0.03)
