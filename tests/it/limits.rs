@@ -168,7 +168,7 @@ async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothi
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused), ["\"tasks-a-day\";r=0;t=43200", "\"tasks-a-day\";q=2;w=86400", "43201"]);
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
-    surroundings.advance(Duration::from_secs(43_200));
+    surroundings.advance(Duration::from_hours(12));
     app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
     app.stop().await;
 }

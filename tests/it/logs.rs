@@ -17,7 +17,7 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     let token = std::fs::read_to_string(data.path().join("admin-token")).unwrap().trim().to_owned();
     let ask = async |id: &str, method: Method, path: &str, token: Option<&str>, body: Option<Value>| {
         let request = client().request(method, service.url(path)).header("x-request-id", id);
-        let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         let request = body.into_iter().fold(request, |request, body| request.json(&body));
         request.send().await.unwrap()
     };

@@ -56,7 +56,7 @@ async fn traced(collector: &Receiver, surroundings: Surroundings) -> TestApp {
     let endpoint = collector.url("");
     let change = |settings: &mut mediary::config::Settings| {
         settings.telemetry.otlp_endpoint = Some(endpoint);
-        settings.telemetry.service_name = "gateway".to_owned();
+        "gateway".clone_into(&mut settings.telemetry.service_name);
     };
     TestApp::start_with(change, surroundings).await
 }

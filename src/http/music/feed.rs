@@ -293,7 +293,7 @@ impl Watching {
                 break;
             }
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { break },
+                told = changes.changed() => if told.is_err() { break },
                 _ = self.closing.changed() => break,
                 () = sleep_until(self.deadline) => {
                     self.expire().await;

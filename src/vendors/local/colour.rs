@@ -8,6 +8,8 @@
 //! of a pixel that is far more transparent than its surroundings is taken from them, weighted by their alpha, so that
 //! nothing hidden bleeds into what is seen; from there on colour and alpha are independent.
 
+#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
+
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
 

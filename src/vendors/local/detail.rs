@@ -3,6 +3,8 @@
 //! A tile is computed with a margin wide enough for everything that looks at neighbours, and what is invented depends on
 //! the place in the picture alone, so that tiles meet without a seam and memory does not grow with the picture.
 
+#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
+
 use super::colour::Planes;
 use super::filters::smooth;
 use super::flow::{Directions, Flow};

@@ -1,5 +1,7 @@
 //! Light and its code: sRGB values are how light is written down, and mixing is right only in light itself.
 
+#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
+
 //!
 //! Curves are polynomials, as near as their degree allows, instead of powers: no calls, so that loops work on many samples at
 //! once.

@@ -39,14 +39,19 @@ fn say(text: impl Into<String>) -> Vec<Act> {
     vec![Act::Say(text.into())]
 }
 
+/// The usual lines, each with this behind it.
+fn ended_by(end: &str) -> String {
+    usual().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
+}
+
 #[rustfmt::skip]
 fn good() -> Vec<Row> {
     let with = |extra: &[Value]| lines(&[&usual()[..3], extra, &usual()[3..]].concat());
     let second = || { let mut sound = sound("x"); sound["num_streams"] = json!(2); sound["stream_index"] = json!(1); sound };
     vec![
         row("usual", lines(&usual()), ""),
-        row("blank lines between", [say(format!("{BEGUN}\n\r\n")), say(usual().iter().map(|line| format!("{line}\n\n \n")).collect::<String>())].concat(), ""),
-        row("lines that end as in Windows", [say(BEGUN), say(usual().iter().map(|line| format!("{line}\r\n")).collect::<String>())].concat(), ""),
+        row("blank lines between", [say(format!("{BEGUN}\n\r\n")), say(ended_by("\n\n \n"))].concat(), ""),
+        row("lines that end as in Windows", [say(BEGUN), say(ended_by("\r\n"))].concat(), ""),
         row("no end of the last line", [lines(&usual()[..5]), say(complete().to_string())].concat(), ""),
         row("unknown types", with(&[json!({"type": "lyrics", "text": "la"}), json!({"type": "progress"})]), ""),
         row("an unknown type first", lines(&[&[json!({"type": "queued"})], &usual()[..]].concat()), ""),
@@ -54,7 +59,7 @@ fn good() -> Vec<Row> {
         row("no title, no length", lines(&[sound("one"), complete()]), ""),
         row("told twice", with(&[duration(), title()]), ""),
         row("two files in turns", with(&[second()]), ""),
-        row("a success of another number", [say(BEGUN.replace("200 OK", "201 Created")), say(usual().iter().map(|line| format!("{line}\n")).collect::<String>())].concat(), ""),
+        row("a success of another number", [say(BEGUN.replace("200 OK", "201 Created")), say(ended_by("\n"))].concat(), ""),
         row("a line in pieces", [say(BEGUN), usual().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [Act::Say(a.to_owned()), Act::Trickle(String::new(), SECOND), Act::Say(b.to_owned())] }).collect()].concat(), ""),
     ]
 }
