@@ -57,7 +57,7 @@ use probes::{auditing, checkpointer, prober, readiness, storage};
 use reactors::{Callbacks, Outside, Reactors};
 use snapshots::Snapshots;
 use traces::Traces;
-use vendors::{hints, makers, musician};
+use vendors::{hints, makers};
 
 /// How many commands of one kind may wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -144,8 +144,7 @@ impl App {
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
-        let data = open_data_dir(&settings.data_dir)?;
-        let tariff = open_tariff(settings.video.pricing.as_deref())?;
+        let (data, tariff) = (open_data_dir(&settings.data_dir)?, open_tariff(settings.video.pricing.as_deref())?);
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let (listener, address) = listen(settings.listen)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -176,8 +175,6 @@ impl App {
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key)?);
-        let musician = musician(&settings, &surroundings)?;
-        let vendors = [&reactors.vendors[..], &[musician.state()]].concat();
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -200,8 +197,8 @@ impl App {
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
             hints,
-            musician,
-            vendors,
+            musician: reactors.musician.clone(),
+            vendors: reactors.vendors.clone(),
             live: reactors.live.clone(),
             metrics,
             tracer,

@@ -11,6 +11,7 @@ use crate::actors::dispatcher::{CallbackDispatcher, Telling};
 use crate::actors::hints::Hints;
 use crate::actors::inputs::Inputs;
 use crate::actors::live::Live;
+use crate::actors::musician::Musician;
 use crate::actors::poller::{Poller, VendorState};
 use crate::actors::reactor::{ReactorOptions, keep_running};
 use crate::actors::sweeper::Sweeper;
@@ -58,6 +59,8 @@ pub(super) struct Reactors {
     recorder: Recorder,
     /// What can be seen of the vendors.
     pub vendors: Vec<VendorState>,
+    /// Who is listened to, and no reactor.
+    pub musician: Musician,
     /// How far their tasks are.
     pub live: Live,
 }
@@ -132,7 +135,8 @@ impl Reactors {
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
             (poller.with_hints(hints.clone()).with_live(live.clone()), bounds)
         });
-        let vendors = pollers.iter().map(|(poller, _)| poller.state()).collect();
+        let musician = makers.musician;
+        let vendors = pollers.iter().map(|(poller, _)| poller.state()).chain([musician.state()]).collect();
         arbiter.spawn(async move {
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
             keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
@@ -146,7 +150,7 @@ impl Reactors {
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
-        Self { arbiter, recorder, vendors, live }
+        Self { arbiter, recorder, vendors, musician, live }
     }
 
     /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made

@@ -47,6 +47,7 @@ pub(super) struct Maker {
 pub(super) struct Makers {
     pub image: Maker,
     pub video: Maker,
+    pub musician: Musician,
 }
 
 impl Makers {
@@ -69,7 +70,8 @@ pub(super) fn makers(
     surroundings: &Surroundings,
 ) -> Result<Makers, StartError> {
     let image = image_vendor(settings, store.clone(), key, surroundings)?;
-    Ok(Makers { image, video: video_vendor(settings, store.clone(), key, surroundings)? })
+    let video = video_vendor(settings, store.clone(), key, surroundings)?;
+    Ok(Makers { image, video, musician: musician(settings, surroundings)? })
 }
 
 /// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
@@ -137,7 +139,7 @@ fn result_fetcher(
 
 /// Who makes music: the remote vendor where one is configured, else the engine inside, which makes chunks on as many threads as
 /// requests are served by.
-pub(super) fn musician(settings: &Settings, surroundings: &Surroundings) -> Result<Musician, StartError> {
+fn musician(settings: &Settings, surroundings: &Surroundings) -> Result<Musician, StartError> {
     let own = &settings.music_vendor;
     let Some(url) = &own.url else {
         let threads =

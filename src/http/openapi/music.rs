@@ -44,7 +44,10 @@ fn generate() -> Operation {
         .fails(Code::Conflict, "the music of this key was made by a vendor, and is not kept")
         .fails(Code::TooManySubmissions, "the caller has too many unfinished tasks")
         .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
-        .fails(Code::Overloaded, "as many pieces are being sent as there are places for (`music.streams`), or its vendor is left alone for a while")
+        .fails(
+            Code::Overloaded,
+            "as many pieces are being sent as there are places for (`music.streams`), or its vendor is left alone for a while",
+        )
 }
 
 /// The lines as a whole.
