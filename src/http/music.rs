@@ -15,7 +15,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, Work};
 
 mod feed;
-mod form;
+pub mod form;
 mod line;
 
 use feed::{Feed, Record};
