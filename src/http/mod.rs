@@ -75,3 +75,6 @@ mod version_list;
 mod video;
 mod waiting;
 mod webhook_secret;
+
+/// The reader of the music form, for whoever throws anything at it.
+pub use music::form::read as read_music_form;

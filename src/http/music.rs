@@ -24,7 +24,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Failure, Stage, Submission, TaskCommand, Work};
 
 mod feed;
-mod form;
+pub mod form;
 mod held;
 mod line;
 

@@ -43,6 +43,7 @@ mod metrics;
 mod model;
 mod moderation;
 mod music;
+mod mutants;
 mod node;
 mod node_change;
 mod oidc;

@@ -1,8 +1,8 @@
-//! The remote vendor of images, against a simulator with a ledger of its own.
+//! The remote vendor of images, and of videos where it ends in crashes, against a simulator with a ledger of its own.
 
 use std::time::Duration;
 
-use mediary::config::{RecoverySetting, Secret, Settings};
+use mediary::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use serde_json::{Value, json};
 
 use crate::support::picture;
@@ -21,9 +21,15 @@ pub fn sim(mode: Mode, work: Duration) -> SimOptions {
     SimOptions { mode, work, result: picture::png(16, 16) }
 }
 
-/// The vendor there does the work, and nobody waits for long.
+/// The vendor there does all work, and nobody waits for long.
 pub fn remote(settings: &mut Settings, base: &str, mode: Mode) {
-    let vendor = &mut settings.image_vendor;
+    for vendor in [&mut settings.image_vendor, &mut settings.video_vendor] {
+        remote_vendor(vendor, base, mode);
+    }
+    settings.limits.submissions_per_caller = 100_000;
+}
+
+fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: Mode) {
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));
     "X-Vendor-Key".clone_into(&mut vendor.auth_header);
@@ -36,7 +42,6 @@ pub fn remote(settings: &mut Settings, base: &str, mode: Mode) {
     (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
     (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
     (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
-    settings.limits.submissions_per_caller = 100_000;
 }
 
 /// A submission that the simulator knows by its prompt.

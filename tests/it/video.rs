@@ -11,7 +11,7 @@ use crate::support::vendor_sim::{Asked, Conduct, Mode, SimOptions, VendorSim};
 use crate::support::{TestApp, TestUser};
 
 mod access;
-mod credits;
+pub mod credits;
 mod engine;
 mod extend;
 mod life;
@@ -24,14 +24,9 @@ pub const REFERENCE: &str = "/proxy/videovendor/reference2video";
 pub const EXTEND: &str = "/proxy/videovendor/extend";
 pub const MULTIFRAME: &str = "/proxy/videovendor/multiframe";
 
-/// The first bytes of an mp4, and enough after them to be told apart.
-pub fn clip() -> Vec<u8> {
-    [b"\0\0\0\x18ftypisom\0\0\x02\0isommp41".as_slice(), b"a video of the simulator"].concat()
-}
-
 /// A vendor that makes every video in this time.
 pub async fn vendor(work: Duration, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> VendorSim {
-    VendorSim::behaving(SimOptions { mode: Mode::HonoursKeys, work, result: clip() }, conduct).await
+    VendorSim::behaving(SimOptions { mode: Mode::HonoursKeys, work, result: Vec::new() }, conduct).await
 }
 
 /// The vendor there makes the videos, and nobody waits for long.

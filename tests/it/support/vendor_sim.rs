@@ -91,9 +91,12 @@ pub struct SimOptions {
     pub mode: Mode,
     /// How long it works on a job.
     pub work: Duration,
-    /// The file that comes of every job.
+    /// The file that comes of every job with pictures.
     pub result: Vec<u8>,
 }
+
+/// What comes of every video: the first bytes of an mp4, and enough after them to be told apart.
+pub const CLIP: &[u8] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41a video of the simulator";
 
 type Choosing = Box<dyn Fn(&Asked) -> Conduct + Send + Sync>;
 
@@ -300,8 +303,7 @@ impl Shop {
     fn note(&self, request: &Request) -> (Asked, Kind) {
         let mut books = self.books.lock();
         let path = request.path.trim_end_matches("/creations");
-        let name = path.rsplit(['/', '=']).next().unwrap_or("");
-        let name = name.trim_end_matches(".png").trim_end_matches(".mp4").to_owned();
+        let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
         let kind = match (request.method.as_str(), request.path.as_str()) {
             ("POST", _) => Kind::Submission,
             (_, path) if path.contains("reference=") => Kind::Search,
@@ -331,9 +333,7 @@ impl Shop {
             Kind::Poll if is_of_video(request) => self.tell_of_video(asked),
             Kind::Poll => self.tell(&asked.id),
             Kind::Search => self.search(&asked.id),
-            Kind::Result if request.path.split('.').next_back() == Some("mp4") => {
-                message("200 OK\r\ncontent-type: video/mp4", &self.options.result)
-            }
+            Kind::Result if request.path.contains(".mp4") => message("200 OK\r\ncontent-type: video/mp4", CLIP),
             Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),
         }
     }

@@ -1,8 +1,9 @@
 //! kill -9 at every step of a task's way through the vendor: nothing is paid for twice, and nothing that was accepted is left.
 //!
 //! The service that ends itself is this test program started once more, as in `fail_points.rs`. The vendor lives on, with its
-//! ledger. The suite ends the service at each named place in each of the vendor's three modes; then at random places:
-//! `VENDOR_CRASHES=1000 cargo test --test it vendor::crash` ends it so often in each mode.
+//! ledger; so does who is called back. Two callers have pictures and videos made. The suite ends the service at each named place
+//! in each of the vendor's three modes, then at random places: `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it
+//! vendor::crash` ends it so often at each named place and at random ones, in each mode.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,18 +19,25 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, getpid, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{remote, sim, upscale};
 use crate::image::UPSCALER;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
+use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, VendorSim};
+use crate::video::{START_END, of_prompt};
+
+mod accounts;
+mod books;
+
+use books::{Caller, all_told, audit, get};
 
 /// The directory, the vendor, its mode, the place and the pass at which the program that is started once more ends itself.
 const ORDERS: [&str; 5] = ["VENDOR_DIRECTORY", "VENDOR_URL", "VENDOR_MODE", "VENDOR_PLACE", "VENDOR_PASS"];
 const MODES: [Mode; 3] = [Mode::HonoursKeys, Mode::Searchable, Mode::Neither];
-/// Tasks that are submitted in a round.
+/// Tasks that are submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
 /// A place that is not reached within this time is not reached in this round; the service is killed then.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
@@ -118,24 +126,43 @@ fn ending(order: &Order) -> impl Fn(&Asked) -> Conduct + Send + Sync + 'static {
     }
 }
 
+/// Who lives on while the service ends again and again.
+struct Outside {
+    vendor: VendorSim,
+    mode: Mode,
+    order: Order,
+    receiver: Receiver,
+    callers: [Caller; 2],
+}
+
 /// Submits the tasks of a round, as far as the service lives.
-async fn submit(base: String) {
-    for _ in 0..TASKS {
-        let request = client().post(format!("{base}{UPSCALER}")).bearer_auth(TOKEN).json(&upscale("crash"));
+async fn submit(base: String, hook: String, callers: [Caller; 2]) {
+    let with = |mut body: Value, field: &str| {
+        body[field] = json!(hook);
+        body
+    };
+    let [first, second] = &callers;
+    let picture = (UPSCALER, with(upscale("crash"), "webhook_url"));
+    let videos = ["crash-1", "crash-2"].map(|prompt| (START_END, with(of_prompt(prompt), "callback_url")));
+    let [film, other] = videos;
+    for (caller, (path, body)) in [(first, film), (first, picture), (second, other)] {
+        let request = client().post(format!("{base}{path}")).bearer_auth(&caller.token).json(&body);
         if let Ok(answer) = request.send().await {
-            assert!(answer.status().as_u16() < 500, "{}", answer.status());
+            assert!(answer.status().is_success(), "{}", answer.status());
         }
     }
 }
 
 /// One round; whether the service ended where it should.
-async fn round(directory: &Path, vendor: &VendorSim, mode: Mode, (end, pass): (End, u64), order: &Order) -> bool {
-    let mut command = service(directory, &vendor.base(), mode, end, pass);
+async fn round(directory: &Path, outside: &Outside, (end, pass): (End, u64)) -> bool {
+    let Outside { vendor, mode, order, receiver, callers } = outside;
+    let mut command = service(directory, &vendor.base(), *mode, end, pass);
     let Ok(process) = Process::try_start(&mut command) else { return true };
     if let End::Without(kind) = end {
         *order.lock() = Some((kind, process.pid(), pass));
     }
-    let (pid, submitting) = (process.pid(), actix_web::rt::spawn(submit(process.url(""))));
+    let submitting = submit(process.url(""), receiver.url("/hook"), callers.clone());
+    let (pid, submitting) = (process.pid(), actix_web::rt::spawn(submitting));
     let ended = tokio::task::spawn_blocking(move || process.ended());
     let mut ended = std::pin::pin!(ended);
     let reached = tokio::time::timeout(REACHED_WITHIN, &mut ended).await.is_ok();
@@ -148,24 +175,21 @@ async fn round(directory: &Path, vendor: &VendorSim, mode: Mode, (end, pass): (E
     reached
 }
 
-/// All tasks end now, and the books are compared.
-async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
-    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, End::Nowhere, 0)).unwrap();
-    let get = async |path: &str| -> Value {
-        client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
-    };
-    while get("/admin/state").await["queues"]["tasks"] != 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+/// How every task ended: that it was completed, or what its failure says.
+async fn ends(process: &Process) -> HashMap<String, String> {
     let mut ends: HashMap<String, String> = HashMap::new();
-    for kind in ["TaskSubmitted", "TaskCompleted", "TaskFailed"] {
+    for kind in ["TaskSubmitted", "TaskCompleted", "VideoCompleted", "TaskFailed"] {
         let mut after = 0;
         loop {
-            let page = get(&format!("/admin/events?type={kind}&after={after}&limit=1000")).await;
+            let page = get(process, &format!("/admin/events?type={kind}&after={after}&limit=1000")).await;
             let events = page["events"].as_array().unwrap_or_else(|| panic!("{page}")).clone();
             for event in &events {
                 let task = event["stream"].as_str().unwrap().trim_start_matches("task/").to_owned();
-                let told = if kind == "TaskFailed" { event["data"].to_string() } else { kind.to_owned() };
+                let told = match kind {
+                    "TaskFailed" => event["data"].to_string(),
+                    "VideoCompleted" => "TaskCompleted".to_owned(),
+                    kind => kind.to_owned(),
+                };
                 let before = ends.insert(task, told);
                 assert!(kind == "TaskSubmitted" || before.as_deref() == Some("TaskSubmitted"), "{event} ends it twice");
             }
@@ -173,6 +197,28 @@ async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
             after = last["position"].as_u64().unwrap();
         }
     }
+    ends
+}
+
+/// All tasks end now, and the books are compared: the vendor's, those of the callers, and what was told.
+async fn settle(directory: &Path, outside: &Outside) -> String {
+    let Outside { vendor, mode, receiver, callers, .. } = outside;
+    let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, End::Nowhere, 0)).unwrap();
+    while get(&process, "/admin/state").await["queues"]["tasks"] != 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let ends = ends(&process).await;
+    all_told(&process, receiver, ends.keys()).await;
+    let completed = ends.iter().map(|(task, end)| (task.clone(), end == "TaskCompleted")).collect();
+    let (mut accounts, mut videos) = (Vec::new(), 0);
+    for caller in callers {
+        let tasks = audit(&process, caller, &completed).await;
+        videos += tasks.len();
+        accounts.extend(tasks);
+    }
+    accounts.sort();
+    accounts.dedup();
+    assert!(accounts.len() == videos && videos * 3 > ends.len(), "every video is in one account: {videos}");
     assert!(process.terminate().0.success());
     let mut paid: HashMap<String, usize> = HashMap::new();
     for charge in vendor.charges() {
@@ -184,7 +230,7 @@ async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
         match end.as_str() {
             "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
             failed => {
-                assert!(mode == Mode::Neither && failed.contains("outcome_unknown"), "{task} ended by {failed}");
+                assert!(*mode == Mode::Neither && failed.contains("outcome_unknown"), "{task} ended by {failed}");
                 assert!(paid <= 1, "{task} was paid for {paid} times");
                 unknown.push((task, paid));
             }
@@ -193,7 +239,7 @@ async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
     assert!(!ends.is_empty() && paid.keys().all(|task| ends.contains_key(task)), "only what was submitted is paid for");
     let unpaid = unknown.iter().filter(|(_, paid)| *paid == 0).count();
     format!(
-        "{mode:?}: {} tasks, {} charges, {} of unknown outcome (paid for: {})",
+        "{mode:?}: {} tasks, {videos} of them videos, {} charges, {} of unknown outcome (paid for: {})",
         ends.len(),
         paid.values().sum::<usize>(),
         unknown.len(),
@@ -201,13 +247,24 @@ async fn settle(directory: &Path, vendor: &VendorSim, mode: Mode) -> String {
     )
 }
 
-async fn crashes(mode: Mode) {
-    let random: u64 = std::env::var("VENDOR_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
-    let (data, order) = (tempfile::tempdir().unwrap(), Order::default());
+/// Who is there before the first crash.
+async fn outside(directory: &Path, mode: Mode) -> Outside {
+    let order = Order::default();
     let vendor = VendorSim::behaving(sim(mode, Duration::from_millis(20)), ending(&order)).await;
+    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, End::Nowhere, 0)).unwrap();
+    let callers = [Caller::new(&process, "alice").await, Caller::new(&process, "bob").await];
+    assert!(process.terminate().0.success());
+    Outside { vendor, mode, order, receiver: Receiver::start().await, callers }
+}
+
+async fn crashes(mode: Mode) {
+    let given = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let (times, random) = (given("VENDOR_NAMED").unwrap_or(1), given("VENDOR_CRASHES").unwrap_or(3));
+    let data = tempfile::tempdir().unwrap();
+    let outside = outside(data.path(), mode).await;
     let mut chance = StdRng::seed_from_u64(0x0C4A_26ED);
-    for end in named() {
-        let reached = round(data.path(), &vendor, mode, (end, chance.gen_range(1..=2)), &order).await;
+    for end in (0..times).flat_map(|_| named()) {
+        let reached = round(data.path(), &outside, (end, chance.gen_range(1..=2))).await;
         assert!(reached, "{end:?} was not reached");
     }
     let within = STEPS.map(|step| End::Within(Place::After(step)));
@@ -216,10 +273,11 @@ async fn crashes(mode: Mode) {
     for _ in 0..random {
         let end = everywhere[chance.gen_range(0..everywhere.len())];
         let pass = chance.gen_range(1..=if matches!(end, End::Within(Place::After(_))) { 20 } else { TASKS as u64 });
-        reached += u64::from(round(data.path(), &vendor, mode, (end, pass), &order).await);
+        reached += u64::from(round(data.path(), &outside, (end, pass)).await);
     }
-    let told = settle(data.path(), &vendor, mode).await;
-    println!("killed at {} named places, and {reached} times of {random} at random ones; {told}", named().len());
+    let told = settle(data.path(), &outside).await;
+    let named = times * named().len() as u64;
+    println!("killed {named} times at named places, and {reached} times of {random} at random ones; {told}");
 }
 
 #[actix_web::test]

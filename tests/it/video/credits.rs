@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Given, START_END, ended, made_by, of_prompt, vendor};
 use crate::support::TestApp;
-use crate::support::vendor_sim::{Conduct, Kind};
+use crate::support::vendor_sim::{Asked, Conduct, Kind};
 
 /// A vendor that refuses what is to be refused, and never ends what is to last.
-fn conduct(asked: &crate::support::vendor_sim::Asked) -> Conduct {
+pub fn conduct(asked: &Asked) -> Conduct {
     let told = |state: &str| {
         let body = json!({"id": asked.id, "state": state, "err_code": "too_dark", "creations": []});
         Conduct::Answer("200 OK\r\ncontent-type: application/json", body.to_string())

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{EXTEND, Given, START_END, clip, of_prompt};
+use super::{EXTEND, Given, START_END, of_prompt};
 use crate::support::files::{FileServer, file};
+use crate::support::vendor_sim::CLIP;
 
 #[actix_web::test]
 async fn an_own_video_goes_on_and_the_vendor_is_told_its_own_name_for_it() {
@@ -40,7 +41,7 @@ async fn what_is_fetched_must_be_a_video() {
     let given = Given::usual().await;
     let first = given.submit(START_END, of_prompt("first")).await;
     let own = given.ended(&first).await["creations"][0]["id"].clone();
-    for (bytes, state, code) in [(clip(), "success", ""), (b"no video".to_vec(), "failed", "input_invalid")] {
+    for (bytes, state, code) in [(CLIP.to_vec(), "success", ""), (b"no video".to_vec(), "failed", "input_invalid")] {
         let server = FileServer::answering(move |_| file(&bytes)).await;
         let body = json!({"model": "vq2-pro", "video_creation_id": own, "video_url": server.url("/v.mp4")});
         let told = given.ended(&given.submit(EXTEND, body).await).await;

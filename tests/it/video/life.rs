@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Given, MULTIFRAME, REFERENCE, START_END, clip, of_prompt, vendor};
+use super::{Given, MULTIFRAME, REFERENCE, START_END, of_prompt, vendor};
 use crate::support::picture::base64_png;
 use crate::support::receiver::{Received, Receiver};
-use crate::support::vendor_sim::Conduct;
+use crate::support::vendor_sim::{CLIP, Conduct};
 
 #[actix_web::test]
 async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
@@ -44,7 +44,7 @@ async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
         assert_eq!((&done["credits"], &done["payload"]), (&echo["credits"], &echo["payload"]), "{path}");
         let url = done["creations"][0]["url"].as_str().expect("a URL");
         let file = given.app.get(url.strip_prefix(&given.app.url("")).expect("one of ours")).await.expect(200);
-        assert_eq!((file.header("content-type"), &file.body), (Some("video/mp4"), &clip()), "{path}");
+        assert_eq!((file.header("content-type"), file.body.as_slice()), (Some("video/mp4"), CLIP), "{path}");
     }
     given.app.stop().await;
 }

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::{Rgb, RgbImage};
 
-use super::camera::chance;
 use super::codec::{Effort, FPS};
 use super::mp4::Reel;
 use super::raster::Size;
@@ -180,34 +179,4 @@ fn what_is_no_film_is_refused_by_name() {
     assert_eq!(code_of(film[..film.len() / 2].to_vec()), "video_unreadable");
     assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
     assert!(code_of(film.clone()) == "made");
-}
-
-/// How many mutants are tried; more by the variable `VIDEO_MUTANTS`.
-const MUTANTS: u32 = 60;
-
-#[test]
-fn mutants_of_a_film_neither_panic_nor_hang() {
-    let sound = SoundPlan { audio: Some(AudioType::SpeechOnly), voice_id: None, bed: None };
-    let small = Size { width: 32, height: 32 };
-    let film = made(Plan { size: small, sound: Some(sound), ..still("rain") }).bytes;
-    let index = film.windows(4).position(|bytes| bytes == b"mdat").unwrap();
-    let count = std::env::var("VIDEO_MUTANTS").ok().and_then(|count| count.parse().ok()).unwrap_or(MUTANTS);
-    for number in 0..count {
-        let mut mutant = film.clone();
-        let own = |what: u32| chance(number, what);
-        for hit in 0..=(4.0 * own(1)) as u32 {
-            // Half of the hits are in the index.
-            let within = if own(10 + hit) < 0.5 { index } else { mutant.len() };
-            let at = (own(20 + hit) * within as f32) as usize % within;
-            mutant[at] = (own(30 + hit) * 256.0) as u8;
-        }
-        if own(2) < 0.1 {
-            mutant.truncate((own(3) * mutant.len() as f32) as usize);
-        }
-        let plan = Plan { size: small, ..plan(Material::Footage { file: mutant, seconds: 1, end: None }, "") };
-        match render(plan, &Impatient::after(100)) {
-            Ok(_) | Err(Fault::Input { .. } | Fault::Cancelled) => {}
-            Err(Fault::Defect(reason)) => panic!("mutant {number}: {reason}"),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The container: MP4, written so that it plays while it loads, and read from anyone.
 
+mod fragments;
 mod read;
 mod sps;
 mod write;

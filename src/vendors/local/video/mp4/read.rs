@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use shiguredo_mp4::TrackKind;
 use shiguredo_mp4::bitstream::h264::{parse_annexb_nal_units, parse_sps};
 use shiguredo_mp4::boxes::{Avc1Box, SampleEntry};
-use shiguredo_mp4::demux::{Input, Mp4FileDemuxer};
+use shiguredo_mp4::demux::{Input, Mp4FileDemuxer, Mp4FileKind, Mp4FileKindDetector, RequiredInput, Sample};
 
 use super::super::Fault;
 use super::super::raster::Size;
-use super::{Packet, Sound, sps};
+use super::{Packet, Sound, fragments, sps};
 
 /// The largest file that is read, in bytes.
 pub const BYTES_MAX: usize = 512 << 20;
@@ -56,7 +56,7 @@ fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
-fn unreadable(error: impl ToString) -> Fault {
+pub(super) fn unreadable(error: impl ToString) -> Fault {
     refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
 }
 
@@ -73,31 +73,17 @@ impl Reel {
         if file.len() > BYTES_MAX {
             return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
-        let mut demuxer = opened(file)?;
-        let mut pictures = Pictures::default();
-        let mut sound: Option<Sound> = None;
-        let mut samples = 0;
-        while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
-            samples += 1;
-            if samples > 2 * SAMPLES_MAX {
-                return Err(too_long());
-            }
-            let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
-            let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
-            let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
-            match sample.track.kind {
-                TrackKind::Video => {
-                    let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
-                    let unit =
-                        Unit { key: sample.keyframe, shown, ticks: sample.duration, offset: start, bytes: bytes.len() };
-                    pictures.take(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
-                }
-                TrackKind::Audio => keep(&mut sound, bytes, &sample),
-                TrackKind::Subtitle => {}
+        let mut film = Film::default();
+        match kind(file)? {
+            Mp4FileKind::Mp4 => film.take_whole(file)?,
+            Mp4FileKind::FragmentedMp4 => {
+                // Its beginning may stand before the fragments.
+                film.take_whole(file)?;
+                fragments::each(file, |sample| film.take(file, sample))?;
             }
         }
-        let mut reel = pictures.reel()?;
-        reel.sound = sound.filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        let mut reel = film.pictures.reel()?;
+        reel.sound = film.sound.filter(|sound| sound.packets.len() <= SAMPLES_MAX);
         Ok(reel)
     }
 
@@ -140,36 +126,103 @@ impl Reel {
     }
 }
 
-fn too_long() -> Fault {
+pub(super) fn too_long() -> Fault {
     refused(
         "video_too_long",
         format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
     )
 }
 
+/// The bytes that are asked for, as far as the file has them.
+pub(super) fn part(file: &[u8], wanted: RequiredInput) -> Input<'_> {
+    let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
+    let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
+    Input { position: start as u64, data: &file[start..end] }
+}
+
+/// Each step asks for the next box; an index is reached within so many, or never.
+const STEPS_MAX: usize = 1024;
+
+/// Whether the film is whole or in fragments.
+fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
+    let mut detector = Mp4FileKindDetector::new();
+    for _ in 0..STEPS_MAX {
+        let Some(wanted) = detector.required_input() else { break };
+        detector.handle_input(part(file, wanted));
+    }
+    detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
+}
+
 /// A demuxer that has read the index.
 fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     let mut demuxer = Mp4FileDemuxer::new();
-    // Each step asks for the next box; an index is reached within a few, or never.
-    for _ in 0..1024 {
+    for _ in 0..STEPS_MAX {
         let Some(wanted) = demuxer.required_input() else { break };
-        let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
-        let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
-        demuxer.handle_input(Input { position: start as u64, data: &file[start..end] });
+        demuxer.handle_input(part(file, wanted));
     }
     demuxer.tracks().map_err(unreadable)?;
     Ok(demuxer)
 }
 
+/// A film as far as it was read.
+#[derive(Default)]
+struct Film {
+    samples: usize,
+    bytes: u64,
+    pictures: Pictures,
+    sound: Option<Sound>,
+}
+
+impl Film {
+    /// Takes everything that the index tells of.
+    fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
+        let mut demuxer = opened(file)?;
+        while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
+            self.take(file, &sample)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), Fault> {
+        self.samples += 1;
+        if self.samples > 2 * SAMPLES_MAX {
+            return Err(too_long());
+        }
+        let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
+        let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
+        let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
+        // Sound is copied, and pictures are decoded: a small file must not be read a thousand times over.
+        self.bytes += bytes.len() as u64;
+        if self.bytes > file.len() as u64 {
+            return Err(unreadable("the same bytes are several samples"));
+        }
+        match sample.track.kind {
+            TrackKind::Video => {
+                let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
+                let unit =
+                    Unit { key: sample.keyframe, shown, ticks: sample.duration, offset: start, bytes: bytes.len() };
+                self.pictures.take(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
+            }
+            TrackKind::Audio => keep(&mut self.sound, bytes, sample),
+            TrackKind::Subtitle => {}
+        }
+        Ok(())
+    }
+}
+
 /// Takes a packet of the first sound track whose packets can be handed on as they are.
-fn keep(sound: &mut Option<Sound>, bytes: &[u8], sample: &shiguredo_mp4::demux::Sample<'_>) {
+fn keep(sound: &mut Option<Sound>, bytes: &[u8], sample: &Sample<'_>) {
     let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
     match (sound, sample.sample_entry) {
-        (Some(sound), None) if sound.packets.len() <= SAMPLES_MAX => sound.packets.push(packet),
+        (Some(sound), entry)
+            if sound.packets.len() <= SAMPLES_MAX && entry.is_none_or(|entry| *entry == sound.entry) =>
+        {
+            sound.packets.push(packet);
+        }
         (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
             *none = Some(Sound { entry: entry.clone(), timescale: sample.track.timescale, packets: vec![packet] });
         }
-        // A second description, or a codec that is not handed on.
+        // A second description, too many packets, or a codec that is not handed on.
         _ => {}
     }
 }
@@ -276,4 +329,38 @@ fn checked(sps: &[u8]) -> Result<Size, Fault> {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
     Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILM: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/reordered_aac.mp4");
+
+    #[test]
+    fn a_film_of_somebody_else_is_read_in_the_order_of_decoding() {
+        let reel = Reel::of(FILM).unwrap();
+        assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
+        assert!(!reel.units.is_sorted_by_key(|unit| unit.shown) && reel.sound.is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
+        let mut film = FILM.to_vec();
+        let number = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+        for at in 0..film.len() - 4 {
+            match &film[at..at + 4] {
+                // One size for all samples, and every chunk at the same place.
+                b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
+                b"stco" => {
+                    for chunk in 0..number(&film, at + 8) as usize {
+                        film[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
+        assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
+    }
 }

@@ -1,0 +1,9 @@
+//! An archive of a node version.
+
+#![no_main]
+
+mod common;
+
+libfuzzer_sys::fuzz_target!(init: common::begin(), |bytes: &[u8]| {
+    common::targets::archive(bytes);
+});

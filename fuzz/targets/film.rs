@@ -1,0 +1,9 @@
+//! A film that is to go on.
+
+#![no_main]
+
+mod common;
+
+libfuzzer_sys::fuzz_target!(init: common::begin(), |bytes: &[u8]| {
+    common::targets::film(bytes);
+});

@@ -1,0 +1,9 @@
+//! The text of a picture field.
+
+#![no_main]
+
+mod common;
+
+libfuzzer_sys::fuzz_target!(init: common::begin(), |bytes: &[u8]| {
+    common::targets::text(bytes);
+});

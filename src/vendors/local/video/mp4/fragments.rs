@@ -1,0 +1,99 @@
+//! Films in fragments, as streaming and recording in a browser make them: read one fragment after the other, with no more
+//! samples at a time than a film may have.
+
+use shiguredo_mp4::demux::{Fmp4FileDemuxer, Sample};
+
+use super::super::Fault;
+use super::read::{SAMPLES_MAX, part, too_long, unreadable};
+
+/// The most boxes that are looked at: a fragment takes four steps, and has a picture or some sound.
+const STEPS_MAX: usize = 8 * SAMPLES_MAX;
+
+/// Hands every sample to `take`, in the order of decoding.
+///
+/// # Errors
+/// When the fragments cannot be read or promise too much, and what `take` answers.
+pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let mut demuxer = Fmp4FileDemuxer::new();
+    for _ in 0..STEPS_MAX {
+        let wanted = loop {
+            if let Some(wanted) = demuxer.required_input() {
+                break wanted;
+            }
+            let Some(sample) = demuxer.next_sample().map_err(unreadable)? else { return Ok(()) };
+            take(&sample)?;
+        };
+        let part = part(file, wanted);
+        if promised(part.data) > 2 * SAMPLES_MAX as u64 {
+            return Err(too_long());
+        }
+        demuxer.handle_input(part);
+    }
+    Err(too_long())
+}
+
+/// At least as many samples as the head of a fragment tells of: a few bytes may tell of millions, and the library would
+/// believe them. Whatever looks like the list of samples counts as one.
+fn promised(fragment: &[u8]) -> u64 {
+    let Some((length, kind)) = fragment.split_first_chunk::<4>() else { return 0 };
+    if !kind.starts_with(b"moof") {
+        return 0;
+    }
+    let length = match u32::from_be_bytes(*length) {
+        // The length stands elsewhere, or it goes to the end.
+        0 | 1 => fragment.len(),
+        length => fragment.len().min(length as usize),
+    };
+    let head = &fragment[..length];
+    let number = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
+    let lists = head.windows(4).enumerate().filter(|(_, name)| name == b"trun");
+    // Version and flags come before the number; before them the length, where it has eight bytes.
+    lists.map(|(at, _)| number(at + if number(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Reel;
+    use super::*;
+
+    const FRAGMENTS: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_aac.mp4");
+    const REORDERED: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_reordered.mp4");
+
+    #[test]
+    fn films_in_fragments_are_read_with_their_sound() {
+        let reel = Reel::of(FRAGMENTS).unwrap();
+        assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
+        // The program that wrote it is not sure how long the last picture of a fragment is shown.
+        assert_eq!(reel.ticks() * 24 / u64::from(reel.timescale.get()), 12);
+        assert_eq!(reel.units.iter().filter(|unit| unit.key).count(), 2);
+        assert!(reel.sound.is_some_and(|sound| sound.packets.len() > 20));
+        let reordered = Reel::of(REORDERED).unwrap();
+        assert_eq!((reordered.units.len(), reordered.sound), (12, None));
+        assert!(!reordered.units.is_sorted_by_key(|unit| unit.shown), "some pictures are shown after later ones");
+    }
+
+    fn with_number_of_samples(number: u32) -> Vec<u8> {
+        let mut film = FRAGMENTS.to_vec();
+        let at = film.windows(4).position(|name| name == b"trun").unwrap();
+        film[at + 8..at + 12].copy_from_slice(&number.to_be_bytes());
+        film
+    }
+
+    #[test]
+    fn a_fragment_that_promises_millions_of_samples_is_refused_before_they_are_made() {
+        let code = |film: &[u8]| match Reel::of(film) {
+            Err(Fault::Input { code, .. }) => code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(&with_number_of_samples(16_000_000)), "video_too_long");
+        assert_eq!(code(&with_number_of_samples(u32::MAX)), "video_too_long");
+        assert_eq!(code(&with_number_of_samples(1000)), "video_unreadable");
+    }
+
+    #[test]
+    fn a_long_length_does_not_hide_how_many_samples_there_are() {
+        let plain = b"\0\0\0\x20moof\0\0\0\x10trun\0\0\0\0\0\0\0\x05".as_slice();
+        let long = b"\0\0\0\x28moof\0\0\0\x01trun\0\0\0\0\0\0\0\x18\0\0\0\0\0\0\0\x07".as_slice();
+        assert_eq!([plain, long, &plain[..14], b"\0\0\0\x08mdat"].map(promised), [5, 7, 0, 0]);
+    }
+}

@@ -1,0 +1,173 @@
+//! What strangers send, changed in every way: nothing panics, hangs, or takes more memory than it may.
+//!
+//! Mutants are made of the small real files in `fuzz/seeds`, the same at every run, and tried by this test program started once
+//! more, so that what ends a process, and what it takes, is seen. The suite tries some of each kind;
+//! `MUTANTS=4000 cargo test --test it mutants` tries as many of each, `MUTANTS_ONLY=17` that one alone.
+//! `fuzz/` has the same targets for a fuzzer.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+mod change;
+mod parts;
+mod targets;
+mod worker;
+
+/// A kind of input.
+pub struct Kind {
+    name: &'static str,
+    /// Below `fuzz/seeds`.
+    seeds: &'static str,
+    /// How many mutants the suite tries.
+    usual: u64,
+    target: fn(&[u8]) -> bool,
+    /// Bytes that one may take.
+    memory: fn(&[u8]) -> u64,
+    text: bool,
+    /// One that takes longer hangs. Machines that run tests are slow and do other things too.
+    patience: Duration,
+}
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const fn picture(name: &'static str, seeds: &'static str, usual: u64) -> Kind {
+    let memory = targets::bytes_for_picture;
+    Kind { name, seeds, usual, target: targets::picture, memory, text: false, patience: PATIENCE }
+}
+
+const fn small(name: &'static str, usual: u64, target: fn(&[u8]) -> bool, text: bool) -> Kind {
+    Kind { name, seeds: name, usual, target, memory: |_| 64 << 20, text, patience: PATIENCE }
+}
+
+/// What is noticed, so that it is known to be noticed.
+const fn harmful(name: &'static str, target: fn(&[u8]) -> bool) -> Kind {
+    Kind { seeds: "text", ..small(name, 1, target, false) }
+}
+
+pub const KINDS: [Kind; 15] = [
+    picture("png", "picture/png", 1000),
+    picture("jpeg", "picture/jpeg", 1000),
+    picture("webp", "picture/webp", 1000),
+    picture("gif", "picture/gif", 300),
+    picture("bmp", "picture/bmp", 300),
+    picture("tiff", "picture/tiff", 300),
+    Kind { memory: |_| 96 << 20, ..small("film", 150, targets::film, false) },
+    small("archive", 300, targets::archive, false),
+    small("text", 300, targets::text, true),
+    small("form", 300, targets::form, false),
+    small("commit", 300, targets::commit, false),
+    harmful("a panic", |_| panic!("of our own")),
+    harmful("a panic that is caught", |_| std::panic::catch_unwind(|| panic!("of our own")).is_err()),
+    harmful("a glutton", |_| std::hint::black_box(vec![1_u8; 100 << 20]).len() > 1),
+    Kind { patience: Duration::from_secs(1), ..harmful("a hang", |_| forever()) },
+];
+
+fn forever() -> bool {
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// With what is said when they are noticed.
+const HARMFUL: [(&str, &str); 4] = [
+    ("a panic", "it panicked"),
+    ("a panic that is caught", "our own code panicked"),
+    ("a hang", "it hangs"),
+    ("a glutton", "are allowed"),
+];
+
+/// The kind, the first number, the number after the last, and the file for the number that is tried.
+const ORDERS: [&str; 4] = ["MUTANTS_KIND", "MUTANTS_FROM", "MUTANTS_UNTIL", "MUTANTS_PROGRESS"];
+
+/// The files that mutants of a kind are made of, in the order of their names.
+fn seeds(kind: &Kind) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(kind.seeds);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// The process that tries them; without orders there is nothing to do.
+#[test]
+fn a_process_that_tries_mutants() {
+    let [Ok(kind), Ok(from), Ok(until), Ok(progress)] = ORDERS.map(std::env::var) else { return };
+    worker::work(&kind, from.parse().unwrap()..until.parse().unwrap(), Path::new(&progress));
+}
+
+/// This program once more, as that process: what it said, and of which mutant it was last, if it ended badly.
+fn tried(kind: &Kind, numbers: Range<u64>) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let progress = folder.path().join("number");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "mutants::a_process_that_tries_mutants", "--nocapture"]).stdin(Stdio::null());
+    let [from, until] = [numbers.start, numbers.end].map(|number| number.to_string());
+    let values = [kind.name.to_owned(), from, until, progress.to_str().unwrap().to_owned()];
+    let output = command.envs(ORDERS.into_iter().zip(values)).output().unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        return Ok(told.into_owned());
+    }
+    let last = std::fs::read_to_string(progress).unwrap_or_default();
+    Err(format!("{} at mutant {last} of {}: {told}\n{errors}", output.status, kind.name))
+}
+
+/// They must do no harm.
+fn try_mutants_of(name: &str) {
+    let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let numbers = match number("MUTANTS_ONLY") {
+        Some(only) => only..only + 1,
+        None => 0..number("MUTANTS").unwrap_or(kind.usual),
+    };
+    let told = tried(kind, numbers).unwrap_or_else(|harm| panic!("{harm}"));
+    let summary = told.lines().find(|line| line.contains(" mutants, ")).unwrap_or_else(|| panic!("{told}"));
+    println!("{summary}");
+}
+
+/// Writes the film of the engine that is among the seeds, when it is told where.
+#[test]
+fn the_film_among_the_seeds() {
+    let Ok(path) = std::env::var("MUTANTS_FILM") else { return };
+    std::fs::write(path, targets::own_film()).unwrap();
+}
+
+#[test]
+fn harm_is_noticed() {
+    // Where the kernel does not measure a peak anew, gluttony is only noticed when it is boundless.
+    let measured = worker::forget_peak();
+    for (name, noticed) in HARMFUL.into_iter().filter(|(name, _)| measured || *name != "a glutton") {
+        let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
+        let told = tried(kind, 0..1).expect_err(name);
+        assert!(told.contains("at mutant 0 of") && told.contains(noticed), "{name}: {told}");
+    }
+}
+
+#[test]
+fn every_seed_is_taken_but_the_film_in_another_codec() {
+    for kind in KINDS.iter().filter(|kind| HARMFUL.iter().all(|(name, _)| kind.name != *name)) {
+        let refused = seeds(kind).iter().filter(|seed| !(kind.target)(seed)).count();
+        assert_eq!(refused, usize::from(kind.name == "film"), "{}", kind.name);
+    }
+}
+
+#[test]
+fn mutants_of_png_jpeg_and_webp_do_no_harm() {
+    ["png", "jpeg", "webp"].into_iter().for_each(try_mutants_of);
+}
+
+#[test]
+fn mutants_of_other_pictures_do_no_harm() {
+    ["gif", "bmp", "tiff"].into_iter().for_each(try_mutants_of);
+}
+
+#[test]
+fn mutants_of_films_do_no_harm() {
+    try_mutants_of("film");
+}
+
+#[test]
+fn mutants_of_archives_texts_forms_and_commits_do_no_harm() {
+    ["archive", "text", "form", "commit"].into_iter().for_each(try_mutants_of);
+}

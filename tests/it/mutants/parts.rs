@@ -1,0 +1,106 @@
+//! The parts of a file as its format cuts it, as far as they can be told: chunks of PNG and WebP, boxes of MP4, segments of JPEG.
+
+use std::ops::Range;
+
+/// How a file is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Png,
+    Riff,
+    Mp4,
+    Jpeg,
+    Other,
+}
+
+/// Boxes that hold boxes.
+const CONTAINERS: [&[u8]; 11] =
+    [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"dinf", b"edts", b"mvex", b"moof", b"traf", b"udta"];
+
+impl Format {
+    pub fn of(file: &[u8]) -> Self {
+        match file {
+            [0x89, b'P', b'N', b'G', ..] => Self::Png,
+            [b'R', b'I', b'F', b'F', ..] => Self::Riff,
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => Self::Mp4,
+            [0xFF, 0xD8, ..] => Self::Jpeg,
+            _ => Self::Other,
+        }
+    }
+
+    /// Where a part says how long it is.
+    pub fn length_at(self) -> usize {
+        match self {
+            Self::Png | Self::Mp4 | Self::Other => 0,
+            Self::Riff => 4,
+            Self::Jpeg => 2,
+        }
+    }
+}
+
+/// The parts that can be found before the file makes no sense any more.
+pub fn parts(file: &[u8], format: Format) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    match format {
+        Format::Png => walk(&mut parts, file, 8..file.len(), |at| number(file, at, true)?.checked_add(12)),
+        Format::Riff => walk(&mut parts, file, 12..file.len(), |at| {
+            let length = number(file, at + 4, false)?;
+            length.checked_add(8 + length % 2)
+        }),
+        Format::Mp4 => boxes(&mut parts, file, 0..file.len()),
+        Format::Jpeg => walk(&mut parts, file, 2..file.len(), |at| {
+            let [0xFF, marker, high, low] = *file.get(at..at + 4)? else { return None };
+            let length = usize::from(u16::from_be_bytes([high, low])) + 2;
+            // What follows the head of a scan has no length.
+            Some(if marker == 0xDA { file.len() - at } else { length })
+        }),
+        Format::Other => {}
+    }
+    parts
+}
+
+/// The number of four bytes at a place.
+fn number(file: &[u8], at: usize, big_end: bool) -> Option<usize> {
+    let bytes = file.get(at..at + 4)?.try_into().ok()?;
+    usize::try_from(if big_end { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }).ok()
+}
+
+fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
+    let mut at = within.start;
+    while at < within.end {
+        let Some(end) = length(at).and_then(|length| at.checked_add(length)) else { return };
+        if end <= at || end > file.len() {
+            return;
+        }
+        parts.push(at..end);
+        at = end;
+    }
+}
+
+fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>) {
+    let mut found = Vec::new();
+    walk(&mut found, &file[..within.end], within, |at| number(file, at, true).filter(|length| *length >= 8));
+    for part in found {
+        if CONTAINERS.contains(&&file[part.start + 4..part.start + 8]) {
+            boxes(parts, file, part.start + 8..part.end);
+        }
+        parts.push(part);
+    }
+}
+
+/// Makes what the format checks right again: the checksums of PNG, the length of RIFF.
+pub fn mend(file: &mut [u8], format: Format) {
+    match format {
+        Format::Png => {
+            for part in parts(file, format) {
+                let mut crc = flate2::Crc::new();
+                crc.update(&file[part.start + 4..part.end - 4]);
+                file[part.end - 4..part.end].copy_from_slice(&crc.sum().to_be_bytes());
+            }
+        }
+        Format::Riff if file.len() >= 8 => {
+            let length = u32::try_from(file.len() - 8).expect("a small file");
+            file[4..8].copy_from_slice(&length.to_le_bytes());
+        }
+        _ => {}
+    }
+}

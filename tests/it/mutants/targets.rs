@@ -1,0 +1,124 @@
+//! What takes bytes from strangers, one function each, as the service calls it. The mutants here use them, and so do the fuzz
+//! targets in `fuzz/`. Each tells whether it took the bytes, and panics where something is wrong with us.
+
+use std::io::Cursor;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use actix_web::web::Bytes;
+use mediary::domain::video::{AudioType, MovementAmplitude};
+use mediary::events::codec;
+use mediary::http::read_music_form;
+use mediary::media::archive::check::{Refusal, check};
+use mediary::media::field::Given;
+use mediary::media::input::{decode, inspect, measure};
+use mediary::vendors::local::video::codec::Effort;
+use mediary::vendors::local::video::raster::Size;
+use mediary::vendors::local::video::sound::SoundPlan;
+use mediary::vendors::local::video::{Fault, Material, Plan, Watch, render};
+
+/// The pixels of a picture: looked at with the submission, decoded by the worker.
+pub fn picture(bytes: &[u8]) -> bool {
+    let (measured, inspected, decoded) = (measure(bytes), inspect(bytes), decode(bytes));
+    assert_eq!(inspected.is_ok(), decoded.is_ok(), "what is accepted can be worked on later");
+    if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
+        assert_eq!(measured, Ok(inspected));
+        assert_eq!(decoded.dimensions(), (inspected.width, inspected.height));
+    }
+    decoded.is_ok()
+}
+
+/// Bytes that a picture may take while it is looked at and decoded, as `media/input.rs` says: what the file has of it, at most
+/// 16 a pixel, 4 of a copy, and what decoders may use beside that.
+pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
+    let pixels = measure(bytes).map_or(0, |found| u64::from(found.width) * u64::from(found.height));
+    pixels * (16 + 4) + (64 << 20)
+}
+
+/// A film that goes on, a picture or two beyond its end.
+pub fn film(bytes: &[u8]) -> bool {
+    let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
+    match render(plan(footage, None), &Impatient::default()) {
+        Ok(_) | Err(Fault::Cancelled) => true,
+        Err(Fault::Input { .. }) => false,
+        Err(Fault::Defect(reason)) => panic!("{reason}"),
+    }
+}
+
+/// A film of our own, with sound: a second in the rain.
+pub fn own_film() -> Vec<u8> {
+    let sound = SoundPlan { audio: Some(AudioType::All), voice_id: None, bed: None };
+    let plan = Plan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
+    render(plan, &()).expect("a film").bytes
+}
+
+fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> Plan<'static> {
+    Plan {
+        size: Size { width: 32, height: 32 },
+        material,
+        prompt: String::new(),
+        amplitude: MovementAmplitude::Medium,
+        seed: 7,
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Thrifty,
+        stamp: None,
+        sound,
+    }
+}
+
+/// Waits for the frames of a small film, and then for hardly any more.
+#[derive(Default)]
+struct Impatient {
+    asked: AtomicUsize,
+}
+
+impl Watch for Impatient {
+    fn done(&self, share: f32) {
+        assert!((0.0..=1.0).contains(&share));
+    }
+
+    fn gone(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= 26
+    }
+}
+
+/// An archive that is uploaded.
+pub fn archive(bytes: &[u8]) -> bool {
+    match check(Cursor::new(bytes)) {
+        Ok(()) => true,
+        Err(Refusal::Bad(flaws)) => {
+            assert!(flaws.count() >= flaws.told().len() && !flaws.told().is_empty());
+            false
+        }
+        Err(Refusal::Io(error)) => panic!("bytes in memory can be read: {error}"),
+    }
+}
+
+/// The text of a picture field: base64, a data URI, a URL.
+pub fn text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| Given::parse(text).is_ok())
+}
+
+/// The form of the music endpoint: the first line is its content type.
+pub fn form(bytes: &[u8]) -> bool {
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let (head, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
+    let mut headers = HeaderMap::new();
+    if let Ok(head) = HeaderValue::from_bytes(head) {
+        headers.insert(CONTENT_TYPE, head);
+    }
+    let reading = read_music_form(&headers, Bytes::copy_from_slice(body));
+    actix_web::rt::Runtime::new().expect("a runtime").block_on(reading).is_ok()
+}
+
+/// The bytes of a commit.
+pub fn commit(bytes: &[u8]) -> bool {
+    let Ok(commit) = codec::decode(bytes) else { return false };
+    let mut again = Vec::new();
+    if codec::encode(&commit, &mut again).is_ok() {
+        assert_eq!(codec::decode(&again), Ok(commit), "what was read is written as what it means");
+    }
+    true
+}

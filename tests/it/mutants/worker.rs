@@ -1,0 +1,142 @@
+//! The process that tries mutants: it may be killed, and what it may take is bounded.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::change::mutant;
+use super::{KINDS, Kind, seeds};
+
+/// What the process may map in all: a mutant that asks for more ends it.
+const ADDRESS_SPACE: u64 = 4 << 30;
+/// What a mutant may take beside what its kind allows: the file itself, threads, what the allocator keeps.
+const MEMORY_SLACK: u64 = 16 << 20;
+
+/// Where crates of others panicked, which the service catches: such a file is damaged.
+static CAUGHT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Panics in our own code.
+static OURS: AtomicUsize = AtomicUsize::new(0);
+/// When the mutant that is tried was begun, in milliseconds since the start; 0 between two.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+/// What was seen of the mutants so far.
+#[derive(Default)]
+struct Seen {
+    taken: u64,
+    slowest: (Duration, u64),
+    largest: (u64, u64),
+}
+
+/// Tries the mutants of a kind; the numbers are written to `progress`, so that it is known which one ended the process.
+pub fn work(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
+    let kind = KINDS.iter().find(|known| known.name == kind).expect("a kind");
+    bound_memory();
+    count_panics();
+    let start = Instant::now();
+    std::thread::spawn(move || watch(start, kind.patience));
+    let seeds = seeds(kind);
+    let mut seen = Seen::default();
+    for number in numbers.clone() {
+        std::fs::write(progress, number.to_string()).unwrap();
+        let bytes = made(kind, &seeds, number);
+        BEGUN.store(u64::try_from(start.elapsed().as_millis()).unwrap().max(1), Ordering::Relaxed);
+        try_one(kind, number, &bytes, &mut seen);
+        BEGUN.store(0, Ordering::Relaxed);
+    }
+    let caught = CAUGHT.lock().clone();
+    println!(
+        "{}: {} mutants, {} taken; the slowest took {} ms (number {}), the largest {} MiB (number {}); decoders panicked and \
+         were caught {} times {:?}",
+        kind.name,
+        numbers.end - numbers.start,
+        seen.taken,
+        seen.slowest.0.as_millis(),
+        seen.slowest.1,
+        seen.largest.0 >> 20,
+        seen.largest.1,
+        caught.len(),
+        caught.iter().collect::<BTreeSet<_>>()
+    );
+}
+
+/// The mutant of this number.
+pub fn made(kind: &Kind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
+    let mut chance = StdRng::seed_from_u64(number);
+    let at = usize::try_from(number).expect("a small number") % seeds.len();
+    if kind.text {
+        // What is no text is refused at once.
+        return String::from_utf8_lossy(&mutant(&seeds[at], seeds, &mut chance)).into_owned().into_bytes();
+    }
+    mutant(&seeds[at], seeds, &mut chance)
+}
+
+fn try_one(kind: &Kind, number: u64, bytes: &[u8], seen: &mut Seen) {
+    let allowed = (kind.memory)(bytes) + MEMORY_SLACK;
+    let before = forget_peak().then(|| memory("VmRSS:")).flatten();
+    let begun = Instant::now();
+    let taken = catch_unwind(AssertUnwindSafe(|| (kind.target)(bytes)));
+    let took = begun.elapsed();
+    let peak = before.and_then(|before| Some(memory("VmHWM:")?.saturating_sub(before)));
+    let Ok(taken) = taken else { panic!("mutant {number} of {}: it panicked", kind.name) };
+    assert_eq!(OURS.load(Ordering::SeqCst), 0, "mutant {number} of {}: our own code panicked", kind.name);
+    if let Some(peak) = peak {
+        assert!(peak <= allowed, "mutant {number} of {}: it took {peak} bytes, and {allowed} are allowed", kind.name);
+        seen.largest = seen.largest.max((peak, number));
+    }
+    seen.taken += u64::from(taken);
+    seen.slowest = seen.slowest.max((took, number));
+}
+
+fn bound_memory() {
+    let maximum = getrlimit(Resource::As).maximum;
+    let current = maximum.map_or(ADDRESS_SPACE, |maximum| maximum.min(ADDRESS_SPACE));
+    setrlimit(Resource::As, Rlimit { current: Some(current), maximum }).expect("less is always allowed");
+}
+
+/// Tells our panics from those of crates, by where the code lies.
+fn count_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // The folder of the registry, then that of the index, then the crate.
+        let crates =
+            |place: &Location<'_>| Some(place.file().split_once("/registry/src/")?.1.split_once('/')?.1.to_owned());
+        let elsewhere = panic.location().and_then(|place| Some(format!("{}:{}", crates(place)?, place.line())));
+        if let Some(place) = elsewhere {
+            CAUGHT.lock().push(place);
+        } else {
+            OURS.fetch_add(1, Ordering::SeqCst);
+            usual(panic);
+        }
+    }));
+}
+
+/// Ends the process when a mutant takes too long.
+fn watch(start: Instant, patience: Duration) {
+    loop {
+        std::thread::sleep(patience / 10);
+        let begun = BEGUN.load(Ordering::Relaxed);
+        if begun > 0 && start.elapsed().saturating_sub(Duration::from_millis(begun)) > patience {
+            eprintln!("it hangs");
+            std::process::abort();
+        }
+    }
+}
+
+/// Has the kernel measure the peak anew; false where it does not.
+pub fn forget_peak() -> bool {
+    std::fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// A line of the process's state, in bytes.
+fn memory(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
+}

@@ -1,0 +1,82 @@
+//! What callers are told after all the crashes: every account balances, and every change of a state was told.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use crate::support::client;
+use crate::support::process::{Process, TOKEN};
+use crate::support::receiver::{Received, Receiver};
+
+/// Somebody who submits.
+#[derive(Clone)]
+pub struct Caller {
+    pub id: String,
+    pub token: String,
+}
+
+impl Caller {
+    /// A new user with a token.
+    pub async fn new(process: &Process, name: &str) -> Self {
+        let post = async |path: &str, body: Value| -> Value {
+            let request = client().post(process.url(path)).bearer_auth(TOKEN).json(&body);
+            request.send().await.unwrap().json().await.unwrap()
+        };
+        let user = post("/admin/users", json!({"name": name, "email": format!("{name}@example.org")})).await;
+        let id = user["id"].as_str().unwrap().to_owned();
+        let token = post(&format!("/admin/users/{id}/tokens"), json!({"name": "crash"})).await;
+        Self { id, token: token["token"].as_str().unwrap().to_owned() }
+    }
+}
+
+/// Reads as the administrator.
+pub async fn get(process: &Process, path: &str) -> Value {
+    client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
+}
+
+/// Holds the account of a caller against how their tasks ended: whether they were completed. Gives the tasks that cost something.
+pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<String, bool>) -> Vec<String> {
+    let (mut charged, mut refunded, mut tasks, mut cursor) = (0, 0, Vec::new(), String::new());
+    let ledger = loop {
+        let page = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
+        for entry in page["entries"].as_array().unwrap_or_else(|| panic!("{page}")) {
+            let (task, credits) = (entry["task_id"].as_str().unwrap(), entry["credits"].as_u64().unwrap());
+            match (completed.get(task), entry["state"].as_str().unwrap()) {
+                (Some(true), "charged") => charged += credits,
+                (Some(false), "refunded") => refunded += credits,
+                (ended, state) => panic!("{task} is completed: {ended:?}, and its credits are {state}"),
+            }
+            tasks.extend((credits > 0).then(|| task.to_owned()));
+        }
+        let Some(next) = page["next_cursor"].as_str() else { break page };
+        cursor = format!("&cursor={next}");
+    };
+    let expected = json!([-i64::try_from(charged).unwrap(), 0, charged, refunded]);
+    let found = ["balance", "held", "charged", "refunded"].map(|name| ledger[name].clone());
+    assert_eq!(json!(found), expected, "the account of {}", caller.id);
+    tasks
+}
+
+/// Every change of every task was told at least once; the first state is told by the answer.
+pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
+    while get(process, "/admin/state").await["queues"]["deliveries"] != 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let told: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
+    for task in tasks {
+        let shown = get(process, &format!("/tasks/{task}")).await;
+        let changes = shown["history"].as_array().unwrap_or_else(|| panic!("{shown}"));
+        for change in &changes[1..] {
+            let state = change["state"].as_str().unwrap().to_owned();
+            assert!(told.contains(&(task.clone(), state)), "{change} of {task} was not told");
+        }
+    }
+}
+
+/// The task and the state that a callback tells of.
+fn change(callback: &Received) -> (String, String) {
+    let body = callback.json();
+    let either = |names: [&str; 2]| names.iter().find_map(|name| body[*name].as_str().map(str::to_owned));
+    let (task, state) = (either(["task_id", "id"]), either(["status", "state"]));
+    task.zip(state).unwrap_or_else(|| panic!("{body}"))
+}
