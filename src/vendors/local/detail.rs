@@ -150,7 +150,7 @@ impl<'a> Detailer<'a> {
         let floor = (6.0 * self.noise + 0.03).powi(2);
         for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
             let range = high - low;
-            let place = ((*value - low) / (range + 1e-6)).max(0.0).min(1.0);
+            let place = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
             let steeper = place * place * (3.0 - 2.0 * place);
             *value += self.look.crisp * range * (steeper - place) * (range * range / (range * range + floor));
         }

@@ -135,7 +135,9 @@ impl Stretched {
             (region.top..).take(region.height).map(|y| between(y, scale[1], plane.height())).collect();
         let first = rows.first().map_or(0, |row| row.0);
         let last = rows.last().map_or(0, |row| row.1);
-        rows.iter_mut().for_each(|row| (row.0, row.1) = (row.0 - first, row.1 - first));
+        for row in &mut rows {
+            (row.0, row.1) = (row.0 - first, row.1 - first);
+        }
         let across = Plane::from_rows(region.width, last + 1 - first, |y, target| {
             let row = plane.row(first + y);
             for (value, (left, right, share)) in target.iter_mut().zip(&columns) {
@@ -162,7 +164,7 @@ impl Stretched {
 /// What there is to know of a guide once, for all that is laid along its edges.
 #[derive(Debug)]
 pub struct Guide<'a> {
-    guide: Cow<'a, Plane>,
+    plane: Cow<'a, Plane>,
     /// Samples of the guide that was given for one of what is looked at, a side.
     step: usize,
     radius: usize,
@@ -195,7 +197,7 @@ impl<'a> Guide<'a> {
         squares.values_mut().iter_mut().for_each(|value| *value *= *value);
         let mut variance = box_blur(&squares, radius);
         variance.combine(&mean, |square, mean| (square - mean * mean).max(0.0));
-        Self { guide, step, radius, mean, variance }
+        Self { plane: guide, step, radius, mean, variance }
     }
 
     /// Finds the lines of `target`. Where the guide varies less than `step`, the result is an average.
@@ -203,7 +205,7 @@ impl<'a> Guide<'a> {
     pub fn fit(&self, target: &Plane, step: f32) -> Guided {
         let target = if self.step == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.step)) };
         let mut product = target.as_ref().clone();
-        product.combine(&self.guide, |target, guide| target * guide);
+        product.combine(&self.plane, |target, guide| target * guide);
         let (mut slope, mut offset) = (box_blur(&product, self.radius), box_blur(&target, self.radius));
         let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
         for (((slope, offset), mean), variance) in places.zip(self.variance.values()) {
