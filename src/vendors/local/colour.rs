@@ -8,8 +8,6 @@
 //! of a pixel that is far more transparent than its surroundings is taken from them, weighted by their alpha, so that
 //! nothing hidden bleeds into what is seen; from there on colour and alpha are independent.
 
-#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
-
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
 
@@ -127,7 +125,7 @@ pub fn split([red, green, blue]: [f32; 3]) -> [f32; 3] {
 /// done for many at once.
 fn byte_of(value: f32) -> u32 {
     const WHOLE: f32 = 8_388_608.0;
-    ((255.0 * value).max(0.0).min(255.0) + WHOLE).to_bits() & 0xFF
+    ((255.0 * value).clamp(0.0, 255.0) + WHOLE).to_bits() & 0xFF
 }
 
 /// Pixels that are taken apart or put together at a time.

@@ -3,8 +3,6 @@
 //! A tile is computed with a margin wide enough for everything that looks at neighbours, and what is invented depends on
 //! the place in the picture alone, so that tiles meet without a seam and memory does not grow with the picture.
 
-#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
-
 use super::colour::Planes;
 use super::filters::smooth;
 use super::flow::{Directions, Flow};
@@ -152,7 +150,7 @@ impl<'a> Detailer<'a> {
         let floor = (6.0 * self.noise + 0.03).powi(2);
         for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
             let range = high - low;
-            let place = ((*value - low) / (range + 1e-6)).max(0.0).min(1.0);
+            let place = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
             let steeper = place * place * (3.0 - 2.0 * place);
             *value += self.look.crisp * range * (steeper - place) * (range * range / (range * range + floor));
         }

@@ -95,8 +95,7 @@ fn turn_to_slopes(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32]) {
         let steep = down.abs() > across.abs();
         let (long, short) = if steep { (down, across) } else { (across, down) };
         (*cosine, *sine) = (short / long * UNIT as f32, if steep { 1.0 } else { 0.0 });
-        // Steps are whole on the longer side, so a slanted edge is followed further, and by as much less of it.
-        *share = long * long * (agreement - AGREEMENT_MIN) * (1.0 / (1.0 - AGREEMENT_MIN));
+        *share = (agreement - AGREEMENT_MIN) * (1.0 / (1.0 - AGREEMENT_MIN));
     }
 }
 

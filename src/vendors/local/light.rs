@@ -1,7 +1,5 @@
 //! Light and its code: sRGB values are how light is written down, and mixing is right only in light itself.
 
-#![expect(clippy::manual_clamp, reason = "two instructions a sample, and what is not a number is cut too")]
-
 //!
 //! Curves are polynomials, as near as their degree allows, instead of powers: no calls, so that loops work on many samples at
 //! once.
@@ -29,7 +27,7 @@ fn polynomial<const N: usize>(factors: &[f32; N], x: f32) -> f32 {
 /// The light of an sRGB value, both from 0 to 1; what lies outside is cut.
 #[must_use]
 pub fn to_light(value: f32) -> f32 {
-    let value = value.max(0.0).min(1.0);
+    let value = value.clamp(0.0, 1.0);
     let (straight, curved) = (value * (1.0 / 12.92), polynomial(&LIGHT, value));
     if value <= 0.04045 { straight } else { curved }
 }
@@ -37,7 +35,7 @@ pub fn to_light(value: f32) -> f32 {
 /// The sRGB value of light, both from 0 to 1; what lies outside is cut.
 #[must_use]
 pub fn to_code(light: f32) -> f32 {
-    let light = light.max(0.0).min(1.0);
+    let light = light.clamp(0.0, 1.0);
     let (straight, curved) = (12.92 * light, polynomial(&CODE, light.sqrt().sqrt()));
     if light <= 0.003_130_8 { straight } else { curved }
 }
@@ -54,7 +52,7 @@ const WHOLE: f32 = 12_582_912.0;
 /// Two to the power of `stops`, from -126 to 127, to six digits: a gain in stops of light.
 #[must_use]
 pub fn gain_of(stops: f32) -> f32 {
-    let stops = stops.max(-126.0).min(126.0);
+    let stops = stops.clamp(-126.0, 126.0);
     let moved = stops + WHOLE;
     let part = stops - (moved - WHOLE);
     // Taylor's series about the middle of the interval, whose ends it meets within three millionths.

@@ -90,10 +90,10 @@ impl Plane {
     #[must_use]
     pub fn bounds(&self, floor: f32) -> Option<Region> {
         let above = |value: &f32| *value > floor;
-        let lines: Vec<usize> = (0..self.height()).filter(|y| self.row(*y).iter().any(above)).collect();
-        let (top, bottom) = (*lines.first()?, *lines.last()?);
-        let left = lines.iter().filter_map(|y| self.row(*y).iter().position(above)).min()?;
-        let right = lines.iter().filter_map(|y| self.row(*y).iter().rposition(above)).max()?;
+        let rows: Vec<usize> = (0..self.height()).filter(|y| self.row(*y).iter().any(above)).collect();
+        let (top, bottom) = (*rows.first()?, *rows.last()?);
+        let left = rows.iter().filter_map(|y| self.row(*y).iter().position(above)).min()?;
+        let right = rows.iter().filter_map(|y| self.row(*y).iter().rposition(above)).max()?;
         let (width, height) = (right + 1 - left, bottom + 1 - top);
         Some(Region { left: left as isize, top: top as isize, width, height })
     }
