@@ -15,7 +15,8 @@ impl Network {
     /// Reads an address, or a network such as `10.0.0.0/8`.
     ///
     /// # Errors
-    /// When the text is neither, or a network's address has bits behind its prefix.
+    /// When the text is neither, or a network's address has bits behind its prefix, or is an IPv4 address written as IPv6,
+    /// which no address in its canonical form belongs to.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let refusal =
             || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
@@ -24,7 +25,8 @@ impl Network {
         };
         let address: IpAddr = address.parse().map_err(|_| refusal())?;
         let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
-        if prefix <= width(address) && first_bits(address, prefix) == bits(address) {
+        let is_canonical = address.to_canonical() == address;
+        if is_canonical && prefix <= width(address) && first_bits(address, prefix) == bits(address) {
             Ok(Self { address, prefix })
         } else {
             Err(refusal())
@@ -74,7 +76,7 @@ mod tests {
         assert!(holds("fd00::/8", "fdff::1") && !holds("fd00::/8", "fe00::1"));
         assert!(holds("0.0.0.0/0", "1.1.1.1") && !holds("0.0.0.0/0", "::1"));
         assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.4"));
-        for bad in ["10.0.0.1/8", "10.0.0.0/33", "::/129", "a", "", "10.0.0.0/"] {
+        for bad in ["10.0.0.1/8", "10.0.0.0/33", "::/129", "::ffff:10.0.0.0/104", "a", "", "10.0.0.0/"] {
             assert!(Network::parse(bad).is_err(), "{bad}");
         }
     }

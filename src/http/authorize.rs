@@ -97,7 +97,8 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 /// Whom a presented secret speaks for. The bootstrap token may have any form, so it is compared first, in constant time. What
-/// only the issuer of tokens can have made opens an account at first sight; `request` is then what it is recorded with.
+/// only the issuer of tokens can have made opens an account at first sight; `request` is then what it is recorded with, and without
+/// one none is opened.
 ///
 /// # Errors
 /// When nobody knows the secret, or it cannot be told now.

@@ -60,8 +60,9 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
         return Ok(answer.unwrap_or_else(refused));
     }
     let place = place(&shared)?;
-    services.musician.admit().map_err(left_alone)?;
     let reservation = call.reserve(Some(owner), task)?;
+    // Last: the one call by which a vendor shows that it is back is not for who may not make it.
+    services.musician.admit().map_err(left_alone)?;
 
     // From here on a caller who goes away leaves a record of it.
     let record = Record::new(services, task, call.why());

@@ -18,7 +18,7 @@ const ERASED_MAX: u32 = 1000;
 /// When to come back while the issuer does not answer, in seconds.
 const RETRY_AFTER: u32 = 5;
 
-/// Whom a token speaks for. `request` is the one that presents it, for the record.
+/// Whom a token speaks for. `request` is the one that presents it, for the record; without one no account is opened.
 ///
 /// # Errors
 /// 401 when the token is not to be believed; 503 when the issuer cannot be asked; why the account was not opened.
@@ -44,7 +44,11 @@ pub async fn sign_in(
         match account(id, services) {
             Found::Open(profile) => return Ok(Identity::User(*profile)),
             Found::Erased => {}
-            Found::Nobody => return open(id, person, services, request).await.map(Identity::User),
+            Found::Nobody => {
+                // A stream that goes on opens no account: the one that it belonged to was erased.
+                let request = request.ok_or_else(bad_credentials)?;
+                return open(id, person, services, request).await.map(Identity::User);
+            }
         }
     }
     Err(bad_credentials())
@@ -65,12 +69,7 @@ fn account(id: UserId, services: &Services) -> Found {
 }
 
 /// Opens an account. Of requests that come at the same time one opens it, for all of them.
-async fn open(
-    id: UserId,
-    person: Person,
-    services: &Services,
-    request: Option<&HttpRequest>,
-) -> Result<UserProfile, Problem> {
+async fn open(id: UserId, person: Person, services: &Services, request: &HttpRequest) -> Result<UserProfile, Problem> {
     services.space.check().map_err(Problem::no_room)?;
     // What does not fit our fields is left out: it is no reason to refuse a person.
     let email = person.email.and_then(|email| Email::parse(email).ok());
@@ -79,7 +78,7 @@ async fn open(
     let opening = UserOpening { id, email, name, is_admin: false, is_approved: false };
     let why = Circumstances {
         actor: Actor::System,
-        request: request.and_then(|request| request.extensions().get::<RequestId>().cloned()),
+        request: request.extensions().get::<RequestId>().cloned(),
         causation: None,
         at: services.surroundings.now(),
         claim: None,

@@ -50,11 +50,14 @@ impl Collector {
     /// Sends on what the tracer notes, until it is told to stop; then what waits is sent once more.
     pub async fn run(self, tracer: Tracer, mut stopping: watch::Receiver<bool>) {
         loop {
-            let is_last = tokio::select! {
-                () = tracer.enough() => false,
-                () = tokio::time::sleep(EVERY) => false,
-                _ = stopping.changed() => true,
-            };
+            // The rests of a batch may have seen it already: then it has not changed any more.
+            let stops = *stopping.borrow();
+            let is_last = stops
+                || tokio::select! {
+                    () = tracer.enough() => false,
+                    () = tokio::time::sleep(EVERY) => false,
+                    _ = stopping.changed() => true,
+                };
             loop {
                 let spans = tracer.take();
                 if spans.is_empty() {

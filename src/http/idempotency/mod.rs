@@ -199,7 +199,7 @@ impl Turn {
     pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let is_made_again = response.extensions().contains::<MadeAgain>();
         if is_made_again {
-            return if self.again { marked(response) } else { response };
+            return if self.again && response.status().is_success() { marked(response) } else { response };
         }
         let (head, body) = response.into_parts();
         let Self { hold, asked, first, again, begun } = self;

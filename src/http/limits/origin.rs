@@ -51,8 +51,9 @@ impl TrustedProxies {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, node),
             ForwardedHeader::Forwarded => (FORWARDED, forwarded_for),
         };
-        let lines = headers.get_all(name).map(|line| line.to_str().unwrap_or_default());
-        lines.flat_map(|line| line.split(',').map(read)).collect()
+        // A proxy may write behind bytes that are no text: these spoil what the client wrote, and nothing else.
+        let lines: Vec<_> = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        lines.iter().flat_map(|line| line.split(',').map(read)).collect()
     }
 }
 
@@ -109,6 +110,17 @@ mod tests {
         }
         let two = [(X_FORWARDED_FOR, "1.1.1.1"), (X_FORWARDED_FOR, "203.0.113.7")];
         assert_eq!(origin(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &two), "203.0.113.7");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_hide_what_the_proxy_wrote_behind_them() {
+        let proxies = TrustedProxies {
+            networks: vec![Network::parse("10.0.0.0/8").unwrap()],
+            header: ForwardedHeader::XForwardedFor,
+        };
+        let mut headers = HeaderMap::new();
+        headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(b"\xff, 203.0.113.7").unwrap());
+        assert_eq!(proxies.origin("10.0.0.1:9".parse().unwrap(), &headers).to_string(), "203.0.113.7");
     }
 
     #[test]

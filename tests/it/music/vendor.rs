@@ -6,14 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mediary::clock::Surroundings;
 use mediary::config::{Secret, Settings};
+use mediary::domain::value::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{GENERATE, Listener, ended, states};
-use crate::support::TestApp;
 use crate::support::form::form;
 use crate::support::music_sim::{Act, BEGUN, MusicSim, answer, complete, duration, lines, sound, title, usual};
 use crate::support::process::{Process, TOKEN, command};
+use crate::support::{TestApp, TestUser};
 
 const API_KEY: &str = "vendor-secret-43";
 const FIELDS: [(&str, &str); 2] = [("prompt", "calm"), ("duration", "2")];
@@ -199,10 +200,12 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
     let change = |settings: &mut Settings| {
         remote(settings, &base);
         settings.music_vendor.breaker_failures = 2;
-        settings.music_vendor.breaker_pause = Duration::from_millis(300);
+        settings.music_vendor.breaker_pause = Duration::from_secs(30);
+        settings.limits.submissions_per_day = 2;
     };
-    let app = TestApp::start_with(change, Surroundings::real()).await;
-    let user = app.user("listener").await;
+    let surroundings = Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
+    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let (user, other) = (app.user("listener").await, app.user("other").await);
     let circuit = async || {
         let state = app.get_as(app.admin_token(), "/admin/state").await.expect(200).json();
         let vendors = state["vendors"].as_array().expect("a list").clone();
@@ -217,18 +220,22 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
     }
     assert_eq!(circuit().await, "open");
     // Then nobody is sent to it
-    let request = || form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
-    let refused = app.send(request()).await;
+    let request = |user: &TestUser| form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
+    let refused = app.send(request(&other)).await;
     assert_eq!((refused.status, refused.json()["error"].as_str()), (503, Some("overloaded")));
-    assert!(refused.header("retry-after").is_some_and(|after| after == "1"), "{:?}", refused.headers);
+    assert!(refused.header("retry-after").is_some_and(|after| after == "31"), "{:?}", refused.headers);
     assert_eq!(vendor.books().asked.len(), 2);
-    let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
-    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(2));
-    // And one that ends well after the pause closes the circuit
-    vendor.behave(|_| lines(&usual()));
-    while app.send(request()).await.status == 503 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    for (user, count) in [(&user, 2), (&other, 0)] {
+        let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
+        assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(count));
     }
+    // And after the pause one that ends well closes the circuit; who may not ask any more does not take its place
+    vendor.behave(|_| lines(&usual()));
+    surroundings.advance(Duration::from_secs(30));
+    let refused = app.send(request(&user)).await;
+    assert_eq!((refused.status, refused.json()["error"].as_str()), (429, Some("quota_exceeded")));
+    assert_eq!(circuit().await, "open");
+    assert_eq!(app.send(request(&other)).await.status, 200);
     assert_eq!(circuit().await, "closed");
     app.stop().await;
 }

@@ -35,7 +35,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
         ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />
       ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${role === 'owner' || user?.isAdmin} reload=${loaded.reload} />`
-        : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${Boolean(role || user?.isAdmin)} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
+        : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${role === 'owner' || user?.isAdmin} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
     </${Page}>`;
   }}</${LoadedPage}>`;
 }
@@ -114,7 +114,7 @@ function AddMember({ publisher, onClose, onDone }) {
 
 function Tokens({ publisher, mayManage }) {
   const tokens = useLoad((signal) => (mayManage ? get(at`/publishers/${publisher.id}/tokens`, {}, signal) : Promise.resolve([])), [publisher.id, mayManage]);
-  if (!mayManage) return html`<${Empty} icon="key" title="For its members">Access tokens are made and seen by members of this publisher.</${Empty}>`;
+  if (!mayManage) return html`<${Empty} icon="key" title="For its owners">Access tokens are made and seen by owners of this publisher.</${Empty}>`;
   return html`<p class="muted">A personal access token publishes nodes and versions of this publisher, from a build for example, and does nothing else.</p>
     <${NewToken} operation="createPublisherToken" path=${at`/publishers/${publisher.id}/tokens`} onMade=${tokens.reload} />
     <${Loaded} from=${tokens}>

@@ -83,7 +83,7 @@ impl Reel {
             }
         }
         let mut reel = film.pictures.reel()?;
-        reel.sound = film.sound.filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        reel.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
         Ok(reel)
     }
 
@@ -170,7 +170,8 @@ struct Film {
     samples: usize,
     bytes: u64,
     pictures: Pictures,
-    sound: Option<Sound>,
+    /// With the track that it is of.
+    sound: Option<(u32, Sound)>,
 }
 
 impl Film {
@@ -211,18 +212,21 @@ impl Film {
 }
 
 /// Takes a packet of the first sound track whose packets can be handed on as they are.
-fn keep(sound: &mut Option<Sound>, bytes: &[u8], sample: &Sample<'_>) {
-    let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
+fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
+    let (packet, track) = (Packet { bytes: bytes.to_vec(), ticks: sample.duration }, sample.track.track_id);
     match (sound, sample.sample_entry) {
-        (Some(sound), entry)
-            if sound.packets.len() <= SAMPLES_MAX && entry.is_none_or(|entry| *entry == sound.entry) =>
+        (Some((first, sound)), entry)
+            if *first == track
+                && sound.packets.len() <= SAMPLES_MAX
+                && entry.is_none_or(|entry| *entry == sound.entry) =>
         {
             sound.packets.push(packet);
         }
         (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
-            *none = Some(Sound { entry: entry.clone(), timescale: sample.track.timescale, packets: vec![packet] });
+            let timescale = sample.track.timescale;
+            *none = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
         }
-        // A second description, too many packets, or a codec that is not handed on.
+        // Another track, a second description, too many packets, or a codec that is not handed on.
         _ => {}
     }
 }
@@ -333,6 +337,8 @@ fn checked(sps: &[u8]) -> Result<Size, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use shiguredo_mp4::demux::TrackInfo;
+
     use super::*;
 
     const FILM: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/reordered_aac.mp4");
@@ -342,6 +348,29 @@ mod tests {
         let reel = Reel::of(FILM).unwrap();
         assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
         assert!(!reel.units.is_sorted_by_key(|unit| unit.shown) && reel.sound.is_some());
+    }
+
+    #[test]
+    fn of_two_tracks_of_sound_the_first_is_kept_alone() {
+        let entry = Reel::of(FILM).unwrap().sound.unwrap().entry;
+        let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
+        let mut sound = None;
+        // In turns, as they lie in a film; the first packet of each track tells what it is, and they are the same.
+        for (nth, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
+            let sample = Sample {
+                track,
+                sample_entry: (nth < 2).then_some(&entry),
+                keyframe: true,
+                timestamp: 0,
+                duration: 1,
+                data_offset: 0,
+                data_size: 1,
+                composition_time_offset: None,
+            };
+            keep(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
+        }
+        let packets: Vec<_> = sound.unwrap().1.packets.into_iter().map(|packet| packet.bytes).collect();
+        assert_eq!(packets, [[2], [2]]);
     }
 
     #[test]
