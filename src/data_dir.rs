@@ -10,7 +10,20 @@ use std::path::{Path, PathBuf};
 pub struct DataDir {
     root: PathBuf,
     /// None when nobody ever made one.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
+}
+
+/// A lock that is given back when this is dropped. Closing the file would not do: a process that another thread is just starting
+/// has a copy of it for a moment, and would hold the lock as long.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the lock of the data directory could not be given back");
+        }
+    }
 }
 
 /// Why the directory cannot be used.
@@ -51,7 +64,7 @@ impl DataDir {
 
     fn locked(root: &Path, lock: File) -> Result<Self, DataDirError> {
         match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(lock) }),
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(Lock(lock)) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
             Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
@@ -153,6 +166,16 @@ mod tests {
         assert!(matches!(DataDir::open(&root), Err(DataDirError::InUse(path)) if path == root));
         drop(first);
         assert!(DataDir::open(&root).is_ok());
+    }
+
+    #[test]
+    #[expect(clippy::used_underscore_binding, reason = "held for being dropped, and looked at here alone")]
+    fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = DataDir::open(folder.path()).unwrap();
+        let copy = first._lock.as_ref().map(|lock| lock.0.try_clone().unwrap());
+        drop(first);
+        assert!(copy.is_some() && DataDir::open(folder.path()).is_ok());
     }
 
     #[test]

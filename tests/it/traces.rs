@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mediary::clock::{Place, Surroundings};
 use reqwest::Method;
@@ -154,9 +155,12 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
     let app = traced(&collector, Surroundings::real()).await;
     app.get("/nodes").await.expect(200);
     collector.wait_until(|received| !received.is_empty()).await;
-    while !metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}") {
-        tokio::task::yield_now().await;
-    }
+    let lost = async {
+        while !metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), lost).await.expect("what is refused is counted as lost");
     app.get("/nodes").await.expect(200);
     app.stop().await;
 }
