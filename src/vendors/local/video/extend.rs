@@ -161,6 +161,15 @@ pub fn size(file: &[u8], resolution: Resolution) -> Option<Size> {
     Some(size_of(resolution, None, Some((reel.size.width as u32, reel.size.height as u32))))
 }
 
+/// Bytes that the pictures of a film take while it is decoded: those that the decoder keeps, and those that wait to be shown or
+/// tell the motion. None when it cannot be read.
+pub fn bytes(file: &[u8]) -> Option<u64> {
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    let waiting = (HELD_MAX + 1 + APART + 1) as u64 * reel.size.area() as u64;
+    // A byte of brightness for each pixel, and two of colour for four.
+    Some((reel.kept_pixels + waiting) * 3 / 2)
+}
+
 /// A decoded picture at another size.
 fn fitted(picture: Yuv, size: Size) -> Yuv {
     if picture.size == size { picture } else { Yuv::of(&picture.to_raster().cover(size)) }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::super::jobs::{Jobs, Standing, defect, failure, guarded};
 use super::job::{Inputs, pictures, plan, size};
 use super::sound::{Bed, Stereo};
-use super::{Fault, Film, Watch, render};
+use super::{Fault, Film, Watch, extend, render};
 use crate::domain::image::{ImageFormat, Source};
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
@@ -117,7 +117,9 @@ impl Vendor for LocalVideo {
 impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, work: VideoWork) {
-        let Ok(_share) = self.budget.acquire_many(self.share(&work)).await else {
+        let work = Arc::new(work);
+        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(&work).await } else { 0 };
+        let Ok(_share) = self.budget.acquire_many(self.share(&work, decoding)).await else {
             return self.jobs.end(key, Err(failure("engine_stopped", "the engine was stopped before the job began")));
         };
         if self.jobs.is_forsaken(&key, PATIENCE) {
@@ -137,8 +139,21 @@ impl Engine {
         }
     }
 
-    /// How much of the budget a job takes, never more than there is.
-    fn share(&self, work: &VideoWork) -> u32 {
+    /// Bytes that decoding the film takes that is to go on: it must be read to know, and what that takes is given back before more
+    /// is asked for, so that no two wait for each other.
+    async fn decoding(self: &Arc<Self>, work: &Arc<VideoWork>) -> u64 {
+        let Ok(_share) = self.budget.acquire_many(self.share(work, 0)).await else { return 0 };
+        let (engine, work) = (Arc::clone(self), Arc::clone(work));
+        let read = move || {
+            let VideoJob::Extend(job) = &work.job else { return None };
+            extend::bytes(&engine.film(job.video.kept.as_ref()).ok()?)
+        };
+        // What cannot be read fails by name when it is made.
+        tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
+    }
+
+    /// How much of the budget a job takes, never more than there is; `decoding` are the bytes of a film that it decodes.
+    fn share(&self, work: &VideoWork, decoding: u64) -> u32 {
         let cores = rayon::current_num_threads() as u64;
         let frame = size(work).area() as u64 * FRAME_COST * cores;
         let inputs = pictures(work).map(|picture| {
@@ -149,6 +164,7 @@ impl Engine {
             VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
             _ => 0,
         };
+        let film = film.saturating_add(decoding.div_ceil(PIXEL_BYTES));
         let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
         u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
     }
@@ -219,5 +235,53 @@ impl Watch for Interest<'_> {
 
     fn gone(&self) -> bool {
         self.engine.jobs.is_forsaken(self.key, PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::value::CallbackUrl;
+    use crate::domain::video::{Extend, ExtendModel, ExtendResolution, Footage, Seconds, Seed};
+
+    const FILM: &[u8] = include_bytes!("../../../../fuzz/seeds/film/reordered_aac.mp4");
+
+    #[tokio::test]
+    async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let kept = store.put_clip(Area::Input, FILM, VideoFormat::Mp4).unwrap();
+        let work = |kept| VideoWork {
+            job: VideoJob::Extend(Extend {
+                model: ExtendModel::Vq2Pro,
+                resolution: ExtendResolution::P540,
+                seconds: Seconds::USUAL,
+                prompt: None,
+                video: Footage {
+                    creation: TaskId(uuid::Uuid::nil()),
+                    url: CallbackUrl::recorded("https://media.example/x.mp4".to_owned()),
+                    kept,
+                    at_vendor: None,
+                },
+            }),
+            images: Vec::new(),
+            seed: Seed::drawn(1),
+            payload: None,
+            meta_data: None,
+            credits: 0,
+        };
+        let engine = LocalVideo::new(store, Options::default(), None).engine;
+        let whole = engine.budget.available_permits();
+        // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
+        let bytes = engine.decoding(&Arc::new(work(Some(kept)))).await;
+        assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
+        assert_eq!(engine.decoding(&Arc::new(work(None))).await, 0);
+        assert_eq!(engine.budget.available_permits(), whole, "nothing is kept of it");
+        // Rounded up to thousands, as the whole is.
+        let large = 1 << 29;
+        let more = engine.share(&work(None), large) - engine.share(&work(None), 0);
+        assert!(more.abs_diff((large / PIXEL_BYTES / 1000) as u32) <= 1, "{more}");
+        assert_eq!(engine.share(&work(None), u64::MAX), engine.options.kilopixels_max);
     }
 }

@@ -36,6 +36,8 @@ pub struct Reel {
     pub timescale: NonZeroU32,
     /// Parameter sets, with start codes.
     pub head: Vec<u8>,
+    /// Pixels that a decoder keeps at once: of a picture as it is coded, and of those that others are predicted from.
+    pub kept_pixels: u64,
     length_bytes: usize,
 }
 
@@ -101,7 +103,10 @@ impl Reel {
             let length = length.iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
             let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
             if nal.first().is_some_and(|first| first & 0x1f == 7) {
-                checked(nal)?;
+                let promised = checked(nal)?;
+                if promised.size != self.size || promised.kept_pixels > self.kept_pixels {
+                    return Err(unsupported("made of parts with different descriptions"));
+                }
             }
             if !nal.is_empty() {
                 whole.extend([0, 0, 0, 1]);
@@ -235,7 +240,7 @@ fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
 #[derive(Default)]
 struct Pictures {
     track: Option<(u32, NonZeroU32)>,
-    description: Option<(Size, Vec<u8>, usize)>,
+    description: Option<Description>,
     units: Vec<Unit>,
 }
 
@@ -273,8 +278,9 @@ impl Pictures {
     fn reel(self) -> Result<Reel, Fault> {
         let nothing = || refused("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(nothing)?;
-        let (size, head, length_bytes) = self.description.ok_or_else(nothing)?;
-        let reel = Reel { size, units: self.units, sound: None, timescale, head, length_bytes };
+        let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
+        let Promised { size, kept_pixels } = promised;
+        let reel = Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, length_bytes };
         if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
             return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
         }
@@ -282,8 +288,22 @@ impl Pictures {
     }
 }
 
-/// Size of the pictures, parameter sets, and the bytes that tell a length.
-fn described(entry: &SampleEntry) -> Result<(Size, Vec<u8>, usize), Fault> {
+/// What a parameter set promises of its pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Promised {
+    size: Size,
+    kept_pixels: u64,
+}
+
+/// What the index says of the pictures: what is promised, the parameter sets, and the bytes that tell a length.
+#[derive(PartialEq, Eq)]
+struct Description {
+    promised: Promised,
+    head: Vec<u8>,
+    length_bytes: usize,
+}
+
+fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     let avc1 = match entry {
         SampleEntry::Avc1(avc1) => avc1,
         SampleEntry::Hev1(_) | SampleEntry::Hvc1(_) => return Err(unsupported("HEVC")),
@@ -293,9 +313,11 @@ fn described(entry: &SampleEntry) -> Result<(Size, Vec<u8>, usize), Fault> {
         _ => return Err(unsupported("in a codec that is not known")),
     };
     let Avc1Box { avcc_box, .. } = avc1;
-    let mut size = None;
+    let mut promised: Option<Promised> = None;
     for sps in &avcc_box.sps_list {
-        size = Some(checked(sps)?);
+        let next = checked(sps)?;
+        let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
+        promised = Some(Promised { kept_pixels, ..next });
     }
     let mut head = Vec::new();
     for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
@@ -303,12 +325,12 @@ fn described(entry: &SampleEntry) -> Result<(Size, Vec<u8>, usize), Fault> {
         head.extend(set);
     }
     parse_annexb_nal_units(&head).map_err(unreadable)?;
-    let size = size.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
-    Ok((size, head, usize::from(avcc_box.length_size_minus_one.get()) + 1))
+    let promised = promised.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
 }
 
-/// The size that a parameter set tells, if pictures of it may be decoded.
-fn checked(sps: &[u8]) -> Result<Size, Fault> {
+/// What a parameter set promises, if pictures of it may be decoded.
+fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     let told = parse_sps(sps).map_err(unreadable)?;
     if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
         return Err(unsupported("coded with more than 8 bits"));
@@ -332,7 +354,7 @@ fn checked(sps: &[u8]) -> Result<Size, Fault> {
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
-    Ok(size)
+    Ok(Promised { size, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
 }
 
 #[cfg(test)]
