@@ -110,6 +110,7 @@ impl Poller {
                 if waited >= INPUT_PATIENCE {
                     return self.then(task, entry, TaskCommand::Fail { failure }).await;
                 }
+                tracing::warn!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
                 Next::After(waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
             }
             Err(InputFailure::Ours(reason)) => {

@@ -24,7 +24,7 @@ use crate::audit::thing::Thing;
 macro_rules! with_words {
     ($examples:literal) => {
         concat!(
-            "A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: the end of that day).\n",
+            "A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: its end, or its beginning for --from).\n",
             "A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, ",
             "delivery/<uuid>.\n\nExamples:\n",
             $examples

@@ -30,7 +30,7 @@ Examples:
   mediary demo
 
 Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
-ones, as a flag, before or after the command; later ones win. `mediary config` lists all of them with their values.
+ones, as a flag before the command, or after one that heeds it; later ones win. `mediary config` lists all of them with their values.
 
 Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
 1 damage, 2 could not be verified.";

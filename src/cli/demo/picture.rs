@@ -6,6 +6,8 @@ use image::{ImageFormat, Rgb, RgbImage};
 
 const WIDTH: u32 = 192;
 const HEIGHT: u32 = 128;
+/// Points a side that the colour of a pixel is the mean of.
+const GRID: u32 = 4;
 
 /// The sun: where it is, and its radius, in pixels.
 const SUN: (f32, f32, f32) = (132.0, 58.0, 17.0);
@@ -28,15 +30,25 @@ pub(super) fn png() -> anyhow::Result<Vec<u8>> {
     Ok(file.into_inner())
 }
 
+/// The colour of a pixel: the mean over a grid within it, so that edges have no stairs.
 #[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "colours from 0 to 255")]
 fn colour(x: u32, y: u32) -> [u8; 3] {
-    let (x, y) = (x as f32, y as f32);
+    let within = |place: u32, part: u32| place as f32 + (part as f32 + 0.5) / GRID as f32 - 0.5;
+    let mut sum = [0.0; 3];
+    for (down, across) in (0..GRID).flat_map(|down| (0..GRID).map(move |across| (down, across))) {
+        let point = colour_at(within(x, across), within(y, down));
+        sum = std::array::from_fn(|channel| sum[channel] + point[channel]);
+    }
+    sum.map(|channel| (channel / (GRID * GRID) as f32).round() as u8)
+}
+
+fn colour_at(x: f32, y: f32) -> [f32; 3] {
     let ridge = RIDGES.iter().rfind(|(level, wave, height, _)| {
         let crest = (x / wave).sin() + 0.4 * (x / wave * 2.7 + level).sin();
         y > level - height * crest
     });
-    ridge.map_or_else(|| sky(x, y), |(_, _, _, colour)| *colour).map(|channel| channel.clamp(0.0, 255.0) as u8)
+    ridge.map_or_else(|| sky(x, y), |(_, _, _, colour)| *colour).map(|channel| channel.clamp(0.0, 255.0))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
