@@ -1,0 +1,57 @@
+//! Films of others, read.
+
+use shiguredo_mp4::demux::TrackInfo;
+
+use super::*;
+
+const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
+
+#[test]
+fn a_film_of_somebody_else_is_read_in_the_order_of_decoding() {
+    let reel = Reel::of(FILM).unwrap();
+    assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
+    assert!(!reel.units.is_sorted_by_key(|unit| unit.shown) && reel.sound.is_some());
+}
+
+#[test]
+fn of_two_tracks_of_sound_the_first_is_kept_alone() {
+    let entry = Reel::of(FILM).unwrap().sound.unwrap().entry;
+    let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
+    let mut sound = None;
+    // In turns, as they lie in a film; the first packet of each track tells what it is, and they are the same.
+    for (nth, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
+        let sample = Sample {
+            track,
+            sample_entry: (nth < 2).then_some(&entry),
+            keyframe: true,
+            timestamp: 0,
+            duration: 1,
+            data_offset: 0,
+            data_size: 1,
+            composition_time_offset: None,
+        };
+        keep(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
+    }
+    let packets: Vec<_> = sound.unwrap().1.packets.into_iter().map(|packet| packet.bytes).collect();
+    assert_eq!(packets, [[2], [2]]);
+}
+
+#[test]
+fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
+    let mut film = FILM.to_vec();
+    let number = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+    for at in 0..film.len() - 4 {
+        match &film[at..at + 4] {
+            // One size for all samples, and every chunk at the same place.
+            b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
+            b"stco" => {
+                for chunk in 0..number(&film, at + 8) as usize {
+                    film[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
+                }
+            }
+            _ => {}
+        }
+    }
+    let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
+    assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
+}
