@@ -96,7 +96,16 @@ class Studio(BrowserTest):
         }"""
         page.evaluate(give, ["drop", list(png(8, 8))])
         expect(page.locator(".given")).to_have_text([re.compile("drop.png")])
-        page.evaluate(give, ["paste", list(png(8, 8))])
+        page.get_by_role("button", name="Remove drop.png").click()
+        expect(page.locator(".given")).to_have_count(0)
+        # Pasted in the very moment in which the dropped one appears: it goes to the next place, and replaces nothing.
+        page.evaluate('''() => new MutationObserver((_, observer) => {
+            if (!document.querySelector('.given')) return;
+            observer.disconnect();
+            window.pasteNow();
+        }).observe(document.body, { childList: true, subtree: true })''')
+        page.evaluate(f"(bytes) => {{ window.pasteNow = () => ({give})(['paste', bytes]) }}", list(png(8, 8)))
+        page.evaluate(give, ["drop", list(png(8, 8))])
         expect(page.locator(".given")).to_have_count(2)
         page.get_by_role("button", name="Remove drop.png").click()
         expect(page.locator(".given")).to_have_count(1)

@@ -1,5 +1,5 @@
 // A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
-import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { Icon, useIdentity } from './basic.js';
 
@@ -41,14 +41,23 @@ export async function sample() {
 export function Picture({ label, value, onChange, describedBy, invalid, required }) {
   const [over, setOver] = useState(false);
   const input = useRef(null);
+  const reading = useRef(false);
   const id = useIdentity('picture');
   const take = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
-    if (file) onChange(await given(file));
+    if (!file) return;
+    reading.current = true;
+    try {
+      onChange(await given(file));
+    } finally {
+      reading.current = false;
+    }
   };
-  useEffect(() => {
+  // What is pasted goes to the first place that has nothing. As soon as a place shows a picture it must not listen any more:
+  // an effect after painting would let a paste in between replace the picture.
+  useLayoutEffect(() => {
     const pasted = (event) => {
-      if (event.defaultPrevented || value || !event.clipboardData?.files.length) return;
+      if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length) return;
       event.preventDefault();
       take(event.clipboardData.files);
     };
