@@ -94,6 +94,7 @@ class Studio(BrowserTest):
                 : new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
             document.querySelector('.drop').dispatchEvent(event);
         }"""
+        expect(page.locator(".drop").first).to_be_visible()
         page.evaluate(give, ["drop", list(png(8, 8))])
         expect(page.locator(".given")).to_have_text([re.compile("drop.png")])
         page.get_by_role("button", name="Remove drop.png").click()
