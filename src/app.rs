@@ -23,6 +23,7 @@ use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
+use crate::priority::yield_when_drawing;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::space::Space;
@@ -144,6 +145,7 @@ impl App {
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
+        yield_when_drawing();
         let (data, tariff) = (open_data_dir(&settings.data_dir)?, open_tariff(settings.video.pricing.as_deref())?);
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let (listener, address) = listen(settings.listen)?;

@@ -28,6 +28,7 @@ use crate::outbound::client::{Client, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
+use crate::priority::{Work, yield_to_answers};
 use crate::projections::ReadModels;
 use crate::telemetry::trace::Tracer;
 
@@ -138,6 +139,7 @@ impl Reactors {
         let musician = makers.musician;
         let vendors = pollers.iter().map(|(poller, _)| poller.state()).chain([musician.state()]).collect();
         arbiter.spawn(async move {
+            yield_to_answers(Work::Outside);
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
             keep_running(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, surroundings.clone());
             for (poller, bounds) in pollers {

@@ -16,6 +16,7 @@ use crate::events::journal::JournalOptions;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
+use crate::priority::{Work, yield_to_answers};
 use crate::projections::ReadModels;
 use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
 
@@ -23,8 +24,6 @@ use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A stop takes a snapshot when so many events came since the last one.
 const AT_STOP: u64 = 5_000;
-/// The nice value of the thread that writes.
-const NICE: i32 = 10;
 
 /// The thread that takes snapshots.
 pub(super) struct Snapshots {
@@ -95,9 +94,7 @@ impl Snapshots {
 
 impl Taker {
     fn work(&self) {
-        if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
-            tracing::debug!(%error, "snapshots are written at normal priority");
-        }
+        yield_to_answers(Work::Snapshots);
         let mut ending = self.ending.lock();
         while !*ending {
             self.ended.wait_for(&mut ending, LOOK_EVERY);

@@ -21,14 +21,11 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::events::versions::VersionCache;
+use crate::priority::{Work, yield_to_answers};
 use crate::space::{Space, StorageKind, StorageState};
 
 /// Events that are inserted before the tail is shortened.
 pub(super) const BATCH_EVENTS: usize = 4096;
-
-/// The nice value of the thread that fills sled: a third of what others get. Lower, and a busy machine starves it, and
-/// with it whoever waits for the log to close.
-const NICE: i32 = 5;
 
 /// How the log is kept.
 #[derive(Clone)]
@@ -115,7 +112,7 @@ impl SledLog {
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
             .spawn(move || {
-                yield_to_others();
+                yield_to_answers(Work::LogUpkeep);
                 following.follow();
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
@@ -385,13 +382,6 @@ impl Writer {
             return Ok(recent);
         }
         shared.stream_version(stream)
-    }
-}
-
-/// Lets answers go before sled in this thread and those that it starts.
-pub(super) fn yield_to_others() {
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
-        tracing::debug!(%error, "sled is filled at normal priority");
     }
 }
 

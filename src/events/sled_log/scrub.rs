@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::log::yield_to_others;
 use super::open::{Reach, Sum};
 use super::shared::Shared;
 use super::{Trees, guarded, stream_entry, u64_at};
 use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
 use crate::events::stream::Position;
+use crate::priority::{Work, yield_to_answers};
 
 /// How long it works without a pause; the pause is as long.
 const SHIFT: Duration = Duration::from_millis(10);
@@ -120,7 +120,7 @@ impl Shared {
     /// Checks on a thread of its own.
     pub fn begin_scrub(self: Arc<Self>, older: Older) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {
-            yield_to_others();
+            yield_to_answers(Work::LogUpkeep);
             self.scrub_through(older);
         })
     }
