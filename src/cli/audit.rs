@@ -4,6 +4,7 @@
 mod ask;
 mod draft;
 mod follow;
+mod input;
 mod log;
 mod place;
 mod print;
@@ -110,7 +111,7 @@ struct Output {
     /// JSON for machines: a line each
     #[arg(long)]
     json: bool,
-    /// Ids whole and texts uncut
+    /// Ids whole and texts uncut, as they always are when stdout is no terminal
     #[arg(long)]
     wide: bool,
 }
