@@ -128,6 +128,7 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
     for told in ["MEDIARY_ADMIN_TOKEN", "MEDIARY_WORKERS", "--listen", "127.0.0.1:9", "default"] {
         assert!(printed.contains(told), "{told} is not in: {printed}");
     }
+    assert!(errors.contains("there is no such setting; did you mean listen?"), "{errors}");
 }
 
 #[test]
