@@ -33,6 +33,14 @@ macro_rules! with_words {
     };
 }
 
+pub(super) const HELP: &str = "\
+Examples:
+  mediary audit log --stream node/ --from 2026-11-20
+  mediary audit show publisher/acme
+  mediary audit diff 2026-01-30 2026-01-31
+  mediary audit verify --since 2026-11-21.checkpoint
+  mediary audit checkpoint --out 2026-11-21.checkpoint";
+
 const LOG_HELP: &str = with_words!(
     "  mediary audit log --stream node/ --from 2026-11-20
   mediary audit log --type VersionPublished --type NodeBanned --json
