@@ -4,8 +4,8 @@
 const SUGGESTED_MAX: usize = 3;
 const TOLD_MAX: usize = 8;
 
-/// Where the whole list is.
-const ALL: &str = "`mediary config` lists all";
+/// Where the whole list is, also while the settings are wrong.
+const ALL: &str = "`mediary config --reference` lists all";
 
 /// The known names that are nearest to one that is not, each as `written`; else some that have a word in common with it.
 pub(super) fn of(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
@@ -86,26 +86,29 @@ mod tests {
 
     #[test]
     fn the_nearest_names_are_suggested_first() {
-        assert_eq!(hint("lisetn"), "did you mean listen? `mediary config` lists all");
-        assert_eq!(hint("datadir"), "did you mean data_dir? `mediary config` lists all");
-        assert_eq!(hint("limits.read_burst"), "did you mean limits.reads_burst? `mediary config` lists all");
+        assert_eq!(hint("lisetn"), "did you mean listen? `mediary config --reference` lists all");
+        assert_eq!(hint("datadir"), "did you mean data_dir? `mediary config --reference` lists all");
+        assert_eq!(
+            hint("limits.read_burst"),
+            "did you mean limits.reads_burst? `mediary config --reference` lists all"
+        );
     }
 
     #[test]
     fn a_section_that_is_misspelt_or_missing_is_found() {
-        assert_eq!(hint("task"), "did you mean [tasks]? `mediary config` lists all");
-        assert_eq!(hint("deadline"), "did you mean tasks.deadline? `mediary config` lists all");
+        assert_eq!(hint("task"), "did you mean [tasks]? `mediary config --reference` lists all");
+        assert_eq!(hint("deadline"), "did you mean tasks.deadline? `mediary config --reference` lists all");
         assert_eq!(
             of("tasks_deadline", &KNOWN, |_| "THAT".to_owned()),
-            "did you mean THAT? `mediary config` lists all"
+            "did you mean THAT? `mediary config --reference` lists all"
         );
     }
 
     #[test]
     fn where_none_is_near_a_few_are_told_that_have_a_word_in_common() {
-        let limits = "there are limits.reads_burst, limits.reads_per_minute; `mediary config` lists all";
+        let limits = "there are limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
         assert_eq!(hint("limits.bananas"), limits);
-        assert_eq!(hint("colour"), "`mediary config` lists all");
+        assert_eq!(hint("colour"), "`mediary config --reference` lists all");
         let many: Vec<_> = (0..20).map(|nth| format!("limits.{}", "x".repeat(nth + 9))).collect();
         let told = of("limits.a", &many.iter().map(String::as_str).collect::<Vec<_>>(), str::to_owned);
         assert!(told.contains(", …; ") && told.matches("limits.").count() == TOLD_MAX, "{told}");
