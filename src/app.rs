@@ -147,8 +147,8 @@ impl App {
         outlive_file_size_limits();
         yield_when_drawing();
         let (data, tariff) = (open_data_dir(&settings.data_dir)?, open_tariff(settings.video.pricing.as_deref())?);
-        let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let (listener, address) = listen(settings.listen)?;
+        let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
         let (store, upload_key) = (open_store(&data, &surroundings)?, open_upload_key(&data, &surroundings)?);
@@ -330,7 +330,8 @@ fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     Ok(data)
 }
 
-/// A listener, and the address that is really bound.
+/// A listener, and the address that is really bound. Before anything is made: a token that a start without a port had made
+/// would never be shown.
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |reason| StartError::Listen { address, reason };
     let listener = TcpListener::bind(address).map_err(refused)?;

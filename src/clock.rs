@@ -70,6 +70,8 @@ pub enum Place {
     Append,
     /// Between the event that a user is erased and the end of the user's key; worked on is the user.
     Erased,
+    /// In the check of what a start left for later, before it reads anything; nothing is named.
+    Scrub,
     /// In a reactor before it acts; worked on is its name.
     Reactor,
     /// At a step of a task's way through a vendor; worked on is the task.

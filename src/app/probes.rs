@@ -9,10 +9,10 @@ use crate::audit::thing::Thing;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::EventLog;
-use crate::events::sled_log::SledLog;
+use crate::events::sled_log::{ScrubState, SledLog, Verified};
 use crate::http::as_of;
 use crate::http::server::{Checkpointer, Readiness, StorageProbe};
-use crate::http::state::{Probe, Prober};
+use crate::http::state::{Probe, Prober, Verification, VerificationKind};
 use crate::personal::Keyring;
 use crate::projections::node::view::Links;
 
@@ -39,7 +39,20 @@ pub(super) fn prober(
         waiting: waiting(),
         mended: mended.clone(),
         started_at,
+        signed: log.signed().0,
+        verification: verification(log.verified()),
     })
+}
+
+/// What was verified of the log, as it is shown.
+fn verification(verified: Verified) -> Verification {
+    let Verified { state, position, until, since } = verified;
+    let (state, reason) = match state {
+        ScrubState::Checking { .. } => (VerificationKind::Checking, None),
+        ScrubState::Whole => (VerificationKind::Sound, None),
+        ScrubState::Damaged { reason } => (VerificationKind::Damaged, Some(reason)),
+    };
+    Verification { state, position: position.0, until: until.0, since: since.to_string(), reason }
 }
 
 /// Signs what the log is now.

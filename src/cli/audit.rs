@@ -4,6 +4,7 @@
 mod ask;
 mod draft;
 mod follow;
+mod input;
 mod log;
 mod place;
 mod print;
@@ -31,6 +32,14 @@ macro_rules! with_words {
         )
     };
 }
+
+pub(super) const HELP: &str = "\
+Examples:
+  mediary audit log --stream node/ --from 2026-11-20
+  mediary audit show publisher/acme
+  mediary audit diff 2026-01-30 2026-01-31
+  mediary audit verify --since 2026-11-21.checkpoint
+  mediary audit checkpoint --out 2026-11-21.checkpoint";
 
 const LOG_HELP: &str = with_words!(
     "  mediary audit log --stream node/ --from 2026-11-20
@@ -110,7 +119,7 @@ struct Output {
     /// JSON for machines: a line each
     #[arg(long)]
     json: bool,
-    /// Ids whole and texts uncut
+    /// Ids whole and texts uncut, as they always are when stdout is no terminal
     #[arg(long)]
     wide: bool,
 }

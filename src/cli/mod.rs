@@ -28,8 +28,11 @@ Examples:
   mediary
   mediary --listen 127.0.0.1:9090 --data-dir /srv/mediary
   mediary demo
+  mediary audit log --stream node/ --from 2026-11-20
+  mediary backup /mnt/backup/mediary
+  mediary config --config /etc/mediary.toml
 
-Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
+Each command ends its own help with examples: `mediary backup --help`. Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
 ones, as a flag before the command, or after one that heeds it; later ones win. `mediary config` lists all of them with their values.
 
 Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
@@ -85,10 +88,10 @@ enum Command {
     #[command(after_help = completions::MAN_HELP)]
     Man(completions::Man),
     /// What is made from the log to be read
-    #[command(subcommand)]
+    #[command(subcommand, after_help = projections::HELP)]
     Projections(projections::Command),
     /// Who changed what, when and why, and the proof that the log is whole
-    #[command(subcommand)]
+    #[command(subcommand, after_help = audit::HELP)]
     Audit(audit::Command),
     /// Copy log and files to a backup directory, also while the service runs; or verify one
     #[command(after_help = backup::BACKUP_HELP)]
@@ -268,17 +271,16 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// The commands that do something, by their words.
-    fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
-        if !command.has_subcommands() {
-            return vec![(words.to_owned(), command.clone())];
-        }
-        command.get_subcommands().flat_map(|inner| leaves(inner, &format!("{words} {}", inner.get_name()))).collect()
+    /// A command and all below it, by their words.
+    fn commands(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
+        let inner =
+            command.get_subcommands().flat_map(|inner| commands(inner, &format!("{words} {}", inner.get_name())));
+        [(words.to_owned(), command.clone())].into_iter().chain(inner).collect()
     }
 
     #[test]
     fn every_command_has_examples_that_are_right() {
-        for (words, command) in leaves(&Arguments::command(), "mediary") {
+        for (words, command) in commands(&Arguments::command(), "mediary") {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples = help.lines().skip_while(|line| *line != "Examples:").map_while(|line| {
                 let line = line.trim();

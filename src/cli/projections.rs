@@ -17,6 +17,10 @@ use crate::events::sled_log::{SledLog, distrust_sled};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
 
+pub(super) const HELP: &str = "\
+Examples:
+  mediary projections rebuild";
+
 const REBUILD_HELP: &str = "\
 Examples:
   mediary projections rebuild

@@ -5,6 +5,7 @@
 
 mod check;
 mod file;
+mod hint;
 mod limits;
 mod oidc;
 mod problem;
@@ -215,10 +216,10 @@ mod tests {
 
         for expected in [
             "the configuration has 6 problems:",
-            "listn = \"x\" (mediary.toml:1): there is no such setting; known are: listen, data_dir, ",
+            "listn = \"x\" (mediary.toml:1): there is no such setting; did you mean listen? ",
             "log.format = \"xml\" (mediary.toml:3): must be one of \"text\", \"json\"",
-            "tsks = {} (mediary.toml:4): there is no such setting",
-            "tasks_deadline = \"5m\" (environment MEDIARY_TASKS_DEADLINE): there is no such setting; known are: tasks.deadline",
+            "tsks = {} (mediary.toml:4): there is no such setting; did you mean [tasks]? ",
+            "tasks_deadline = \"5m\" (environment MEDIARY_TASKS_DEADLINE): there is no such setting; did you mean MEDIARY_TASKS__DEADLINE? ",
             "workers = \"many\" (environment MEDIARY_WORKERS): must be a whole number from 0 to 1024",
             "listen = \"localhost:80\" (flag --listen): must be an IP address and a port",
         ] {

@@ -15,9 +15,9 @@ pub enum Problem {
     /// The setting exists, its value is not allowed.
     #[error("{key} = {value} ({from}): must be {allowed}")]
     NotAllowed { key: String, value: String, from: Source, allowed: String },
-    /// There is no such setting.
-    #[error("{key} = {value} ({from}): there is no such setting; known are: {known}")]
-    Unknown { key: String, value: String, from: Source, known: String },
+    /// There is no such setting; `hint` says which one may have been meant.
+    #[error("{key} = {value} ({from}): there is no such setting; {hint}")]
+    Unknown { key: String, value: String, from: Source, hint: String },
     /// A file, a place in a file or a variable that cannot be read at all.
     #[error("{place}: {reason}")]
     Unreadable { place: String, reason: String },

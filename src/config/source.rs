@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Value;
 
 use super::file;
+use super::hint;
 use super::problem::{Problem, shown};
 
 /// The built-in defaults: the documentation of the settings and the list of all that exist.
@@ -151,7 +152,10 @@ impl Layers {
             entry.source = source;
         } else if !self.is_empty_section(key, &value) {
             let value = shown(key, &value);
-            self.problems.push(Problem::Unknown { key: key.to_owned(), value, from: source, known: self.similar(key) });
+            let known: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
+            let in_environment = matches!(source, Source::Environment { .. });
+            let hint = hint::of(key, &known, |key| if in_environment { variable_of(key) } else { key.to_owned() });
+            self.problems.push(Problem::Unknown { key: key.to_owned(), value, from: source, hint });
         }
     }
 
@@ -159,15 +163,6 @@ impl Layers {
     fn is_empty_section(&self, key: &str, value: &Value) -> bool {
         let in_section = |entry: &Entry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         value.as_table().is_some_and(toml::Table::is_empty) && self.entries.iter().any(in_section)
-    }
-
-    /// The settings that have a word in common with `key`; all of them when none has.
-    fn similar(&self, key: &str) -> String {
-        let words = |key: &str| key.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
-        let wanted = words(key);
-        let keys = || self.entries.iter().map(|entry| entry.key.as_str());
-        let similar: Vec<_> = keys().filter(|known| words(known).iter().any(|word| wanted.contains(word))).collect();
-        if similar.is_empty() { keys().collect::<Vec<_>>().join(", ") } else { similar.join(", ") }
     }
 }
 

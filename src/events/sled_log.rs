@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub use log::{SledLog, SledLogOptions};
 pub use open::{OpenReport, SledReport, distrust_sled};
 pub use repair::{OpenProgress, OpenStep};
-pub use scrub::ScrubState;
+pub use scrub::{ScrubState, Verified};
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
 use super::server::Services;
-use super::state::{STORAGE_STATES, Seen};
+use super::state::{STORAGE_STATES, Seen, VERIFICATION_STATES};
 use crate::actors::poller::breaker::Circuit;
 use crate::domain::policy::Action;
 use crate::space::StorageKind;
@@ -28,6 +28,8 @@ fn look(services: &Services) -> Looked {
         index: probe.indexed,
         index_bytes: probe.index_bytes,
         queues: vec![("appends", probe.waiting as u64), ("tasks", tasks as u64), ("deliveries", deliveries as u64)],
+        verification: State { all: &VERIFICATION_STATES, is: VERIFICATION_STATES[probe.verification.state as usize] },
+        verified: probe.verification.position,
         storage: State { all: &STORAGE_STATES, is: name_of(storage.state) },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,

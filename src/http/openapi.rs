@@ -17,6 +17,7 @@ mod operation;
 mod parameter;
 mod publisher;
 mod schema;
+mod state;
 mod task;
 mod token;
 mod user;

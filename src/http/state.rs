@@ -27,6 +27,35 @@ pub struct Probe {
     pub started_at: Timestamp,
     /// Bytes of the index on the disk, where that is known.
     pub index_bytes: Option<u64>,
+    /// Up to where the end of the journal is signed.
+    pub signed: u64,
+    pub verification: Verification,
+}
+
+/// What was verified of the log, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    pub state: VerificationKind,
+    /// Up to where everything was read and found sound; 0: nothing as yet.
+    pub position: u64,
+    /// Where the verification ends: the last event at the start.
+    pub until: u64,
+    /// Since when the state is what it is.
+    pub since: String,
+    /// What is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What came of verifying the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerificationKind {
+    /// It is under way: what lies after its position is not verified yet.
+    Checking,
+    /// Everything that was there at the start is sound.
+    Sound,
+    Damaged,
 }
 
 /// Looks now.
@@ -35,6 +64,7 @@ pub type Prober = Arc<dyn Fn() -> Probe + Send + Sync>;
 #[derive(Serialize)]
 struct StateView {
     log: LogView,
+    verification: Verification,
     /// What lists and reads are answered from.
     read_models: ReachView,
     /// The index of the log behind the journal.
@@ -49,6 +79,8 @@ struct StateView {
 #[derive(Serialize)]
 struct LogView {
     head: u64,
+    /// Up to where the end of the journal is signed.
+    signed: u64,
 }
 
 #[derive(Serialize)]
@@ -94,6 +126,8 @@ struct StartView {
 
 /// States of the storage, as they are shown.
 pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
+/// States of the verification, as they are shown.
+pub const VERIFICATION_STATES: [&str; 3] = ["checking", "sound", "damaged"];
 
 /// What can be seen of the service at one time.
 pub(super) struct Seen {
@@ -120,13 +154,14 @@ impl Seen {
 pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
     let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
-    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _ } = probe;
+    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _, signed, verification } = probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
     let vendors = services.vendors.iter();
     let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
     Answer::ok(&StateView {
-        log: LogView { head },
+        log: LogView { head, signed },
+        verification,
         read_models: reach(read_models),
         index: reach(indexed),
         queues: QueuesView { appends: waiting, tasks, deliveries },

@@ -187,6 +187,10 @@ pub struct Looked {
     pub index_bytes: Option<u64>,
     /// What waits, by queue.
     pub queues: Vec<(&'static str, u64)>,
+    /// What came of verifying the log.
+    pub verification: State,
+    /// Up to where the log was verified since the start.
+    pub verified: u64,
     pub storage: State,
     /// Bytes of the disk that are free.
     pub free_bytes: Option<u64>,
@@ -228,6 +232,7 @@ impl Looked {
             "Events that the index of the log does not have yet",
             self.head.saturating_sub(self.index),
         );
+        tell("verified_position", "The position up to which the log was verified since the start", self.verified);
         tell("storage_reserve_bytes", "Bytes of the disk that are kept free", self.reserve_bytes);
         tell("start_time_seconds", "When the service started, in seconds since 1970", self.started_at_seconds);
         for (name, help, value) in [
@@ -248,6 +253,8 @@ impl Looked {
             "What waits: changes to be written, tasks that have not ended, callbacks to be made",
             queues,
         );
+        let (about, verification) = ("1 for what came of verifying the log", states(&self.verification));
+        registry.register("verification_state", about, verification);
         registry.register("storage_state", "1 for the state that the storage is in", states(&self.storage));
         let circuits = Family::<Labels<2>, Gauge>::default();
         for (vendor, state) in &self.circuits {

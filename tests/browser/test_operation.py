@@ -61,8 +61,28 @@ class Operation(BrowserTest):
         self.assertGreater(head, 0)
         for vendor in send("GET", "/admin/state")["vendors"]:
             expect(page.get_by_text(vendor["name"])).to_be_visible()
+        # The log of this service was begun by this very start: there was nothing to be verified.
+        self.assertEqual(send("GET", "/admin/state")["verification"]["until"], 0)
+        expect(page.locator(".gauge").filter(has_text="Verification")).to_contain_text("Not verified yet")
         page.get_by_role("button", name="Take a checkpoint").click()
         expect(page.locator("pre")).to_contain_text('"signature"')
+
+    def test_only_what_was_verified_is_called_sound(self):
+        page = self.page("/nodes", token=ADMIN)
+        told = send("GET", "/admin/state")
+        page.route("**/admin/state", lambda route: route.fulfill(json=told))
+        gauge = page.locator(".gauge").filter(has_text="Verification")
+        for said, expected in [
+            ({"state": "checking", "position": 0}, "Not verified yet"),
+            ({"state": "checking", "position": 45}, "50 % verified"),
+            ({"state": "damaged", "position": 45, "reason": "damage at offset 512"}, "damage at offset 512"),
+            ({"state": "sound", "position": 90}, "up to position 90"),
+        ]:
+            told["verification"] = {"until": 90, "since": "2026-02-01T09:00:00.000000Z", **said}
+            # The page looks again every few seconds.
+            self.show(page, "/state")
+            expect(gauge).to_contain_text(expected)
+            self.assertEqual("Sound" in gauge.inner_text(), said["state"] == "sound")
 
     def test_a_version_is_flagged_and_approved(self):
         publisher, (node,) = registry()

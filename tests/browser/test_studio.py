@@ -11,7 +11,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, PATIENCE_S, BrowserTest, Receiver, document, heard, png, send, submissions, user, wait_until
+from support import ADMIN, NARROW, PATIENCE_S, WIDE, BrowserTest, Receiver, document, heard, png, send, submissions, user, wait_until
 
 IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
 UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
@@ -143,6 +143,16 @@ class Studio(BrowserTest):
         submitted = send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"]
         self.assertIn(prompt, flat(submitted))
 
+    def test_the_copy_button_stands_beside_a_long_line_and_not_on_it(self):
+        for size in (WIDE, NARROW):
+            page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
+            page.get_by_label("Prompt").fill("a long prompt without an end " * 8)
+            page.get_by_text("The same by curl").click()
+            text, button = page.locator(".curl pre").bounding_box(), page.locator(".curl .copy").bounding_box()
+            self.assertGreater(page.locator(".curl pre").evaluate("(pre) => pre.scrollWidth - pre.clientWidth"), 0)
+            self.assertLessEqual(text["x"] + text["width"], button["x"])
+            self.assertLessEqual(button["x"] + button["width"], size["width"])
+
 
 def flat(value):
     """All texts in a value, one after the other."""
@@ -165,6 +175,22 @@ class Tasks(BrowserTest):
         send("POST", f"/tasks/{task}/cancel", {})
         expect(page.locator(".task-state .state")).to_have_text("Failed")
         expect(page.get_by_role("alert")).to_contain_text("Cancelled")
+        silent.server_close()
+
+    def test_what_a_cancelled_film_cost_in_the_end_is_shown(self):
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        film = {"images": [f"http://127.0.0.1:{silent.server_address[1]}/a.png"], "model": "vq2-turbo", "duration": 1}
+        made = send("POST", "/proxy/videovendor/start-end2video", film)
+        task, credits = made["task_id"], made["credits"]
+        self.assertGreater(credits, 0)
+        page = self.page("/tasks", token=ADMIN)
+        row = page.get_by_role("row").filter(has_text=task)
+        expect(row.locator("[data-label=Cost]")).to_have_text(str(credits))
+        send("POST", f"/tasks/{task}/cancel", {})
+        page.reload()
+        expect(row.locator("[data-label=Cost]")).to_have_text(f"0{credits} given back")
+        self.show(page, f"/tasks/{task}")
+        expect(page.get_by_text(f"0 credits, {credits} given back")).to_be_visible()
         silent.server_close()
 
     def test_a_lost_connection_is_taken_up_where_it_broke(self):

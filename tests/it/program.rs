@@ -105,12 +105,30 @@ fn a_taken_port_stops_the_start_with_1() {
 }
 
 #[test]
+fn a_first_start_on_a_taken_port_makes_nothing_and_the_next_one_shows_the_token() {
+    // Given a first start that found its port taken
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (data, address) = (dir.path().join("data"), other.local_addr().unwrap().to_string());
+    let refused = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    // Then no token was made that nobody has seen, nor anything else that a later start would have to explain
+    let left: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!data.join("admin-token").exists() && !data.join("log/journal").exists(), "{left:?}");
+    // And the next start is the first one: it prints the token that it makes
+    let service = Process::from_command(command(&data).env_remove("MEDIARY_ADMIN_TOKEN"));
+    let token = std::fs::read_to_string(data.join("admin-token")).unwrap();
+    assert!(service.printed().contains(token.trim()), "{}", service.printed());
+}
+
+#[test]
 fn everything_that_is_wrong_with_the_settings_is_told_at_once_with_2() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mediary.toml"), "lissten = \"x\"\n[journal]\nqueue = 0\n").unwrap();
     let output = run(&["serve"], &[("MEDIARY_TASKS__DEADLINE", "soon")], dir.path());
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("there is no such setting; did you mean listen?"), "{errors}");
     for told in ["lissten", "journal.queue", "tasks.deadline", "soon", "MEDIARY_TASKS__DEADLINE", "mediary.toml"] {
         assert!(errors.contains(told), "{told} is not in: {errors}");
     }

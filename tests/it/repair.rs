@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::journal::{House, all, flip, write_group};
 use crate::samples::AT;
+use crate::support::process::{Process, command};
 
 const RECORDS_START: usize = 512;
 const FRAME_BYTES: usize = 56;
@@ -274,6 +275,31 @@ fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
     fs::rename(strange.path("sled"), other.house.path("sled")).unwrap();
     let OpenError::Damaged { position, .. } = other.house.refusal() else { panic!("another refusal") };
     assert_eq!(position, Position(3));
+}
+
+/// Damages the first record of a data directory, and starts on it.
+fn started_with_damage(data: &Path) -> Result<Process, String> {
+    flip(&data.join("log/journal/00000000000000000001.seg"), (RECORDS_START + FRAME_BYTES + 5) as u64);
+    Process::try_start(&mut command(data))
+}
+
+#[test]
+fn only_a_copy_that_reached_the_disk_heals() {
+    // Given a young log, whose service is killed: sled has written nothing yet
+    let dir = tempfile::tempdir().unwrap();
+    Process::start(dir.path()).kill();
+    assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
+    // When a record is damaged, then the start names it and what to do
+    let told = started_with_damage(dir.path()).err().expect("no start");
+    assert!(told.contains("no copy in sled is proven") && told.contains("mediary restore"), "{told}");
+    // Given another, whose service was killed once and stopped cleanly since
+    let dir = tempfile::tempdir().unwrap();
+    Process::start(dir.path()).kill();
+    let (status, errors) = Process::start(dir.path()).terminate();
+    assert_eq!(status.code(), Some(0), "{errors}");
+    // When a record is damaged, then it is healed
+    let healed = started_with_damage(dir.path()).expect("it starts");
+    assert!(healed.printed().contains("healed from its copy in sled"), "{}", healed.printed());
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
 use mediary::app::App;
-use mediary::clock::{Mishaps, Surroundings};
+use mediary::clock::{Mishaps, Place, Surroundings};
 use mediary::config::Settings;
 use mediary::domain::node::NodeEvent;
 use mediary::domain::value::Timestamp;
@@ -17,6 +18,8 @@ use mediary::events::stream::Position;
 use mediary::projections::node::view::Links;
 use mediary::projections::snapshot::{Found, directory_in, save};
 use mediary::projections::user::Users;
+use parking_lot::Mutex;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::process::run;
@@ -61,7 +64,7 @@ fn copy(from: &Path, to: &Path) {
 
 async fn scrubbed(app: &TestApp) -> ScrubState {
     loop {
-        match app.app.log().scrub_state() {
+        match app.app.log().verified().state {
             ScrubState::Checking { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
             ended => return ended,
         }
@@ -163,6 +166,8 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
         assert!(reason.contains(part), "{reason}");
     }
+    let known = verification(&app).await;
+    assert_eq!((&known["state"], &known["reason"]), (&json!("damaged"), &json!(reason)), "{known}");
     app.get("/ready").await.expect(503);
     app.get("/nodes/mask").await.expect(200);
     let body = serde_json::json!({"name": "eve"});
@@ -171,8 +176,35 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
     // And the next start checks everything, and heals it
     let app = start(app.stop().await).await;
-    assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    assert_eq!(app.app.log().verified().state, ScrubState::Whole);
     is_whole(&app, "second").await;
+}
+
+async fn verification(app: &TestApp) -> serde_json::Value {
+    app.get_as(app.admin_token(), "/admin/state").await.expect(200).json()["verification"].take()
+}
+
+#[actix_web::test]
+async fn what_is_not_verified_yet_is_not_called_sound() {
+    // Given a start from a snapshot, whose check of the older part is held up
+    let (release, waits) = std::sync::mpsc::channel::<()>();
+    let waits = Mutex::new(waits);
+    let mishap = move |place, _: &str| assert!(place != Place::Scrub || waits.lock().recv().is_err());
+    let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
+    let app = TestApp::start_in(lived_in().await, always, surroundings).await;
+    // When the state is asked for, then nothing is said to be verified, in the metrics neither
+    let known = verification(&app).await;
+    let metrics = app.get("/metrics").await.expect(200).text();
+    drop(release);
+    assert_eq!((&known["state"], &known["position"]), (&json!("checking"), &json!(0)), "{known}");
+    assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
+    assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
+    // And once the check is done, all that was there at the start is
+    assert_eq!(scrubbed(&app).await, ScrubState::Whole);
+    let known = verification(&app).await;
+    assert_eq!((&known["state"], &known["position"]), (&json!("sound"), &known["until"]), "{known}");
+    assert!(known["until"].as_u64().unwrap() >= 4, "{known}");
+    app.stop().await;
 }
 
 #[actix_web::test]
@@ -217,6 +249,6 @@ async fn a_snapshot_of_another_log_is_named_and_not_used() {
 async fn a_log_below_the_limit_is_read_and_checked_whole() {
     let dir = lived_in().await;
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
-    assert_eq!(app.app.log().scrub_state(), ScrubState::Whole);
+    assert_eq!(app.app.log().verified().state, ScrubState::Whole);
     is_whole(&app, "second").await;
 }

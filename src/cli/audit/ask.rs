@@ -122,7 +122,7 @@ fn about(service: &Service, thing: &Thing, path: &str) -> Result<Value> {
     match reply.status {
         200 => Ok(reply.json()),
         404 => Err(refused(Unanswered::Unknown(thing.clone()))),
-        _ => Err(service.refused(&reply)),
+        _ => Err(service.refused(&reply, path)),
     }
 }
 

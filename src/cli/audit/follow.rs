@@ -64,7 +64,7 @@ async fn is_over(service: &Service, path: &str, last: &str) -> bool {
 async fn open(service: &Service, path: &str, last: &str) -> Result<Feed, Failure> {
     match service.api().follow(path, last).await {
         Ok(Ok(feed)) => Ok(feed),
-        Ok(Err(reply)) => Err(service.refused(&reply)),
+        Ok(Err(reply)) => Err(service.refused(&reply, path)),
         Err(failure) => Err(service.silent(&failure)),
     }
 }

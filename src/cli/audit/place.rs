@@ -111,21 +111,59 @@ impl Service {
     /// Asks; a refusal of what was asked is wrong usage, as it is with a directory.
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         let reply = app::block_on(self.api.get(path)).map_err(|failure| self.silent(&failure))?;
-        if reply.status == 200 { Ok(reply.json()) } else { Err(self.refused(&reply)) }
+        if reply.status == 200 { Ok(reply.json()) } else { Err(self.refused(&reply, path)) }
     }
 
     pub(super) fn silent(&self, failure: &CallFailure) -> Failure {
         anyhow!("no service answers at {}: {failure}", self.base).into()
     }
 
-    pub(super) fn refused(&self, reply: &Reply) -> Failure {
+    /// Why it did not answer what was asked at `path`.
+    pub(super) fn refused(&self, reply: &Reply, path: &str) -> Failure {
         let told = reply.json();
         let detail = super::text::printable(told["detail"].as_str().unwrap_or("it does not say why"));
         match reply.status {
-            400 => Failure::Usage(detail),
+            400 => Failure::Usage(by_options(&detail, path)),
             401 => anyhow!("the service at {} does not know this token: give --token", self.base).into(),
             403 => anyhow!("the service at {} answers only administrators: give --token", self.base).into(),
             status => anyhow!("the service at {} answered {status}: {detail}", self.base).into(),
         }
+    }
+}
+
+/// Parameters of the interface that commands of this one have options or arguments for.
+const PARAMETERS: [&str; 8] = ["actor", "from", "position", "request", "stream", "time", "to", "type"];
+
+/// What was said of parameters of the interface (`/position`), said of what stands on the command line (`WHEN`, `--stream`).
+fn by_options(detail: &str, path: &str) -> String {
+    let word = |word: &str| {
+        let named = word.strip_prefix('/').unwrap_or_default();
+        let name = named.trim_end_matches([',', '.', ';', ':']);
+        if !PARAMETERS.contains(&name) {
+            return word.to_owned();
+        }
+        let option = match name {
+            "position" | "time" => "WHEN".to_owned(),
+            "from" | "to" if path.starts_with("/admin/diff") => name.to_uppercase(),
+            _ => format!("--{name}"),
+        };
+        option + &named[name.len()..]
+    };
+    detail.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_what_stands_on_the_command_line() {
+        let diff = "/from is position 3, and must not be after /to, which is position 2";
+        assert_eq!(
+            by_options(diff, "/admin/diff?from=3"),
+            "FROM is position 3, and must not be after TO, which is position 2"
+        );
+        assert_eq!(by_options("/position is beyond it", "/admin/as-of/node/a"), "WHEN is beyond it");
+        assert_eq!(by_options("/to is /nothing", "/admin/events?to=3"), "--to is /nothing");
     }
 }

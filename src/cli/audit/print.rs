@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Map, Value};
 
+use super::input::{in_words, is_input};
 use super::text::{cut, printable, printable_json};
 use crate::audit::record::canonical;
 
@@ -16,16 +17,21 @@ const SUMMARY_MAX: usize = 100;
 pub(super) struct Printer {
     out: BufWriter<Stdout>,
     json: bool,
+    /// Whether nothing is cut.
     wide: bool,
     terminal: bool,
     lines: u64,
 }
 
 impl Printer {
+    /// Only for a terminal is anything cut: what reads a pipe has no narrow lines, and cannot ask for the rest.
     pub(super) fn new(json: bool, wide: bool) -> Self {
-        let stdout = io::stdout();
-        let terminal = stdout.is_terminal();
-        Self { out: BufWriter::new(stdout), json, wide, terminal, lines: 0 }
+        let terminal = io::stdout().is_terminal();
+        Self::on(terminal, json, wide || !terminal)
+    }
+
+    fn on(terminal: bool, json: bool, wide: bool) -> Self {
+        Self { out: BufWriter::new(io::stdout()), json, wide, terminal, lines: 0 }
     }
 
     /// A line of the table of events.
@@ -159,15 +165,17 @@ impl Printer {
         if self.wide { text } else { cut(&text, CHANGE_MAX) }
     }
 
-    /// The fields of an event on one line.
+    /// The fields of an event on one line, first what a job is given.
     fn summary(&self, data: &Value) -> String {
-        let mut parts = Vec::new();
-        collect("", data, &mut |name, value| {
+        let (mut inputs, mut others) = (Vec::new(), Vec::new());
+        collect("", &in_words(data, self.wide), &mut |name, value| {
             let shown = if let Value::String(text) = value { quoted(text) } else { value.to_string() };
             let shown = printable_json(&shown);
-            parts.push(format!("{}={}", printable(name), if self.wide { shown } else { cut(&shown, VALUE_MAX) }));
+            let shown = format!("{}={}", printable(name), if self.wide { shown } else { cut(&shown, VALUE_MAX) });
+            if is_input(name) { inputs.push(shown) } else { others.push(shown) }
         });
-        let summary = parts.join(" ");
+        inputs.append(&mut others);
+        let summary = inputs.join(" ");
         if self.wide { summary } else { cut(&summary, SUMMARY_MAX) }
     }
 
@@ -255,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_an_event_are_told_on_one_line() {
-        let printer = Printer::new(false, false);
+        let printer = Printer::on(true, false, false);
         let data =
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
         assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
@@ -270,9 +278,18 @@ mod tests {
     #[test]
     fn long_ids_are_told_by_their_ends() {
         let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
-        assert_eq!(Printer::new(false, false).id(id), "user/0198c9a2…9b7c10");
-        assert_eq!(Printer::new(false, true).id(id), id);
-        assert_eq!(Printer::new(false, false).id("publisher/acme"), "publisher/acme");
+        assert_eq!(Printer::on(true, false, false).id(id), "user/0198c9a2…9b7c10");
+        assert_eq!(Printer::on(true, false, true).id(id), id);
+        assert_eq!(Printer::on(true, false, false).id("publisher/acme"), "publisher/acme");
+    }
+
+    #[test]
+    fn what_a_job_is_given_is_told_before_the_rest() {
+        let picture = json!({"bytes": 259, "digest": "3".repeat(64), "format": "png", "height": 16, "width": 18});
+        let data =
+            json!({"owner": "o", "task": "t", "work": {"ImageUpscale": {"input": picture, "parameters": {"hdr": 0}}}});
+        let told = "ImageUpscale.input=png:18x16:259B:333333333333 owner=o task=t ImageUpscale.parameters.hdr=0";
+        assert_eq!(Printer::on(true, false, false).summary(&data), told);
     }
 
     #[test]

@@ -176,6 +176,12 @@ impl Journal {
         self.head.position
     }
 
+    /// Up to where HEAD is signed.
+    #[must_use]
+    pub fn signed(&self) -> Position {
+        self.signed
+    }
+
     /// The last event staged, or the head when none is.
     #[must_use]
     pub fn staged_head(&self) -> Position {

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Mutex, RwLock};
 
 use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
-use super::scrub::{Scrub, ScrubState};
-use super::shared::Shared;
+use super::scrub::{Scrub, ScrubState, Verified};
+use super::shared::{Shared, yield_to_others};
 use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::events::checkpoint::SignedCheckpoint;
@@ -101,7 +102,8 @@ impl SledLog {
             directory: options.journal.directory.join("sled"),
             space: options.journal.space.clone(),
             damage_mark: open::damage_mark(options),
-            scrub: Scrub::of(older.as_ref()),
+            scrub: Scrub::of(older.as_ref(), journal.head(), surroundings),
+            signed: AtomicU64::new(journal.signed().0),
             expected: RwLock::default(),
             suspicion: open::suspicion(options),
             mishaps: surroundings.mishaps(),
@@ -162,10 +164,16 @@ impl SledLog {
         StorageState { state, reason, ..self.shared.space.state() }
     }
 
-    /// How far the part of the log that the start left for later was checked.
+    /// What was verified of the log, and what came of it.
     #[must_use]
-    pub fn scrub_state(&self) -> ScrubState {
-        self.shared.scrub.state()
+    pub fn verified(&self) -> Verified {
+        self.shared.scrub.verified()
+    }
+
+    /// Up to where HEAD is signed.
+    #[must_use]
+    pub fn signed(&self) -> Position {
+        Position(self.shared.signed.load(Ordering::Relaxed))
     }
 
     /// Where the journal has the commit that ends at this position; `None` when no commit ends there.
@@ -316,7 +324,9 @@ impl EventLog for SledLog {
 
     fn after_group(&self) {
         let mut writer = self.writer.lock();
-        let Err(error) = writer.journal.sign_head() else { return };
+        let signed = writer.journal.sign_head();
+        self.shared.signed.store(writer.journal.signed().0, Ordering::Relaxed);
+        let Err(error) = signed else { return };
         if self.shared.space.shortage(&error).is_none() {
             tracing::error!(%error, "HEAD could not be written: the log is read-only now");
             writer.refusal.get_or_insert_with(|| format!("HEAD could not be written: {error}"));

@@ -6,16 +6,18 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::open::{Reach, Sum};
-use super::shared::Shared;
+use super::shared::{Shared, yield_to_others};
 use super::{Trees, guarded, stream_entry, u64_at};
+use crate::clock::{Place, Surroundings};
+use crate::domain::value::Timestamp;
 use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
 use crate::events::stream::Position;
 use crate::priority::{Work, yield_to_answers};
@@ -36,6 +38,19 @@ pub enum ScrubState {
     Damaged { reason: String },
 }
 
+/// What was verified of the log, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// What came of it. Damage that a reader met is damage here too, though it does not make the log read-only.
+    pub state: ScrubState,
+    /// Up to where everything was read and found sound; 0: nothing as yet.
+    pub position: Position,
+    /// The last event at the start: what came later was written by this log itself, and is read back by the next start.
+    pub until: Position,
+    /// Since when the state is what it is.
+    pub since: Timestamp,
+}
+
 /// What a start left for later.
 pub(super) struct Older {
     reader: JournalReader,
@@ -53,7 +68,10 @@ impl Older {
 
 /// The check as others see it.
 pub(super) struct Scrub {
-    state: Mutex<ScrubState>,
+    known: Mutex<Verified>,
+    /// What a reader met in sled, and when.
+    met: OnceLock<(String, Timestamp)>,
+    surroundings: Surroundings,
     stopped: AtomicBool,
 }
 
@@ -75,14 +93,53 @@ impl From<Stopped> for End {
 }
 
 impl Scrub {
-    pub fn of(older: Option<&Older>) -> Self {
-        let checking = |older: &Older| ScrubState::Checking { position: Position(0), until: older.anchor.position };
-        let state = Mutex::new(older.map_or(ScrubState::Whole, checking));
-        Self { state, stopped: AtomicBool::new(false) }
+    /// Of a log that ended at `head` when it was opened.
+    pub fn of(older: Option<&Older>, head: Position, surroundings: &Surroundings) -> Self {
+        let (state, position) = match older {
+            None => (ScrubState::Whole, head),
+            Some(older) => (ScrubState::Checking { position: Position(0), until: older.anchor.position }, Position(0)),
+        };
+        let known = Mutex::new(Verified { state, position, until: head, since: surroundings.now() });
+        let surroundings = surroundings.clone();
+        Self { known, met: OnceLock::new(), surroundings, stopped: AtomicBool::new(false) }
     }
 
     pub fn state(&self) -> ScrubState {
-        self.state.lock().clone()
+        self.known.lock().state.clone()
+    }
+
+    pub fn verified(&self) -> Verified {
+        let known = self.known.lock().clone();
+        match self.met.get() {
+            Some((reason, since)) if !matches!(known.state, ScrubState::Damaged { .. }) => {
+                Verified { state: ScrubState::Damaged { reason: reason.clone() }, since: *since, ..known }
+            }
+            _ => known,
+        }
+    }
+
+    /// A reader found damage; the first one is told.
+    pub fn met_damage(&self, what: &str) {
+        self.met.get_or_init(|| {
+            let reason = format!("{what}; restart the service, which makes the index anew from the journal");
+            (reason, self.surroundings.now())
+        });
+    }
+
+    fn reached(&self, position: Position, until: Position) {
+        let mut known = self.known.lock();
+        (known.state, known.position) = (ScrubState::Checking { position, until }, position);
+    }
+
+    /// All of it is sound.
+    fn finish(&self) {
+        let mut known = self.known.lock();
+        (known.state, known.position, known.since) = (ScrubState::Whole, known.until, self.surroundings.now());
+    }
+
+    fn fail(&self, reason: String) {
+        let mut known = self.known.lock();
+        (known.state, known.since) = (ScrubState::Damaged { reason }, self.surroundings.now());
     }
 
     pub fn stop(&self) {
@@ -126,13 +183,14 @@ impl Shared {
     }
 
     fn scrub_through(&self, older: Older) {
+        self.mishaps.reach(Place::Scrub, "");
         let (last, started) = (older.anchor.position, Instant::now());
         let ended = self.go_through(older);
         let reason = match ended {
             Err(End::Stopped) => return,
             Ok(()) => {
                 tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "the older part of the log is sound");
-                *self.scrub.state.lock() = ScrubState::Whole;
+                self.scrub.finish();
                 *self.expected.write() = None;
                 return;
             }
@@ -150,7 +208,7 @@ impl Shared {
             }
         };
         tracing::error!(reason, "damage in the older part of the log: it is read-only now");
-        *self.scrub.state.lock() = ScrubState::Damaged { reason };
+        self.scrub.fail(reason);
     }
 
     fn go_through(&self, older: Older) -> Result<(), End> {
@@ -170,7 +228,7 @@ impl Shared {
             met |= position == anchor.position && reader.chain() == anchor.chain;
             pace.step()?;
             if pace.steps == 0 && position <= anchor.position {
-                *self.scrub.state.lock() = ScrubState::Checking { position, until: anchor.position };
+                self.scrub.reached(position, anchor.position);
             }
         }
         if !met {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use parking_lot::RwLock;
@@ -17,6 +18,10 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::space::Space;
+
+/// The nice value of the thread that fills sled: a third of what others get. Lower, and a busy machine starves it, and
+/// with it whoever waits for the log to close.
+const NICE: i32 = 5;
 
 pub(super) struct Shared {
     /// sled; nothing while it is being opened again.
@@ -36,6 +41,8 @@ pub(super) struct Shared {
     pub expected: RwLock<Option<StreamVersions>>,
     /// Exists when damage was found there: then the next opening checks everything.
     pub suspicion: PathBuf,
+    /// Up to where HEAD is signed.
+    pub signed: AtomicU64,
     pub mishaps: Mishaps,
 }
 
@@ -170,6 +177,14 @@ impl Shared {
         if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
             tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
         }
+        self.scrub.met_damage(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }
+    }
+}
+
+/// Lets answers go before sled in this thread and those that it starts.
+pub(super) fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
+        tracing::debug!(%error, "sled is filled at normal priority");
     }
 }

@@ -1,4 +1,4 @@
-//! Described: the questions of an auditor, and how far everything is.
+//! Described: the questions of an auditor.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,13 @@ use super::Group;
 use super::operation::{Operation, get};
 use super::parameter::{Parameter, in_query, many_in_query, needed_in_query, or_empty};
 use super::schema::{Field, Moment, array, field, field_of, named, one_of, view};
-use crate::actors::poller::breaker::Circuit;
+use super::state;
 use crate::audit::diff::{Change, EVENTS_MAX};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, LOOKED_MAX};
 use crate::domain::event;
 use crate::domain::ids::StreamKind;
 use crate::http::audit::POSITION_MAX;
 use crate::http::error::Code;
-use crate::http::state::STORAGE_STATES;
 
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
@@ -22,7 +21,7 @@ pub fn group() -> Group {
         tag: "Audit",
         about: "Who changed what, when and why: every change is an event, events are never changed, and states are folded from them. \
                 For administrators.",
-        operations: vec![events(), stream(), history(), as_of(), diff(), state()],
+        operations: vec![events(), stream(), history(), as_of(), diff(), state::operation()],
         components: components(),
     }
 }
@@ -90,7 +89,7 @@ fn components() -> Vec<(&'static str, Value)> {
                 field::<String>("next", "What to give as `after` to go on; absent when there is no more."),
             ]),
         ),
-        ("ServiceState", service_state()),
+        ("ServiceState", state::schema()),
     ]
 }
 
@@ -122,52 +121,7 @@ fn event_schema() -> Value {
     ])
 }
 
-fn service_state() -> Value {
-    let reach = || {
-        view([
-            field_of("position", "", position()).required(),
-            field::<u64>("lag", "How many events are still to come.").required(),
-        ])
-    };
-    let queues = view([
-        field::<u64>("appends", "Changes that wait to be made durable.").required(),
-        field::<u64>("tasks", "Media tasks that have not ended.").required(),
-        field::<u64>("deliveries", "Callbacks that are still to be made.").required(),
-    ]);
-    let storage = view([
-        field_of("state", "", one_of(STORAGE_STATES)).required(),
-        field::<String>("reason", "Why no change is taken, if none is."),
-        field::<u64>("free_bytes", "On the fullest file system of the data directory, as far as it was looked at."),
-        field::<u64>("reserve_bytes", "Changes are refused while less is free.").required(),
-    ]);
-    let start = view([
-        field::<Moment>("at", "").required(),
-        field_of("mended", "What the start found and mended, a sentence each.", array(&json!({"type": "string"})))
-            .required(),
-    ]);
-    let vendor = view([
-        field::<String>("name", "").required(),
-        field_of(
-            "circuit",
-            "Whether the vendor is called: `closed`, yes; `open`, not for a while, because it kept failing, and tasks wait; \
-             `half_open`, once, to see whether it is back.",
-            one_of(Circuit::NAMES),
-        )
-        .required(),
-    ]);
-    view([
-        field_of("log", "", view([field_of("head", "The position of the last event.", position()).required()]))
-            .required(),
-        field_of("read_models", "What lists and reads are answered from.", reach()).required(),
-        field_of("index", "The index of the log, which follows the journal.", reach()).required(),
-        field_of("queues", "", queues).required(),
-        field_of("storage", "", storage).required(),
-        field_of("vendors", "Who makes media.", array(&vendor)).required(),
-        field_of("start", "", start).required(),
-    ])
-}
-
-fn position() -> Value {
+pub(super) fn position() -> Value {
     json!({"type": "integer", "minimum": 0, "maximum": POSITION_MAX})
 }
 
@@ -322,22 +276,6 @@ fn diff() -> Operation {
             limit(),
         ])
         .shows("What changed.", "Diff", &json!({"from": 1041, "to": 1042, "things": [changed]}))
-}
-
-fn state() -> Operation {
-    let reach = |position: u64, lag: u64| json!({"position": position, "lag": lag});
-    let example = json!({
-        "log": {"head": 20_177},
-        "read_models": reach(20_177, 0),
-        "index": reach(20_140, 37),
-        "queues": {"appends": 0, "tasks": 2, "deliveries": 1},
-        "storage": {"state": "ok", "free_bytes": 81_604_378_624_u64, "reserve_bytes": 67_108_864},
-        "vendors": [{"name": "remote-image", "circuit": "closed"}],
-        "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
-    });
-    get("/admin/state", "getServiceState", "How far everything is")
-        .about("The log, what follows it, what waits, whether changes are taken, whether the vendors are called, and what the last start mended.")
-        .shows("The state of the service.", "ServiceState", &example)
 }
 
 fn event_example() -> Value {

@@ -94,11 +94,13 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     assert!(files(dir.path()) == before, "the directory was changed");
     // Lines of JSON are the events
     assert_eq!(json!(lines(&stopped[1])), all["events"]);
-    // People are told what was before and what after, nothing that a terminal obeys, and long texts cut
+    // People are told what was before and what after, and nothing that a terminal obeys
     assert!(stopped[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", stopped[7]);
     assert!(!stopped.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
     assert!(!stopped[0].contains('\u{202e}') && stopped[0].contains("\\u202e"), "{}", stopped[0]);
-    assert!(!stopped[0].contains(&"x".repeat(200)) && stopped[8].contains(&"x".repeat(900)));
+    // And nothing is cut where no terminal is
+    assert!(stopped[0].contains(&"x".repeat(900)) && stopped[8].contains(&"x".repeat(900)));
+    assert_eq!(stopped[0], stopped[2]);
     assert!(stopped[6].contains("no event passes") && stopped[11].contains("was not there"), "{}", stopped[11]);
     let was: Value = serde_json::from_str(&stopped[10]).unwrap();
     assert_eq!(was["state"], told.shown[2].1[2].1);
@@ -108,12 +110,13 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
 async fn what_is_wrong_is_said_and_has_its_exit_code() {
     let app = TestApp::start().await;
     let running = app.dir.path().to_owned();
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["show", "nodes/a"], 2, "user, publisher, token, node, task, delivery"),
         (&["log", "--type", "Nothing"], 2, "NodeRevised"),
         (&["log", "--from", "yesterday"], 2, "2026-01-31"),
         (&["as-of", "99", "publisher/acme"], 2, "position 1"),
         (&["diff", "1", "0"], 2, "position 1"),
+        (&["diff", "0", "99"], 2, "is beyond the last event, which has position 1"),
         (&["show", "publisher/none"], 1, "no event was ever recorded of publisher/none"),
         (&["bogus"], 2, "unrecognized subcommand"),
     ];
@@ -121,6 +124,7 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
         let (exit, out, errors) = run(&running, arguments).await;
         assert_eq!((exit, out.as_str()), (code, ""), "{arguments:?}: {errors}");
         assert!(errors.contains(told), "{arguments:?}: {errors}");
+        assert!(["/position", "/from", "/to"].iter().all(|pointer| !errors.contains(pointer)), "{errors}");
     }
     let (exit, _, errors) = run(&running, &["log", "--token", "mdu_wrong"]).await;
     assert!(exit == 1 && errors.contains("does not know this token"), "{errors}");

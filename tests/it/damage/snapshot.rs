@@ -28,7 +28,7 @@ fn start(directory: &Path) -> Started {
     match open_models(&options, Some(&snapshots), &Surroundings::real(), &Links::default()) {
         Err(error) => Started::Refused(error.to_string()),
         Ok(OpenedLog { log, models, reports, .. }) => loop {
-            match log.scrub_state() {
+            match log.verified().state {
                 ScrubState::Checking { .. } => thread::sleep(Duration::from_millis(1)),
                 ScrubState::Whole => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
                 ScrubState::Damaged { reason } => {

@@ -49,9 +49,13 @@ fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
     damage(log.shared.trees.read().as_ref().unwrap());
     let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
     let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
+    // What a reader met is not called sound any more, also where the start found everything so.
+    let known = log.verified();
+    assert!(matches!(known.state, ScrubState::Damaged { .. }) && known.until == Position(0), "{known:?}");
     drop(log);
     // Damage that was seen is healed by the next start.
     let (log, report) = open(directory.path());
+    assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
     assert!(report.sled.rebuilt.is_some(), "{report:?}");
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
     drop(log);

@@ -18,7 +18,8 @@ export function StatePage() {
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       <div class="gauges">
         <${Gauge} name="Service" of=${ready.data === false ? 'not ready' : 'ready'} tone=${ready.data === false ? 'bad' : 'good'}>since <${Time} at=${now.start.at} /></${Gauge}>
-        <${Gauge} name="Log" of=${number(now.log.head)}>events recorded</${Gauge}>
+        <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
+        <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
         <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
         <${Gauge} name="Index of the log" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
         <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : now.storage.state} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
@@ -35,6 +36,24 @@ export function StatePage() {
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
     <${Checkpoint} />
   </${Page}>`;
+}
+
+const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
+
+// What is known of the soundness of the log, and of how much of it: nothing is called sound that was not read.
+function verdict({ state, position, until }) {
+  if (state === 'damaged') return 'Damaged';
+  if (position === 0) return 'Not verified yet';
+  return state === 'sound' ? 'Sound' : `${Math.floor((100 * position) / until)} % verified`;
+}
+
+const tone = ({ state, until }) => (until === 0 && state === 'sound' ? undefined : TONES[state]);
+
+function verified({ state, position, until, since, reason }) {
+  if (state === 'damaged') return html`${reason}. Found <${Time} at=${since} />`;
+  if (until === 0) return 'the log is new; what it holds is read back by the next start';
+  if (state === 'checking') return html`under way up to ${number(until)}, begun <${Time} at=${since} />`;
+  return html`up to position ${number(position)}, verified <${Time} at=${since} />; what came later was written since the start`;
 }
 
 const behind = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);

@@ -1,11 +1,11 @@
 // One task: how far it is, live; what it made; what happened to it; whom was told.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, span, words } from '../core/format.js';
+import { count, number, span, words } from '../core/format.js';
 import { useEvery, useLoad, useWork } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
-import { isOver, useTask } from '../parts/live.js';
+import { costInTheEnd, isOver, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 
 const PENDING_MS = 5000;
@@ -52,10 +52,11 @@ export function TaskState({ task, line }) {
 }
 
 function Course({ task }) {
+  const { cost, back } = costInTheEnd(task);
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', count(task.cost, 'credit')], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} given back` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
 
 function Deliveries({ task }) {

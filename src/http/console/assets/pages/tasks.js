@@ -1,9 +1,9 @@
 // Media tasks, newest first.
 import { html, useEffect, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { span, words } from '../core/format.js';
+import { number, span, words } from '../core/format.js';
 import { useEvery, useLoad } from '../core/load.js';
-import { isOver } from '../parts/live.js';
+import { costInTheEnd, isOver } from '../parts/live.js';
 import { openapi, plain, pointer } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
@@ -51,9 +51,14 @@ export function TasksPage({ query, user }) {
             <span class="muted small">${task.error.code}</span>`}</div></td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Took">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
-          <td data-label="Cost">${task.cost}</td></tr>`)}</tbody></table>
+          <td data-label="Cost"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
         ${cursor && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older tasks</button></p>`}`}</${Loaded}>
   </${Page}>`;
+}
+
+function cost(task) {
+  const { cost, back } = costInTheEnd(task);
+  return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} given back</span>`}`;
 }
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
