@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use super::open::{self, OpenReport};
 use super::repair::OpenProgress;
 use super::scrub::{Scrub, ScrubState, Verified};
-use super::shared::{Shared, yield_to_others};
+use super::shared::Shared;
 use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
 use crate::events::checkpoint::SignedCheckpoint;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::open::{Reach, Sum};
-use super::shared::{Shared, yield_to_others};
+use super::shared::Shared;
 use super::{Trees, guarded, stream_entry, u64_at};
 use crate::clock::{Place, Surroundings};
 use crate::domain::value::Timestamp;

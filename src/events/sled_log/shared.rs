@@ -19,10 +19,6 @@ use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::space::Space;
 
-/// The nice value of the thread that fills sled: a third of what others get. Lower, and a busy machine starves it, and
-/// with it whoever waits for the log to close.
-const NICE: i32 = 5;
-
 pub(super) struct Shared {
     /// sled; nothing while it is being opened again.
     pub trees: RwLock<Option<Arc<Trees>>>,
@@ -179,12 +175,5 @@ impl Shared {
         }
         self.scrub.met_damage(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }
-    }
-}
-
-/// Lets answers go before sled in this thread and those that it starts.
-pub(super) fn yield_to_others() {
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
-        tracing::debug!(%error, "sled is filled at normal priority");
     }
 }
