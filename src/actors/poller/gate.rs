@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 
 use super::breaker::{Admission, Breaker, BreakerOptions, Circuit};
 use super::pace::{Pauses, at_least};
-use crate::actors::reactor::Next;
 use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::vendors::{ErrorKind, VendorError};
@@ -104,10 +103,10 @@ impl Gate {
     }
 
     /// The rest of a task that may not go to the vendor; while a probe is under way nobody waits for long.
-    pub(in crate::actors) fn wait(&self, wait: Duration) -> Next {
+    pub(in crate::actors) fn wait(&self, wait: Duration) -> Duration {
         let probing = self.state.circuit() == Circuit::HalfOpen;
         let wait = if probing { wait.min(self.retry.min) } else { wait };
-        Next::After(at_least(wait, self.surroundings.ratio()))
+        at_least(wait, self.surroundings.ratio())
     }
 
     /// The rest after so many failures in a row.
