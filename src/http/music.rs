@@ -62,7 +62,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let place = place(&shared)?;
     let reservation = call.reserve(Some(owner), task)?;
     // Last: the one call by which a vendor shows that it is back is not for who may not make it.
-    services.musician.admit().map_err(left_alone)?;
+    let leave = services.musician.admit().map_err(left_alone)?;
 
     // From here on a caller who goes away leaves a record of it.
     let record = Record::new(services, task, call.why());
@@ -71,7 +71,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     drop(reservation);
     services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
 
-    let playing = services.musician.play(task, work);
+    let playing = services.musician.play(leave, task, work);
     Ok(sent(task, Feed::new(services, record, playing, place).into_lines()))
 }
 
@@ -87,7 +87,8 @@ fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Re
         }
         Stage::Completed { .. } | Stage::Failed { .. } if is_repeatable => {
             let place = place(shared)?;
-            let playing = services.musician.play(task, work);
+            let leave = services.musician.admit().map_err(left_alone)?;
+            let playing = services.musician.play(leave, task, work);
             Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()))
         }
         Stage::Completed { .. } | Stage::Failed { .. } => {

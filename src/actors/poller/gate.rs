@@ -69,6 +69,13 @@ impl Gate {
         breaker.map_or(Admission::Go, |breaker| breaker.lock().admit(self.surroundings.now()))
     }
 
+    /// A probe has shown nothing.
+    pub(in crate::actors) fn give_back(&self) {
+        if let Some(breaker) = &self.state.breaker {
+            breaker.lock().give_back(self.surroundings.now());
+        }
+    }
+
     /// Ends when the breaker has closed.
     pub(in crate::actors) async fn closed(&self) {
         self.closed.notified().await;
