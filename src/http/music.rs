@@ -28,7 +28,7 @@ pub mod form;
 mod held;
 mod line;
 
-use feed::{CLIENT_GONE, Feed, INTERRUPTED, Record};
+use feed::{CLIENT_GONE, Feed, Record};
 use line::Line;
 
 /// The media type of the answer.
@@ -113,7 +113,7 @@ async fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork)
 
 /// Whether nobody can have heard how a stream ended: then it is worth hearing it again.
 fn was_cut_off(failure: &Failure) -> bool {
-    [CLIENT_GONE, INTERRUPTED].contains(&failure.code.as_str())
+    [CLIENT_GONE, Failure::INTERRUPTED].contains(&failure.code.as_str())
 }
 
 fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
