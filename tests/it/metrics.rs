@@ -82,7 +82,8 @@ fn codes_in(text: &str) -> Vec<String> {
     let made = ["failure(", "defect(", "refused("].map(|maker| code.split(maker).skip(1));
     let first_words =
         made.into_iter().flatten().filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-    first_words.map(str::to_owned).collect()
+    // Whatever else is called a failure has a sentence there.
+    first_words.filter(|word| !word.contains(' ')).map(str::to_owned).collect()
 }
 
 #[test]
