@@ -29,6 +29,33 @@ pub struct Musician {
     gate: Gate,
 }
 
+/// Leave to ask for music once. Where it is the call by which the vendor is to show whether it is back, it goes to the next caller when it
+/// is dropped before that is known: one who hangs up must not cost all others another pause.
+pub struct Leave {
+    gate: Gate,
+    is_probe: bool,
+}
+
+impl Leave {
+    fn succeeded(&mut self) {
+        self.is_probe = false;
+        self.gate.succeeded();
+    }
+
+    fn failed(&mut self, error: &VendorError) {
+        self.is_probe = false;
+        self.gate.failed(error);
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.gate.give_back();
+        }
+    }
+}
+
 /// Why music ends before its end: what its listener is told, and what is recorded, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
@@ -61,10 +88,12 @@ impl Musician {
     ///
     /// # Errors
     /// When the vendor is left alone for so long: it keeps failing, or has asked for it.
-    pub fn admit(&self) -> Result<(), Duration> {
+    pub fn admit(&self) -> Result<Leave, Duration> {
+        let leave = |is_probe| Leave { gate: self.gate.clone(), is_probe };
         match self.gate.admission() {
+            Admission::Go => Ok(leave(false)),
             // There is no question by which it would show whether it lives: the next stream does.
-            Admission::Go | Admission::Probe => Ok(()),
+            Admission::Probe => Ok(leave(true)),
             Admission::Wait(wait) => Err(wait),
         }
     }
@@ -88,8 +117,13 @@ impl Musician {
     /// The music of a task. It is made while it is listened to, never further in advance than one moment; whoever drops it stops
     /// the work.
     #[must_use]
-    pub fn play(&self, task: TaskId, work: MusicWork) -> BoxStream<'static, Result<MusicMoment, Unfinished>> {
-        let heard = Heard { playing: self.vendor.play(task, work), gate: self.gate.clone() };
+    pub fn play(
+        &self,
+        leave: Leave,
+        task: TaskId,
+        work: MusicWork,
+    ) -> BoxStream<'static, Result<MusicMoment, Unfinished>> {
+        let heard = Heard { playing: self.vendor.play(task, work), leave };
         let next = async |heard: Option<Heard>| {
             let mut heard = heard?;
             let moment = heard.next().await?;
@@ -103,7 +137,7 @@ impl Musician {
 /// Music that is listened to, which shows how its vendor is.
 struct Heard {
     playing: Playing,
-    gate: Gate,
+    leave: Leave,
 }
 
 impl Heard {
@@ -112,10 +146,10 @@ impl Heard {
         let moment = self.playing.next().await;
         match &moment {
             Some(Ok(_)) => {}
-            None | Some(Err(Stopped::Failed(_))) => self.gate.succeeded(),
-            Some(Err(Stopped::Untaken(error))) => self.gate.failed(error),
+            None | Some(Err(Stopped::Failed(_))) => self.leave.succeeded(),
+            Some(Err(Stopped::Untaken(error))) => self.leave.failed(error),
             Some(Err(Stopped::Broken(failure))) => {
-                self.gate.failed(&VendorError::new(ErrorKind::Unknown, failure.message.as_str()));
+                self.leave.failed(&VendorError::new(ErrorKind::Unknown, failure.message.as_str()));
             }
         }
         moment.map(|moment| moment.map_err(unfinished))
@@ -153,6 +187,7 @@ mod tests {
     use super::*;
     use crate::actors::poller::breaker::Circuit;
     use crate::domain::music::MusicPrompt;
+    use crate::domain::value::Timestamp;
     use futures_util::stream;
     use parking_lot::Mutex;
     use uuid::Uuid;
@@ -174,15 +209,24 @@ mod tests {
         }
     }
 
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn musician(streams: Vec<Vec<Result<MusicMoment, Stopped>>>, surroundings: Surroundings) -> Musician {
+        let options = BreakerOptions { failures: 2, pause: MINUTE, pause_max: MINUTE };
+        Musician::new(Arc::new(Told(Mutex::new(streams))), Some(options), surroundings)
+    }
+
+    fn work() -> MusicWork {
+        MusicWork { prompt: MusicPrompt::recorded("x".to_owned()), seconds: None }
+    }
+
     async fn circuits(streams: Vec<Vec<Result<MusicMoment, Stopped>>>) -> Vec<Circuit> {
-        let minute = Duration::from_mins(1);
-        let options = BreakerOptions { failures: 2, pause: minute, pause_max: minute };
         let count = streams.len();
-        let musician = Musician::new(Arc::new(Told(Mutex::new(streams))), Some(options), Surroundings::real());
+        let musician = musician(streams, Surroundings::real());
         let mut circuits = Vec::new();
         for _ in 0..count {
-            let work = MusicWork { prompt: MusicPrompt::recorded("x".to_owned()), seconds: None };
-            let _: Vec<_> = musician.play(TaskId(Uuid::nil()), work).collect().await;
+            let leave = Leave { gate: musician.gate.clone(), is_probe: false };
+            let _: Vec<_> = musician.play(leave, TaskId(Uuid::nil()), work()).collect().await;
             circuits.push(musician.state().circuit());
         }
         assert_eq!(musician.admit().is_err(), circuits.last() == Some(&Circuit::Open));
@@ -206,6 +250,34 @@ mod tests {
         for answered in well {
             assert_eq!(circuits(vec![broken(), answered, broken()]).await, [Circuit::Closed; 3]);
         }
+    }
+
+    #[tokio::test]
+    async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
+        // Given a vendor that was left alone, and a caller by whom it is to show whether it is back
+        let clock = Surroundings::manual(Timestamp::from_micros(0), 1);
+        let taken = || Ok(MusicMoment::Length { millis: 1 });
+        let streams =
+            [untaken(ErrorKind::Unknown), untaken(ErrorKind::Unknown), vec![], vec![taken(), taken()], vec![taken()]];
+        let musician = musician(streams.into(), clock.clone());
+        let ask = async || {
+            let leave = musician.admit().ok()?;
+            Some(musician.play(leave, TaskId(Uuid::nil()), work()))
+        };
+        for _ in 0..2 {
+            let _: Vec<_> = ask().await.expect("leave").collect().await;
+        }
+        assert!(ask().await.is_none());
+        clock.advance(MINUTE);
+        // When they hang up before anything was heard, or before the end, or did not even ask
+        drop(ask().await.expect("leave"));
+        let mut cut_off = ask().await.expect("leave");
+        assert!(cut_off.next().await.is_some() && ask().await.is_none(), "one at a time");
+        drop(cut_off);
+        drop(musician.admit().expect("leave"));
+        // Then the next caller is the one, and with the end of that stream the circuit is closed
+        let heard: Vec<_> = ask().await.expect("leave").collect().await;
+        assert_eq!((heard.len(), musician.state().circuit()), (1, Circuit::Closed));
     }
 
     #[test]

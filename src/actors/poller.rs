@@ -28,6 +28,7 @@ use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, Vend
 
 pub mod breaker;
 pub(in crate::actors) mod gate;
+mod hindered;
 mod options;
 pub mod pace;
 mod queue;
@@ -39,6 +40,7 @@ pub use step::LANES;
 
 use breaker::Admission;
 use gate::Gate;
+use hindered::Cause;
 use pace::at_least;
 use step::{Step, attempts, next_step};
 
@@ -111,18 +113,18 @@ impl Poller {
                     return self.then(task, entry, TaskCommand::Fail { failure }).await;
                 }
                 tracing::warn!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
-                Next::After(waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
+                self.hindered(task, entry, Cause::Shown(failure), waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
             }
             Err(InputFailure::Ours(reason)) => {
                 tracing::warn!(%task, reason, "inputs cannot be taken in");
-                Next::After(RECORD_PAUSE)
+                self.hindered(task, entry, Cause::OurInputs, RECORD_PAUSE)
             }
         }
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        if let Err(wait) = self.may_submit().await {
-            return wait;
+        if let Err((cause, rest)) = self.may_submit().await {
+            return self.hindered(task, entry, cause, rest);
         }
         let recovery = self.vendor.recovery();
         let (key, repeatable) = (VendorKey::recorded(task.to_string()), recovery == Recovery::Key);
@@ -146,10 +148,10 @@ impl Poller {
     }
 
     /// Asks the breaker; a vendor that failed is asked for a sign of life before it is given a job.
-    async fn may_submit(&self) -> Result<(), Next> {
+    async fn may_submit(&self) -> Result<(), (Cause, Duration)> {
         match self.gate.admission() {
             Admission::Go => Ok(()),
-            Admission::Wait(wait) => Err(self.gate.wait(wait)),
+            Admission::Wait(wait) => Err((Cause::Gate, self.gate.wait(wait))),
             Admission::Probe => match self.vendor.lives().await {
                 Ok(()) => {
                     self.gate.succeeded();
@@ -157,7 +159,7 @@ impl Poller {
                 }
                 Err(error) => {
                     self.gate.failed(&error);
-                    Err(self.gate.wait(self.options.retry.min))
+                    Err((Cause::Vendor(error.kind), self.gate.wait(self.options.retry.min)))
                 }
             },
         }
@@ -166,8 +168,8 @@ impl Poller {
     async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Next {
         self.gate.failed(&error);
         let pause = self.gate.pause_after(&error, attempts(&entry.record.stage).saturating_add(1));
-        let message = Text::recorded(error.message);
-        let command = match error.kind {
+        let (kind, message) = (error.kind, Text::recorded(error.message));
+        let command = match kind {
             ErrorKind::Refused => {
                 let failure = Failure { code: Text::recorded("vendor_refused".to_owned()), message };
                 return self.then(task, entry, TaskCommand::RecordRefusal { failure }).await;
@@ -184,13 +186,13 @@ impl Poller {
         if let Err(error) = self.record(task, entry, command).await {
             tracing::warn!(%task, %error, "could not record what became of a submission");
         }
-        Next::After(pause)
+        self.hindered(task, entry, Cause::Vendor(kind), pause)
     }
 
     /// Looks whether a submission arrived of which that is not known.
     async fn search(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Next {
         if let Admission::Wait(wait) = self.gate.admission() {
-            return self.gate.wait(wait);
+            return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
         match self.vendor.find(Job { task, key, work: entry.record.submission.work.clone() }).await {
             Ok(Some(reference)) => {
@@ -201,20 +203,24 @@ impl Poller {
                 self.gate.succeeded();
                 let left = self.options.search_settles.saturating_sub(self.age_of_stage(&entry.record));
                 if !left.is_zero() {
+                    self.live.free(task);
                     return Next::After(at_least(left, self.surroundings.ratio()));
                 }
                 let reason = "the vendor was searched, and does not have the job";
                 let undelivered = TaskCommand::RecordUndelivered { reason: Text::recorded(reason.to_owned()) };
                 self.then(task, entry, undelivered).await
             }
-            Err(error) => self.poll_failed(task, &error),
+            Err(error) => self.poll_failed(task, entry, &error),
         }
     }
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
         let late = self.is_late(&entry.record);
         if let Admission::Wait(wait) = self.gate.admission() {
-            return if late { self.expire(task, entry).await } else { self.gate.wait(wait) };
+            if late {
+                return self.expire(task, entry).await;
+            }
+            return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
         let progress = self.vendor.poll(reference).await;
         self.at(VendorStep::Polled, task);
@@ -237,21 +243,23 @@ impl Poller {
             Ok(Progress::Forgotten) => self.end(task, entry, TaskCommand::RecordForgotten).await,
             Ok(Progress::Unfetched(unfetched)) => self.unfetched(task, entry, unfetched, late).await,
             Ok(Progress::Lost) => self.lost(task, entry).await,
-            Err(error) => self.poll_failed(task, &error),
+            Err(error) => self.poll_failed(task, entry, &error),
         }
     }
 
     /// The rest of a task that the vendor has not done yet.
     fn wait_for(&self, task: TaskId, entry: &TaskEntry) -> Next {
         self.gate.forget_failures(task);
+        self.live.free(task);
         let age = self.surroundings.now().since(entry.record.created_at);
         Next::After(self.options.poll.at_age(age, self.surroundings.ratio()))
     }
 
-    fn poll_failed(&self, task: TaskId, error: &VendorError) -> Next {
+    fn poll_failed(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Next {
         self.gate.failed(error);
         tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "the vendor was asked in vain");
-        Next::After(self.gate.pause_after(error, self.gate.one_failure_more(task)))
+        let pause = self.gate.pause_after(error, self.gate.one_failure_more(task));
+        self.hindered(task, entry, Cause::Vendor(error.kind), pause)
     }
 
     async fn unfetched(&self, task: TaskId, entry: &TaskEntry, unfetched: Unfetched, late: bool) -> Next {
@@ -264,7 +272,7 @@ impl Poller {
         if given_up {
             return self.end(task, entry, TaskCommand::Fail { failure }).await;
         }
-        Next::After(self.gate.pause(failures))
+        self.hindered(task, entry, Cause::Shown(failure), self.gate.pause(failures))
     }
 
     /// What a vendor took and does not know may only not be known yet; it is never submitted again.
@@ -300,8 +308,11 @@ impl Poller {
     /// Records and goes on at once; after a failure to record, later.
     async fn then(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
         match self.record(task, entry, command).await {
-            // The task has moved on meanwhile: look again.
-            Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => Next::WhenDue,
+            // The task has moved on, maybe meanwhile: look again.
+            Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => {
+                self.live.free(task);
+                Next::WhenDue
+            }
             Err(error) => {
                 tracing::warn!(%task, %error, "could not record what became of a task");
                 Next::After(RECORD_PAUSE)
@@ -336,14 +347,6 @@ impl Poller {
     }
 }
 
-/// No task rests beyond its deadline; one that is late rests as long as it was told.
-fn until_deadline(next: Next, age: Duration, deadline: Duration) -> Next {
-    match (next, deadline.checked_sub(age)) {
-        (Next::After(rest), Some(left)) if !left.is_zero() => Next::After(rest.min(left)),
-        (next, _) => next,
-    }
-}
-
 fn failure(code: &str, message: String) -> Failure {
     Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }
@@ -360,9 +363,10 @@ impl Reactor for Poller {
     }
 
     async fn act(&self, (task, entry): Self::Work) -> Next {
-        let next = self.act_on(task, &entry).await;
-        let age = self.surroundings.now().since(entry.record.created_at);
-        until_deadline(next, age, self.options.deadline_of(&entry.record))
+        match self.act_on(task, &entry).await {
+            Next::After(rest) => Next::After(self.until_deadline(&entry.record, rest)),
+            next @ Next::WhenDue => next,
+        }
     }
 
     async fn changed(&mut self) -> bool {

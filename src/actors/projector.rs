@@ -3,7 +3,10 @@
 //! It runs on the writer's thread between the sync and the answers, so that nobody who was answered can read an older
 //! state (ADR 3).
 
-use crate::events::envelope::Commit;
+use crate::domain::decider::Decider;
+use crate::domain::ids::TaskId;
+use crate::domain::task::Task;
+use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::projections::ReadModels;
 use crate::projections::read_models::Models;
@@ -33,9 +36,35 @@ impl Projector {
 
     /// Folds commits that were just made durable, in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        let count = |commit: &&Commit| commit.iter().for_each(|event| self.metrics.recorded(event.event.name()));
+        let mut failures = Vec::new();
+        let count = |commit: &&Commit| {
+            for recorded in commit.iter() {
+                self.metrics.recorded(recorded.event.name());
+                failures.extend(failure_of(recorded));
+            }
+        };
         self.models.apply(commits.into_iter().inspect(count));
+        self.count_failures(&failures);
     }
+
+    /// Of what kind a task is only the read models know.
+    fn count_failures(&self, failures: &[(TaskId, Option<&'static str>)]) {
+        if failures.is_empty() {
+            return;
+        }
+        let models = self.models.read();
+        for (task, code) in failures {
+            if let Some(entry) = models.tasks.get(*task) {
+                self.metrics.failed(entry.record.submission.work.kind().as_str(), *code);
+            }
+        }
+    }
+}
+
+/// Which task failed with an event, and by which of our codes.
+fn failure_of(recorded: &RecordedEvent) -> Option<(TaskId, Option<&'static str>)> {
+    let failure = Task::narrow(&recorded.event)?.failure()?;
+    Some((TaskId::parse(recorded.stream.key()).ok()?, failure.known_code()))
 }
 
 /// Folds the whole log anew.

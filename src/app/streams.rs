@@ -7,6 +7,9 @@ use crate::domain::task::{Failure, Gateway, Stage, TaskCommand};
 use crate::domain::value::Text;
 use crate::projections::ReadModels;
 
+/// What such a stream failed of.
+const CUT_OFF: &str = "the service stopped while the stream was being sent; it was not made again";
+
 /// Records of every stream that was not ended that it failed. One of which that cannot be recorded now is left to the next
 /// start.
 pub(super) async fn end_interrupted(dispatch: &Dispatch, models: &ReadModels, surroundings: &Surroundings) {
@@ -30,11 +33,6 @@ fn ending(stage: &Stage) -> TaskCommand {
         Stage::Submitting { .. } => {
             TaskCommand::RecordUnknown { reason: Text::recorded(unknown.to_owned()), repeatable: false }
         }
-        _ => TaskCommand::Fail { failure: interrupted() },
+        _ => TaskCommand::Fail { failure: Failure::interrupted(CUT_OFF) },
     }
-}
-
-fn interrupted() -> Failure {
-    let message = "the service stopped while the stream was being sent; it was not made again";
-    Failure { code: Text::recorded("interrupted".to_owned()), message: Text::recorded(message.to_owned()) }
 }

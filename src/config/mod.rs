@@ -228,6 +228,15 @@ mod tests {
     }
 
     #[test]
+    fn a_vendor_of_music_has_as_long_to_speak_as_to_be_reached() {
+        let told = given().file("[vendors.music]\nconnect_timeout = '5s'\nline_timeout = '4s'\n").problems();
+        let expected = "vendors.music.line_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.music.connect_timeout";
+        assert!(told.contains(expected), "{told}");
+        let as_long = given().file("[vendors.music]\nconnect_timeout = '4s'\nline_timeout = '4s'\n").configuration();
+        assert_eq!(as_long.settings.music_vendor.line_timeout, Duration::from_secs(4));
+    }
+
+    #[test]
     fn secrets_are_never_printed() {
         let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2")]).configuration();
         let problems = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);

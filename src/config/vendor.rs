@@ -96,6 +96,15 @@ pub struct MusicVendorSettings {
 impl MusicVendorSettings {
     /// Those of `vendors.music`.
     pub(super) fn read(reader: &mut Reader) -> Self {
+        let own = Self::read_each(reader);
+        // With its first line the vendor has the job: a connection that may take longer is given up as if it had been asked.
+        if own.line_timeout < own.connect_timeout {
+            reader.refuse("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
+        }
+        own
+    }
+
+    fn read_each(reader: &mut Reader) -> Self {
         Self {
             url: reader.read("vendors.music.url", &base_url()),
             api_key: reader.read("vendors.music.api_key", &credential()),

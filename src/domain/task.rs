@@ -10,11 +10,13 @@ use super::music::MusicStream;
 use super::value::{CallbackUrl, Text, Timestamp};
 use super::video::{Clip, Creation};
 
+mod failure;
 mod kind;
 mod record;
 mod status;
 mod work;
 
+pub use failure::Failure;
 pub use kind::{Gateway, TaskKind};
 pub use status::{ImageStatus, TaskStatus, VideoState};
 pub use work::{Results, Work};
@@ -27,22 +29,6 @@ pub struct Submission {
     pub owner: Option<UserId>,
     pub work: Work,
     pub webhook: Option<CallbackUrl>,
-}
-
-/// Why a task failed: a stable code and a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    pub code: Text<64>,
-    pub message: Text<1000>,
-}
-
-impl Failure {
-    /// What a cancelled task failed of.
-    #[must_use]
-    pub fn cancelled() -> Self {
-        let message = "cancelled by its owner";
-        Self { code: Text::recorded("cancelled".to_owned()), message: Text::recorded(message.to_owned()) }
-    }
 }
 
 /// How the vendor names the job, for polling.

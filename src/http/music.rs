@@ -28,7 +28,7 @@ pub mod form;
 mod held;
 mod line;
 
-use feed::{CLIENT_GONE, Feed, INTERRUPTED, Record};
+use feed::{CLIENT_GONE, Feed, Record};
 use line::Line;
 
 /// The media type of the answer.
@@ -54,7 +54,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     // By a request with a key the same as before, when it comes again.
     let task = TaskId(call.services().surroundings.random_uuid());
     if let Some(before) = services.models.task(task).await? {
-        let answer = replayed(&shared, task, &before.stage, work);
+        let answer = replayed(&shared, task, &before.stage, work).await;
         // What is refused now may be otherwise later: it is no answer to keep.
         let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
         return Ok(answer.unwrap_or_else(refused));
@@ -62,7 +62,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let place = place(&shared)?;
     let reservation = call.reserve(Some(owner), task)?;
     // Last: the one call by which a vendor shows that it is back is not for who may not make it.
-    services.musician.admit().map_err(left_alone)?;
+    let leave = services.musician.admit().map_err(left_alone)?;
 
     // From here on a caller who goes away leaves a record of it.
     let record = Record::new(services, task, call.why());
@@ -71,15 +71,17 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     drop(reservation);
     services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
 
-    let playing = services.musician.play(task, work);
+    let playing = services.musician.play(leave, task, work);
     Ok(sent(task, Feed::new(services, record, playing, place).into_lines()))
 }
 
 /// The answer to a request that was carried out before (ADR 19): what was made is made again where that gives the same, nothing is
 /// recorded, and the task stays what it is.
-fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Result<Answer, Problem> {
+async fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Result<Answer, Problem> {
     let services = &shared.services;
-    let is_repeatable = services.musician.is_repeatable();
+    // Whoever makes the music now did not make that of a vendor: other music under the same key would be a lie.
+    let was_vendors = services.models.was_given_to_vendor(task).await?;
+    let is_repeatable = services.musician.is_repeatable() && !was_vendors;
     match stage {
         Stage::Failed { failure } if !(is_repeatable && was_cut_off(failure)) => {
             let line = Line::failed(failure).written();
@@ -87,12 +89,18 @@ fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Re
         }
         Stage::Completed { .. } | Stage::Failed { .. } if is_repeatable => {
             let place = place(shared)?;
-            let playing = services.musician.play(task, work);
+            let leave = services.musician.admit().map_err(left_alone)?;
+            let playing = services.musician.play(leave, task, work);
             Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()))
         }
         Stage::Completed { .. } | Stage::Failed { .. } => {
+            let lost = if was_vendors {
+                "was made by a vendor, whose music is not kept"
+            } else {
+                "was made by the engine inside, which makes no music any more"
+            };
             let detail = format!(
-                "the music of this Idempotency-Key was sent as task {task}, and a vendor's music is not kept; with a new key it is made anew"
+                "the music of this Idempotency-Key was sent as task {task}, and {lost}; with a new key it is made anew"
             );
             Err(Problem::new(Code::Conflict, detail))
         }
@@ -105,7 +113,7 @@ fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Re
 
 /// Whether nobody can have heard how a stream ended: then it is worth hearing it again.
 fn was_cut_off(failure: &Failure) -> bool {
-    [CLIENT_GONE, INTERRUPTED].contains(&failure.code.as_str())
+    [CLIENT_GONE, Failure::INTERRUPTED].contains(&failure.code.as_str())
 }
 
 fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Problem> {

@@ -255,6 +255,16 @@ impl ReadModels {
         Ok(moments)
     }
 
+    /// Whether a vendor was asked, or was about to be, to make what this task is for; the engine that makes music inside is none.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn was_given_to_vendor(&self, id: TaskId) -> Result<bool, ReadFailure> {
+        let history = self.history_of(id).await?;
+        let is_submission = |event: &TaskEvent| matches!(event, TaskEvent::SubmissionStarted { .. });
+        Ok(history.iter().filter_map(|recorded| Task::narrow(&recorded.event)).any(is_submission))
+    }
+
     async fn history_of(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadFailure> {
         self.read_log(move |log| log.read_stream(&StreamId::from(&id), Version(0))).await
     }

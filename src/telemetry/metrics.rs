@@ -44,6 +44,7 @@ struct Counted {
     refused: Family<Labels<1>, Counter>,
     spans: Family<Labels<1>, Counter>,
     events: Family<Labels<1>, Counter>,
+    failures: Family<Labels<2>, Counter>,
     syncs: Histogram,
 }
 
@@ -85,13 +86,19 @@ impl Default for Metrics {
             Family::clone(&spans),
         );
         registry.register("events", "Events recorded since the start, by name", Family::clone(&events));
+        let failures = Family::default();
+        registry.register(
+            "task_failures",
+            "Tasks that failed since the start, by kind and code; what this program has no name for is `other`",
+            Family::clone(&failures),
+        );
         registry.register_with_unit(
             "journal_sync_duration",
             "How long the disk takes to confirm a group of changes",
             Unit::Seconds,
             syncs.clone(),
         );
-        Self(Arc::new(Counted { registry, requests, seconds, in_flight, refused, spans, events, syncs }))
+        Self(Arc::new(Counted { registry, requests, seconds, in_flight, refused, spans, events, failures, syncs }))
     }
 }
 
@@ -126,6 +133,11 @@ impl Metrics {
     /// An event was recorded.
     pub fn recorded(&self, name: &'static str) {
         self.0.events.get_or_create(&[("event", name)]).inc();
+    }
+
+    /// A task of this kind has failed.
+    pub fn failed(&self, kind: &'static str, code: Option<&'static str>) {
+        self.0.failures.get_or_create(&[("kind", kind), ("code", code.unwrap_or("other"))]).inc();
     }
 
     /// A group of the journal was synced.
@@ -318,6 +330,19 @@ mod tests {
         }
         drop(open);
         assert!(lines(&metrics, &Looked::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
+    }
+
+    #[test]
+    fn tasks_that_failed_are_counted_by_kind_and_code() {
+        let metrics = Metrics::default();
+        for code in [Some("vendor_lost"), None, Some("vendor_lost")] {
+            metrics.failed("extend", code);
+        }
+        let told = lines(&metrics, &Looked::default());
+        for (code, count) in [("vendor_lost", 2), ("other", 1)] {
+            let line = format!("mediary_task_failures_total{{kind=\"extend\",code=\"{code}\"}} {count}");
+            assert!(told.contains(&line), "{line} is missing in {told:#?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,15 @@
 //! What Prometheus is told: that what happened was counted, and that the text is what it reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
 
+use mediary::domain::task::Failure;
+use serde_json::json;
+
+use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
+use crate::support::files::{FileServer, status};
 
 /// The samples, by name and labels as they are written.
 async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
@@ -51,4 +58,51 @@ async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
     assert!(counted(after["mediary_storage_state{state=\"ok\"}"], 1.0));
     assert!(after["mediary_process_resident_memory_bytes"] > 1e6 && after["mediary_storage_free_bytes"] > 0.0);
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let server = FileServer::answering(|_| status("404 Not Found", "")).await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png")})).await;
+    assert_eq!(ended(&app, &alice, UPSCALER, &task).await["status"], "FAILED");
+    // Counted just after readers see it.
+    let name = "mediary_task_failures_total{kind=\"image-upscaler\",code=\"input_unavailable\"}";
+    let counted = async {
+        while samples(&app).await.get(name).is_none_or(|count| *count < 1.0) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), counted).await.expect("counted");
+    app.stop().await;
+}
+
+/// The codes that are written in a file of the program: the first words of what makes failures.
+fn codes_in(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let made = ["failure(", "defect(", "refused("].map(|maker| code.split(maker).skip(1));
+    let first_words =
+        made.into_iter().flatten().filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    // Whatever else is called a failure has a sentence there.
+    first_words.filter(|word| !word.contains(' ')).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_code_by_which_the_program_lets_a_task_fail_is_a_label() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut codes = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of the program") {
+            let path = entry.expect("an entry of a folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+                codes.extend(codes_in(&std::fs::read_to_string(path).expect("a file of the program")));
+            }
+        }
+    }
+    assert!(codes.len() > 15, "they were not found: {codes:?}");
+    let unknown: Vec<_> = codes.iter().filter(|code| !Failure::CODES.contains(&code.as_str())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} would be counted as other");
 }

@@ -1,5 +1,6 @@
 //! Tasks of every kind: listed, followed, and their files when their time is over.
 
+pub mod hindrance;
 mod list;
 mod live;
 mod retention;

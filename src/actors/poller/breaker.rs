@@ -130,6 +130,14 @@ impl Breaker {
         true
     }
 
+    /// The call by which the vendor was to show whether it is back has ended before anything was learned of it: the next one may. Where a
+    /// probe that was given up comes back so late, the vendor is asked once more than it need be, and nothing else.
+    pub fn give_back(&mut self, now: Timestamp) {
+        if let State::HalfOpen { openings, .. } = self.state {
+            self.state = State::Open { until: now, openings };
+        }
+    }
+
     /// The vendor asked to be left alone for so long.
     pub fn hold(&mut self, now: Timestamp, pause: Duration) {
         self.held_until = self.held_until.max(Some(now.after(pause)));
@@ -220,6 +228,22 @@ mod tests {
     fn a_probe_that_never_ends_is_given_up() {
         let mut breaker = opened();
         assert_eq!((breaker.admit(at(30)), breaker.admit(at(60))), (Admission::Probe, Admission::Probe));
+    }
+
+    #[test]
+    fn a_probe_that_is_given_back_is_there_for_the_next_and_costs_no_pause() {
+        let mut breaker = opened();
+        assert_eq!(breaker.admit(at(30)), Admission::Probe);
+        breaker.give_back(at(31));
+        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
+        assert!(breaker.failed(at(31)));
+        assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
+        // Where there is no probe under way, nothing is given back
+        breaker.give_back(at(40));
+        assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));
+        assert!(breaker.succeeded());
+        breaker.give_back(at(41));
+        assert_eq!((breaker.circuit(), breaker.admit(at(41))), (Circuit::Closed, Admission::Go));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 
 use super::breaker::{Admission, Breaker, BreakerOptions, Circuit};
 use super::pace::{Pauses, at_least};
-use crate::actors::reactor::Next;
 use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::vendors::{ErrorKind, VendorError};
@@ -70,6 +69,13 @@ impl Gate {
         breaker.map_or(Admission::Go, |breaker| breaker.lock().admit(self.surroundings.now()))
     }
 
+    /// A probe has shown nothing.
+    pub(in crate::actors) fn give_back(&self) {
+        if let Some(breaker) = &self.state.breaker {
+            breaker.lock().give_back(self.surroundings.now());
+        }
+    }
+
     /// Ends when the breaker has closed.
     pub(in crate::actors) async fn closed(&self) {
         self.closed.notified().await;
@@ -104,10 +110,10 @@ impl Gate {
     }
 
     /// The rest of a task that may not go to the vendor; while a probe is under way nobody waits for long.
-    pub(in crate::actors) fn wait(&self, wait: Duration) -> Next {
+    pub(in crate::actors) fn wait(&self, wait: Duration) -> Duration {
         let probing = self.state.circuit() == Circuit::HalfOpen;
         let wait = if probing { wait.min(self.retry.min) } else { wait };
-        Next::After(at_least(wait, self.surroundings.ratio()))
+        at_least(wait, self.surroundings.ratio())
     }
 
     /// The rest after so many failures in a row.

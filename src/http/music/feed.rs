@@ -31,9 +31,8 @@ use crate::projections::ReadModels;
 /// How long nothing is sent at most: then a blank line is (contract 7).
 const BLANK_AFTER: Duration = Duration::from_secs(10);
 
-/// The codes of streams of whose end nobody heard.
+/// The code of streams whose listener went away.
 pub const CLIENT_GONE: &str = "client_gone";
-pub const INTERRUPTED: &str = "interrupted";
 
 /// The record of a stream: however the stream ends, it is written how.
 pub struct Record {
@@ -366,7 +365,7 @@ fn too_late() -> Failure {
 }
 
 fn interrupted() -> Failure {
-    failure(INTERRUPTED, "the service is stopping; the music was not made to its end")
+    Failure::interrupted("the service is stopping; the music was not made to its end")
 }
 
 fn failure(code: &str, message: &str) -> Failure {

@@ -79,8 +79,8 @@ fn stream() -> Operation {
         .about(
             "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
              a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come. `id` is \
-             the position in the log. While more and more of a video is made, `progress` tells so, at most once a second, without an `id`: \
-             it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
+             the position in the log. While more and more of a video is made, and when something else keeps the task from going on (`hindrance`), `progress` tells \
+             so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
              the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
              changes after it, none left out and none twice, and 204 when it has seen the end.",
         )
@@ -130,8 +130,14 @@ fn task() -> Value {
             "queue_position",
             "Which it is, from 1, of the tasks of everybody of its gateway that are still to be handed to whoever makes them, in the order \
              in which that is done: videos off peak last, then by priority, then by age. Of a video that the engine inside has, but not begun, its place there. \
-             Absent once it is worked on.",
+             Absent once it is worked on, and while something else than its turn keeps it from going on (`hindrance`).",
             json!({"type": "integer", "minimum": 1}),
+        ),
+        field_of(
+            "hindrance",
+            "What keeps it from going on: it was tried in vain, and will be tried again. Gone once it has gone on. Not recorded: after a \
+             restart of the service it is absent until the next attempt.",
+            hindrance(),
         ),
         field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),
         field::<Moment>("created_at", "").required(),
@@ -141,6 +147,32 @@ fn task() -> Value {
         field::<Moment>("expires_at", "Until when the results are kept; only a task with results has it."),
         field::<bool>("expired", "Whether that time is over: then the URLs lead to nothing."),
         field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
+    ])
+}
+
+/// Why tasks wait that would go on.
+const HINDRANCES: [&str; 9] = [
+    "input_unavailable",
+    "input_not_taken_in",
+    "vendor_unreachable",
+    "vendor_busy",
+    "vendor_unavailable",
+    "vendor_unanswered",
+    "vendor_paused",
+    "result_unavailable",
+    "result_unwritable",
+];
+
+fn hindrance() -> Value {
+    view([
+        field::<String>("code", "Stable, for programs.").required().with("examples", HINDRANCES),
+        field::<String>("message", "A sentence, for people.").required(),
+        field::<Moment>("at", "When that was met.").required(),
+        field::<Moment>(
+            "next_attempt_at",
+            "When it is tried again, at the latest, unless too much else is being done.",
+        )
+        .required(),
     ])
 }
 

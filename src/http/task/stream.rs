@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::own_task;
 use super::view::Viewer;
+use crate::actors::live::Hindrance;
 use crate::audit::Position;
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::policy::Action;
@@ -49,13 +50,22 @@ struct Feed {
     due: Instant,
     /// When the reader's rights were looked at.
     checked: Instant,
-    /// How much of the task was made when that was told last, in thousandths.
-    made: Option<u16>,
-    /// When it was looked at how much is made.
+    /// What was told last of what is not recorded.
+    told: Unrecorded,
+    /// When it was looked at whether that has changed.
     looked: Instant,
     /// Nothing follows.
     ended: bool,
     _place: Place,
+}
+
+/// What is told of a task and not recorded.
+#[derive(Default, PartialEq, Eq)]
+struct Unrecorded {
+    /// How much of it is made, in thousandths.
+    made: Option<u16>,
+    /// What keeps it from going on.
+    hindrance: Option<Hindrance>,
 }
 
 /// `GET /tasks/{task_id}/events`: the task as it is, then its changes up to its end; for a reader who comes back, the changes
@@ -83,7 +93,7 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     let heartbeat = shared.services.options.heartbeat;
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());
     let (owner, read_up_to, ended) = (record.submission.owner, None, false);
-    let (made, looked) = (None, checked);
+    let (told, looked) = (Unrecorded::default(), checked);
     let feed = Feed {
         shared,
         task,
@@ -95,7 +105,7 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
         secret,
         due,
         checked,
-        made,
+        told,
         looked,
         ended,
         _place: place,
@@ -150,20 +160,23 @@ impl Feed {
         text
     }
 
-    /// How far the task is, where more of it is made than was told. It has no `id`: there is nothing of it that one could come
-    /// back to.
+    /// The task, where more of it is made than was told, or something else keeps it from going on. It has no `id`: there is nothing of it
+    /// that one could come back to.
     async fn advance(&mut self) -> Option<String> {
         if self.looked.elapsed() < PROGRESS_EVERY {
             return None;
         }
         self.looked = Instant::now();
-        let made = self.shared.services.live.permille(self.task);
-        if made <= self.made {
+        let live = &self.shared.services.live;
+        let made = live.permille(self.task).max(self.told.made);
+        let told = Unrecorded { made, hindrance: live.hindrance(self.task) };
+        let is_other = told.hindrance != self.told.hindrance;
+        if told == self.told {
             return None;
         }
-        self.made = made;
+        self.told = told;
         let now = self.shared.services.models.task_now(self.task).await.ok()??;
-        if now.record.status != TaskStatus::InProgress {
+        if now.record.is_terminal() || !(is_other || now.record.status == TaskStatus::InProgress) {
             return None;
         }
         let data = serde_json::to_string(&Viewer::of(&self.shared.services).view(&now)).ok()?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::actors::live::Live;
+use crate::actors::live::{Hindrance, Live};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Stage, TaskRecord, TaskStatus};
 use crate::domain::value::Timestamp;
@@ -27,6 +27,9 @@ pub struct TaskView {
     /// Of a task that no vendor has taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_position: Option<usize>,
+    /// What keeps it from going on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hindrance: Option<HindranceView>,
     /// In credits.
     cost: u32,
     created_at: String,
@@ -43,6 +46,22 @@ pub struct TaskView {
     expired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<FailureView>,
+}
+
+#[derive(Serialize)]
+struct HindranceView {
+    code: String,
+    message: String,
+    at: String,
+    next_attempt_at: String,
+}
+
+impl HindranceView {
+    fn of(hindrance: &Hindrance) -> Self {
+        let FailureView { code, message } = FailureView::of(&hindrance.reason);
+        let (at, next_attempt_at) = (hindrance.at.to_string(), hindrance.next_attempt_at.to_string());
+        Self { code, message, at, next_attempt_at }
+    }
 }
 
 #[derive(Serialize)]
@@ -72,20 +91,24 @@ impl<'s> Viewer<'s> {
         }
     }
 
-    /// The task as it was then. Its place in the queue is that of now.
+    /// The task as it was then. Its place in the queue and its hindrance are those of now.
     pub fn view(&self, TaskMoment { record, states, .. }: &TaskMoment) -> TaskView {
         let (task, work) = (record.submission.task, &record.submission.work);
         let gateway = work.gateway();
         let generated = record.results().map_or_else(Vec::new, |results| urls(results, self.public_url));
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
         let expires_at = (!generated.is_empty()).then(|| record.updated_at.after(self.retention));
-        let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing);
+        let hindrance = self.live.hindrance(task).filter(|_| !record.is_terminal());
+        // What cannot go on waits for nobody who is before it.
+        let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
+            && hindrance.as_ref().is_none_or(|hindrance| hindrance.queues);
         TaskView {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
             state: record.status.name(gateway),
             progress: advanced(progress(record, states), self.live.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
+            hindrance: hindrance.as_ref().map(HindranceView::of),
             cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),

@@ -44,6 +44,8 @@ pub(super) struct Jobs<T> {
 
 struct Known<T> {
     jobs: HashMap<VendorKey, Entry<T>>,
+    /// The numbers of the jobs that wait, in order: where a number stands among them is found at once.
+    waiting: VecDeque<u64>,
     /// Ended jobs, the oldest first.
     ended: VecDeque<VendorKey>,
     /// How many jobs came so far.
@@ -58,9 +60,19 @@ struct Entry<T> {
     came: u64,
 }
 
+impl<T> Known<T> {
+    /// The job does not wait any more, if it did.
+    fn leave_queue(&mut self, key: &VendorKey) {
+        let place = self.jobs.get(key).map(|entry| self.waiting.binary_search(&entry.came));
+        if let Some(Ok(place)) = place {
+            self.waiting.remove(place);
+        }
+    }
+}
+
 impl<T: Clone> Jobs<T> {
     pub fn new(open_max: usize, ended_max: usize) -> Self {
-        let known = Known { jobs: HashMap::new(), ended: VecDeque::new(), came: 0 };
+        let known = Known { jobs: HashMap::new(), waiting: VecDeque::new(), ended: VecDeque::new(), came: 0 };
         Self { open_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
     }
 
@@ -80,16 +92,21 @@ impl<T: Clone> Jobs<T> {
             return Err(busy);
         }
         known.came += 1;
-        let entry = Entry { standing: Standing::Waiting, asked: Instant::now(), came: known.came };
+        let came = known.came;
+        known.waiting.push_back(came);
+        let entry = Entry { standing: Standing::Waiting, asked: Instant::now(), came };
         known.jobs.insert(key.clone(), entry);
         Ok(true)
     }
 
     /// The job has its share of the engine.
     pub fn begin(&self, key: &VendorKey) {
-        if let Some(entry) = self.known.lock().jobs.get_mut(key) {
+        let mut known = self.known.lock();
+        known.leave_queue(key);
+        if let Some(entry) = known.jobs.get_mut(key) {
             entry.standing = Standing::Running { permille: 0 };
         }
+        drop(known);
         self.moved.notify_one();
     }
 
@@ -100,17 +117,17 @@ impl<T: Clone> Jobs<T> {
         }
     }
 
-    /// Which of the jobs that wait this one is, from 1; they are begun in the order in which they came.
+    /// Which of the jobs that wait this one is, from 1; they are begun in the order in which they came. `None` for one that does not.
     pub fn place(&self, key: &VendorKey) -> Option<u32> {
         let known = self.known.lock();
-        let came = known.jobs.get(key)?.came;
-        let before = |entry: &&Entry<T>| matches!(entry.standing, Standing::Waiting) && entry.came <= came;
-        u32::try_from(known.jobs.values().filter(before).count()).ok()
+        let before = known.waiting.binary_search(&known.jobs.get(key)?.came).ok()?;
+        u32::try_from(before + 1).ok()
     }
 
     /// The job has ended.
     pub fn end(&self, key: VendorKey, outcome: Result<T, Failure>) {
         let mut known = self.known.lock();
+        known.leave_queue(&key);
         if let Some(entry) = known.jobs.get_mut(&key) {
             entry.standing = Standing::Ended(outcome);
             known.ended.push_back(key);
@@ -126,7 +143,9 @@ impl<T: Clone> Jobs<T> {
 
     /// The job is not known any more.
     pub fn forget(&self, key: &VendorKey) {
-        self.known.lock().jobs.remove(key);
+        let mut known = self.known.lock();
+        known.leave_queue(key);
+        known.jobs.remove(key);
     }
 
     /// How a job stands, if it is known. Whoever asks is interested in it.
@@ -211,11 +230,26 @@ mod tests {
         jobs.advance(&key("a"), 9);
         assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting), "it does not run");
         jobs.begin(&key("a"));
-        assert_eq!(jobs.place(&key("c")), Some(2));
+        assert_eq!(["a", "b", "c"].map(|name| jobs.place(&key(name))), [None, Some(1), Some(2)]);
         for (told, shown) in [(40, 40), (30, 40), (990, 990)] {
             jobs.advance(&key("a"), told);
             assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: shown }));
         }
+    }
+
+    #[test]
+    fn whoever_leaves_the_queue_makes_room_for_those_behind() {
+        let jobs: Jobs<u32> = Jobs::new(9, 9);
+        for name in ["a", "b", "c", "d"] {
+            assert!(jobs.admit(&key(name), "video").unwrap());
+        }
+        jobs.forget(&key("a"));
+        jobs.end(key("c"), Ok(1));
+        assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [None, Some(1), None, Some(2)]);
+        // What comes again is the last, and what was forgotten before is not known any more
+        assert!(jobs.admit(&key("a"), "video").unwrap());
+        jobs.forget(&key("unknown"));
+        assert_eq!(["a", "b", "d"].map(|name| jobs.place(&key(name))), [Some(3), Some(1), Some(2)]);
     }
 
     #[test]

@@ -45,6 +45,10 @@ async fn refusal(response: Response) -> (u16, String) {
     (status, problem["error"].as_str().expect("a code").to_owned())
 }
 
+async fn problem(response: Response) -> Value {
+    response.json().await.expect("JSON")
+}
+
 async fn events(app: &TestApp) -> usize {
     let events = app.get_as(app.admin_token(), "/admin/events?limit=1000&type=TaskSubmitted").await.expect(200).json();
     events["events"].as_array().map_or(0, Vec::len)
@@ -160,13 +164,37 @@ async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
     let app = TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await;
     let alice = app.user("alice").await;
     let (_, task, _) = heard(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
-    let again = ask(&app, &alice, "k", &[("prompt", "calm")]).await;
-    let problem: Value = again.json().await.expect("JSON");
+    let problem = problem(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
     assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(&task)), "{problem}");
     let (first, _, _) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
     let (again, _, replayed) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
     assert!(replayed && first == again && again[0]["code"] == "vendor_refused", "{again:?}");
     assert_eq!(vendor.books().asked.len(), 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_nor_the_other_way_round() {
+    // Given music of a vendor, and music of the engine inside after the vendor has gone
+    let vendor = MusicSim::behaving(|_| lines(&usual())).await;
+    let base = vendor.base();
+    let fields = [("prompt", "a bright sting"), ("duration", "1")];
+    let app = TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let (_, of_vendor, _) = heard(ask(&app, &alice, "vendor", &fields).await).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let (_, of_engine, _) = heard(ask(&app, &alice, "engine", &fields).await).await;
+    // When the first is asked for again, then that is refused for what it is, and other music is not sent in its place
+    let check = |problem: Value, task: &str, maker: &str| {
+        assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
+        let detail = problem["detail"].as_str().expect("a sentence");
+        assert!(detail.contains(task) && detail.contains(maker), "{detail}");
+    };
+    check(problem(ask(&app, &alice, "vendor", &fields).await).await, &of_vendor, "a vendor");
+    // And the same holds for the second when the vendor is back
+    let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Surroundings::real()).await;
+    check(problem(ask(&app, &alice, "engine", &fields).await).await, &of_engine, "the engine inside");
+    assert_eq!((vendor.books().asked.len(), events(&app).await), (1, 2));
     app.stop().await;
 }

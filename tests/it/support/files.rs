@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// What is answered to a request: bytes, after which the connection is closed.
 type Answering = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
@@ -16,6 +17,7 @@ pub struct FileServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     open: watch::Sender<bool>,
+    listening: JoinHandle<()>,
 }
 
 impl FileServer {
@@ -31,7 +33,7 @@ impl FileServer {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let (open, gate) = watch::channel(true);
         let (noted, answer): (_, Answering) = (asked.clone(), Arc::new(answer));
-        tokio::spawn(async move {
+        let listening = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (noted, answer, gate) = (noted.clone(), answer.clone(), gate.clone());
                 tokio::spawn(async move {
@@ -39,7 +41,14 @@ impl FileServer {
                 });
             }
         });
-        Self { address, asked, open }
+        Self { address, asked, open, listening }
+    }
+
+    /// Listens no more, and tells where it did.
+    pub async fn leave(self) -> SocketAddr {
+        self.listening.abort();
+        let _ = self.listening.await;
+        self.address
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -52,7 +52,7 @@ impl Reader {
     }
 
     /// The next event; `None` when the stream is over.
-    async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<Told> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
                 self.text = rest;

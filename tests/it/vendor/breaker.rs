@@ -11,6 +11,7 @@ use super::{remote, sim, upscale};
 use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
 use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
+use crate::task::hindrance::hindered;
 
 fn careful(settings: &mut Settings, base: &str) {
     remote(settings, base, Mode::Neither);
@@ -49,12 +50,17 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
         let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
         assert_eq!(status["data"]["status"], "CREATED");
     }
+    // And one that comes then is told why it waits as well
+    tasks.push(submit(&app, &user, UPSCALER, upscale("late")).await);
+    let told = hindered(&app, &user, &tasks[8]).await;
+    let code = told["hindrance"]["code"].as_str().unwrap();
+    assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{told}");
     // And when somebody listens there, all of them are done and the circuit closes
     let vendor = VendorSim::on(address, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual).await;
     for task in &tasks {
         assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }
-    assert_eq!((vendor.charges().len(), circuit(&app).await.as_str()), (8, "closed"));
+    assert_eq!((vendor.charges().len(), circuit(&app).await.as_str()), (9, "closed"));
     app.stop().await;
 }
 

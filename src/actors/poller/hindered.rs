@@ -1,0 +1,61 @@
+//! What keeps a task from going on, as its owner is told while it rests. Of vendors the owner hears which sort of trouble it is and no
+//! more: what exactly was said is recorded and logged, and may name what only the operator knows.
+
+use std::time::Duration;
+
+use super::{Next, Poller, failure};
+use crate::actors::live::Hindrance;
+use crate::domain::ids::TaskId;
+use crate::domain::task::{Failure, TaskRecord};
+use crate::projections::task::TaskEntry;
+use crate::vendors::ErrorKind;
+
+/// Why a task rests that would go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// What it would fail of, if it were given up now.
+    Shown(Failure),
+    /// Its inputs cannot be taken in here.
+    OurInputs,
+    /// Its vendor was asked in vain.
+    Vendor(ErrorKind),
+    /// Its vendor is left alone.
+    Gate,
+}
+
+impl Cause {
+    fn reason(self) -> Failure {
+        let (code, message) = match self {
+            Self::Shown(failure) => return failure,
+            Self::OurInputs => ("input_not_taken_in", "the service has no room for its inputs at this time"),
+            Self::Gate => ("vendor_paused", "the vendor had trouble or asked for it, and is left alone for a while"),
+            Self::Vendor(ErrorKind::Busy) => ("vendor_busy", "the vendor has no room at this time"),
+            Self::Vendor(ErrorKind::Unreached) => ("vendor_unreachable", "the vendor cannot be reached at this time"),
+            Self::Vendor(ErrorKind::Unserved) => ("vendor_unavailable", "the vendor does not serve this service"),
+            Self::Vendor(ErrorKind::Unknown | ErrorKind::Refused) => {
+                ("vendor_unanswered", "the vendor was asked and gave no answer that says how the task stands")
+            }
+        };
+        failure(code, message.to_owned())
+    }
+}
+
+impl Poller {
+    /// The rest of a task that cannot go on, and what its owner is told meanwhile. That its vendor is left alone says less than
+    /// why that was begun, if the task knows it.
+    pub(super) fn hindered(&self, task: TaskId, entry: &TaskEntry, cause: Cause, rest: Duration) -> Next {
+        let (at, rest) = (self.surroundings.now(), self.until_deadline(&entry.record, rest));
+        let before = if cause == Cause::Gate { self.live.hindrance(task) } else { None };
+        let queues = cause == Cause::Vendor(ErrorKind::Busy);
+        let hindrance = before.unwrap_or_else(|| Hindrance { reason: cause.reason(), queues, at, next_attempt_at: at });
+        self.live.hinder(task, Hindrance { next_attempt_at: at.after(rest), ..hindrance });
+        Next::After(rest)
+    }
+
+    /// No task rests beyond its deadline; one that is late rests as long as it was told.
+    pub(super) fn until_deadline(&self, record: &TaskRecord, rest: Duration) -> Duration {
+        let age = self.surroundings.now().since(record.created_at);
+        let left = self.options.deadline_of(record).checked_sub(age).filter(|left| !left.is_zero());
+        left.map_or(rest, |left| rest.min(left))
+    }
+}

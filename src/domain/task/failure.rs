@@ -1,0 +1,83 @@
+//! Why tasks fail.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::value::Text;
+
+/// Why a task failed: a stable code and a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub code: Text<64>,
+    pub message: Text<1000>,
+}
+
+impl Failure {
+    /// The code of streams that the end of the service cut off.
+    pub const INTERRUPTED: &'static str = "interrupted";
+
+    /// Every code that this program gives. Others are in logs that another version wrote.
+    pub const CODES: [&'static str; 27] = [
+        "cancelled",
+        "client_gone",
+        "deadline_exceeded",
+        "engine_failed",
+        "engine_stopped",
+        "input_invalid",
+        "input_unavailable",
+        "input_undecodable",
+        "input_unreadable",
+        Self::INTERRUPTED,
+        "no_sound",
+        "not_recorded",
+        "outcome_unknown",
+        "output_too_large",
+        "result_invalid",
+        "result_unavailable",
+        "result_unwritable",
+        "vendor_broke_off",
+        "vendor_failed",
+        "vendor_lost",
+        "vendor_refused",
+        "vendor_unavailable",
+        "video_too_large",
+        "video_too_long",
+        "video_undecodable",
+        "video_unreadable",
+        "video_unsupported",
+    ];
+
+    /// What a cancelled task failed of.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        let message = "cancelled by its owner";
+        Self { code: Text::recorded("cancelled".to_owned()), message: Text::recorded(message.to_owned()) }
+    }
+
+    /// What a stream failed of that the end of the service cut off.
+    #[must_use]
+    pub fn interrupted(message: &str) -> Self {
+        Self { code: Text::recorded(Self::INTERRUPTED.to_owned()), message: Text::recorded(message.to_owned()) }
+    }
+
+    /// The code, if it is one of [`Self::CODES`]: there are few of them.
+    #[must_use]
+    pub fn known_code(&self) -> Option<&'static str> {
+        Self::CODES.into_iter().find(|code| *code == self.code.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_this_program_are_known_and_no_others() {
+        for code in ["cancelled", "vendor_lost", "interrupted"] {
+            let failure = Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(String::new()) };
+            assert_eq!(failure.known_code(), Some(code));
+        }
+        let odd = Failure { code: Text::recorded("odd".to_owned()), message: Text::recorded(String::new()) };
+        assert_eq!(odd.known_code(), None);
+        assert!(Failure::CODES.is_sorted());
+    }
+}
