@@ -237,6 +237,18 @@ mod tests {
     }
 
     #[test]
+    fn a_submission_has_as_long_as_its_connection() {
+        for vendor in ["image", "video"] {
+            let file = format!("[vendors.{vendor}]\nconnect_timeout = '5s'\nsubmit_timeout = '4s'\n");
+            let told = given().file(&file).problems();
+            let expected = format!(
+                "vendors.{vendor}.submit_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.{vendor}.connect_timeout"
+            );
+            assert!(told.contains(&expected), "{told}");
+        }
+    }
+
+    #[test]
     fn secrets_are_never_printed() {
         let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2")]).configuration();
         let problems = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);

@@ -45,6 +45,17 @@ pub enum RecoverySetting {
 impl VendorSettings {
     /// Those of `vendors.<name>`.
     pub(super) fn read(reader: &mut Reader, name: &str) -> Self {
+        let own = Self::read_each(reader, name);
+        // The time of a submission has that of its connection in it: a vendor that was not reached would count as one that may have
+        // the job.
+        if own.submit_timeout < own.connect_timeout {
+            let expected = format!("at least as long as vendors.{name}.connect_timeout");
+            reader.refuse(&format!("vendors.{name}.submit_timeout"), &expected);
+        }
+        own
+    }
+
+    fn read_each(reader: &mut Reader, name: &str) -> Self {
         let key = |setting: &str| format!("vendors.{name}.{setting}");
         let recoveries =
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];

@@ -6,7 +6,7 @@ use super::Group;
 use super::operation::{Operation, get};
 use super::schema::{Documented, Url, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
-use crate::domain::task::ImageStatus;
+use crate::domain::task::{Failure, ImageStatus};
 
 mod bodies;
 mod submissions;
@@ -67,7 +67,7 @@ fn status_reads() -> [Operation; 5] {
 /// Why a task failed.
 pub fn failure_view() -> Value {
     view([
-        field::<String>("code", "Stable, for programs.").required().with("examples", FAILURES),
+        field::<String>("code", "Stable, for programs.").required().with("examples", Failure::CODES),
         field::<String>("message", "A sentence, for people.").required(),
     ])
 }
@@ -90,25 +90,6 @@ fn task_view() -> Value {
         field::<TaskId>("task_id", "").required(),
     ])
 }
-
-/// Why tasks fail.
-const FAILURES: [&str; 15] = [
-    "input_unavailable",
-    "input_invalid",
-    "output_too_large",
-    "deadline_exceeded",
-    "cancelled",
-    "vendor_refused",
-    "outcome_unknown",
-    "vendor_failed",
-    "vendor_lost",
-    "result_unavailable",
-    "result_invalid",
-    "result_unwritable",
-    "engine_failed",
-    "engine_stopped",
-    "interrupted",
-];
 
 /// A task as it is answered at its submission.
 fn created() -> Value {
