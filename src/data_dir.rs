@@ -1,8 +1,8 @@
 //! The one directory where everything is kept: its lock, and files that only its owner may read.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The directory, locked: a second service that opens it is turned away.
@@ -83,7 +83,7 @@ impl DataDir {
     }
 }
 
-/// Makes a directory whose name, and the names of the parents that had to be made, survive a power cut.
+/// Makes a directory for its owner alone whose name, and the names of the parents that had to be made, survive a power cut.
 ///
 /// # Errors
 /// When it cannot be made, or its parent not be synced.
@@ -94,7 +94,7 @@ pub fn create_durably(directory: &Path) -> io::Result<()> {
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         create_durably(parent)?;
     }
-    match std::fs::create_dir(directory) {
+    match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => sync_parent(directory),
     }

@@ -1,7 +1,7 @@
 //! Who goes first when the processor is short: answering before everything that nobody waits for at an open connection.
 //!
-//! Linux keeps the nice value per thread, and threads inherit it from the one that starts them; elsewhere it may count for
-//! the whole process, which then changes nothing between its threads. Measured in `docs/performance.md`.
+//! Linux keeps the nice value per thread, and threads inherit it from the one that starts them. Measured in
+//! `docs/performance.md`.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;

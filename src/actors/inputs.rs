@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 
 use crate::domain::image::{ImageJob, ImageWork, Picture};
 use crate::domain::task::{Failure, TaskCommand, Work};
-use crate::domain::value::{CallbackUrl, Invalid, Text};
+use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Clip, VideoFormat, VideoWork};
 use crate::media::input::{self, Inspected};
 use crate::media::store::{Area, Store};
@@ -93,7 +93,7 @@ impl Inputs {
     }
 
     async fn picture(&self, url: &CallbackUrl, measured_by: Option<ImageJob>) -> Result<Picture, InputFailure> {
-        let file = self.fetcher.get(url.as_str()).await.map_err(unavailable)?;
+        let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
         let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
             return Err(InputFailure::Ours("the service stops".to_owned()));
         };
@@ -119,7 +119,7 @@ impl Inputs {
         if let Some(path) = own_file.filter(|path| path.exists()) {
             return blocking(move || keep_clip(&store, &std::fs::read(path).map_err(|error| unkept(&error))?)).await;
         }
-        let file = fetcher.get(url.as_str()).await.map_err(unavailable)?;
+        let file = fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
         blocking(move || keep_clip(&store, &file.bytes)).await
     }
 }
@@ -137,8 +137,10 @@ fn keep_clip(store: &Store, bytes: &[u8]) -> Result<Clip, InputFailure> {
     store.put_clip(Area::Input, bytes, format).map_err(|error| unkept(&error))
 }
 
-fn unavailable(failure: FetchFailure) -> InputFailure {
-    let told = |reason| self::failure("input_unavailable", &format!("an input could not be fetched: {reason}"));
+/// Says which one: by its URL without what follows the path, where secrets are.
+fn unavailable(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
+    let place = url.as_str().split(['?', '#']).next().unwrap_or_default();
+    let told = |reason| Failure::new("input_unavailable", &format!("{place} could not be fetched: {reason}"));
     match failure {
         FetchFailure::Final(reason) => InputFailure::Final(told(reason)),
         FetchFailure::Passing(reason) => InputFailure::Passing(told(reason)),
@@ -147,18 +149,13 @@ fn unavailable(failure: FetchFailure) -> InputFailure {
 }
 
 fn invalid(reason: &Invalid) -> InputFailure {
-    InputFailure::Final(failure("input_invalid", &format!("a fetched input {reason}")))
+    InputFailure::Final(Failure::new("input_invalid", &format!("a fetched input {reason}")))
 }
 
 fn too_large(reason: &Invalid) -> InputFailure {
-    InputFailure::Final(failure("output_too_large", &format!("image {reason}")))
+    InputFailure::Final(Failure::new("output_too_large", &format!("image {reason}")))
 }
 
 fn unkept(error: &std::io::Error) -> InputFailure {
     InputFailure::Ours(format!("a fetched input could not be stored: {error}"))
-}
-
-fn failure(code: &str, message: &str) -> Failure {
-    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }

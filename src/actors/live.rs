@@ -35,6 +35,23 @@ pub struct Hindrance {
     pub next_attempt_at: Timestamp,
 }
 
+impl Hindrance {
+    /// The codes of all reasons.
+    pub const CODES: [&'static str; 11] = [
+        "input_unavailable",
+        "input_not_taken_in",
+        "not_recorded",
+        "vendor_unreachable",
+        "vendor_busy",
+        "vendor_unavailable",
+        "vendor_unanswered",
+        "vendor_paused",
+        "result_unavailable",
+        "result_unwritable",
+        "result_invalid",
+    ];
+}
+
 /// What is kept of a task.
 #[derive(Debug, Default)]
 struct Kept {

@@ -112,7 +112,7 @@ impl Poller {
                 if waited >= INPUT_PATIENCE {
                     return self.then(task, entry, TaskCommand::Fail { failure }).await;
                 }
-                tracing::warn!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
+                tracing::info!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
                 self.hindered(task, entry, Cause::Shown(failure), waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
             }
             Err(InputFailure::Ours(reason)) => {
@@ -130,7 +130,7 @@ impl Poller {
         let (key, repeatable) = (VendorKey::recorded(task.to_string()), recovery == Recovery::Key);
         self.at(VendorStep::BeforeIntent, task);
         if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
-            return Next::After(RECORD_PAUSE);
+            return self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE);
         }
         self.at(VendorStep::IntentRecorded, task);
         let work: Work = entry.record.submission.work.clone();
@@ -236,7 +236,7 @@ impl Poller {
             Ok(Progress::Running { .. }) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
             Ok(Progress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordBegun).await {
                 Ok(_) => self.wait_for(task, entry),
-                Err(_) => Next::After(RECORD_PAUSE),
+                Err(_) => self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE),
             },
             Ok(Progress::Done(results)) => self.end(task, entry, TaskCommand::Complete { results }).await,
             Ok(Progress::Failed(failure)) => self.end(task, entry, TaskCommand::Fail { failure }).await,
@@ -272,17 +272,17 @@ impl Poller {
         if given_up {
             return self.end(task, entry, TaskCommand::Fail { failure }).await;
         }
-        self.hindered(task, entry, Cause::Shown(failure), self.gate.pause(failures))
+        self.hindered(task, entry, Cause::Results(failure), self.gate.pause(failures))
     }
 
     /// What a vendor took and does not know may only not be known yet; it is never submitted again.
     async fn lost(&self, task: TaskId, entry: &TaskEntry) -> Next {
         if self.age_of_stage(&entry.record) < self.options.lost_after {
             let failures = self.gate.one_failure_more(task);
-            return Next::After(self.gate.pause(failures));
+            return self.hindered(task, entry, Cause::Unknown, self.gate.pause(failures));
         }
         let message = "the vendor took the task and does not know it any more; it was not submitted again";
-        let failure = failure("vendor_lost", message.to_owned());
+        let failure = Failure::new("vendor_lost", message);
         self.end(task, entry, TaskCommand::Fail { failure }).await
     }
 
@@ -296,7 +296,7 @@ impl Poller {
 
     async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
         let message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
-        self.end(task, entry, TaskCommand::Fail { failure: failure("deadline_exceeded", message) }).await
+        self.end(task, entry, TaskCommand::Fail { failure: Failure::new("deadline_exceeded", &message) }).await
     }
 
     /// Records after which the vendor is not asked about this job again.
@@ -315,7 +315,7 @@ impl Poller {
             }
             Err(error) => {
                 tracing::warn!(%task, %error, "could not record what became of a task");
-                Next::After(RECORD_PAUSE)
+                self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE)
             }
         }
     }
@@ -345,10 +345,6 @@ impl Poller {
             Step::Expire => self.expire(task, entry).await,
         }
     }
-}
-
-fn failure(code: &str, message: String) -> Failure {
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
 }
 
 impl Reactor for Poller {

@@ -48,7 +48,9 @@ pub(super) fn prober(
 fn verification(verified: Verified) -> Verification {
     let Verified { state, position, until, since } = verified;
     let (state, reason) = match state {
-        ScrubState::Checking { .. } => (VerificationKind::Checking, None),
+        ScrubState::Checking => (VerificationKind::Checking, None),
+        // A log that this start began: nothing was there to be read.
+        ScrubState::Whole if until.0 == 0 => (VerificationKind::Unverified, None),
         ScrubState::Whole => (VerificationKind::Sound, None),
         ScrubState::Damaged { reason } => (VerificationKind::Damaged, Some(reason)),
     };

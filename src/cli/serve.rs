@@ -35,6 +35,9 @@ fn greeting(app: &App, data_dir: &Path) -> String {
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),
     ];
+    if url.contains("://0.0.0.0") || url.contains("://[::]") {
+        lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
+    }
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),

@@ -28,7 +28,7 @@ fn look(services: &Services) -> Looked {
         index: probe.indexed,
         index_bytes: probe.index_bytes,
         queues: vec![("appends", probe.waiting as u64), ("tasks", tasks as u64), ("deliveries", deliveries as u64)],
-        verification: State { all: &VERIFICATION_STATES, is: VERIFICATION_STATES[probe.verification.state as usize] },
+        verification: State { all: &VERIFICATION_STATES, is: probe.verification.state.name() },
         verified: probe.verification.position,
         storage: State { all: &STORAGE_STATES, is: name_of(storage.state) },
         free_bytes: storage.free_bytes,

@@ -56,6 +56,24 @@ pub enum VerificationKind {
     /// Everything that was there at the start is sound.
     Sound,
     Damaged,
+    /// This start began the log: nothing of it was read back yet.
+    Unverified,
+}
+
+impl VerificationKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Checking, Self::Sound, Self::Damaged, Self::Unverified];
+
+    /// As it is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checking => "checking",
+            Self::Sound => "sound",
+            Self::Damaged => "damaged",
+            Self::Unverified => "unverified",
+        }
+    }
 }
 
 /// Looks now.
@@ -127,7 +145,10 @@ struct StartView {
 /// States of the storage, as they are shown.
 pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
 /// States of the verification, as they are shown.
-pub const VERIFICATION_STATES: [&str; 3] = ["checking", "sound", "damaged"];
+pub const VERIFICATION_STATES: [&str; 4] = {
+    let [one, two, three, four] = VerificationKind::ALL;
+    [one.name(), two.name(), three.name(), four.name()]
+};
 
 /// What can be seen of the service at one time.
 pub(super) struct Seen {

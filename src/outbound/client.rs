@@ -321,14 +321,14 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// What the innermost cause says; the outer ones may print the URL. Of what the system says its sort is told, without the number that
-/// it has on this machine.
+/// What the innermost cause says; the outer ones may print the URL. What the system says is told without the number that it has
+/// on this machine.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(cause) = causes(error).skip(1).last() else { return "unknown error".to_owned() };
-    match cause.downcast_ref::<std::io::Error>() {
-        Some(system) if system.raw_os_error().is_some() => system.kind().to_string(),
-        _ => cause.to_string(),
-    }
+    let said = cause.to_string();
+    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    let end = number.map(|number| format!(" (os error {number})"));
+    end.and_then(|end| said.strip_suffix(&end).map(str::to_owned)).unwrap_or(said)
 }
 
 #[cfg(test)]

@@ -80,8 +80,9 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
 
 /// The codes that are written in a file of the program: the first words of what makes failures.
 fn codes_in(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let made = ["failure(", "defect(", "refused("].map(|maker| code.split(maker).skip(1));
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let makers = ["failure(", "Failure::new(", "defect(", "refused(", "code: Text::recorded("];
+    let made = makers.map(|maker| code.split(maker).skip(1));
     let first_words =
         made.into_iter().flatten().filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
     // Whatever else is called a failure has a sentence there.

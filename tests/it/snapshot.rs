@@ -65,7 +65,7 @@ fn copy(from: &Path, to: &Path) {
 async fn scrubbed(app: &TestApp) -> ScrubState {
     loop {
         match app.app.log().verified().state {
-            ScrubState::Checking { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+            ScrubState::Checking => tokio::time::sleep(Duration::from_millis(5)).await,
             ended => return ended,
         }
     }

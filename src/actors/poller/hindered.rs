@@ -3,31 +3,39 @@
 
 use std::time::Duration;
 
-use super::{Next, Poller, failure};
+use super::{Next, Poller};
 use crate::actors::live::Hindrance;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Failure, TaskRecord};
+use crate::domain::value::Text;
 use crate::projections::task::TaskEntry;
 use crate::vendors::ErrorKind;
 
 /// Why a task rests that would go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// What it would fail of, if it were given up now.
+    /// What it would fail of, if it were given up now: an input that its owner named.
     Shown(Failure),
     /// Its inputs cannot be taken in here.
     OurInputs,
+    /// What became of it cannot be recorded here.
+    Unrecorded,
     /// Its vendor was asked in vain.
     Vendor(ErrorKind),
+    /// Its vendor does not know it, which may be so for a while.
+    Unknown,
     /// Its vendor is left alone.
     Gate,
+    /// Its results cannot be brought home, for this.
+    Results(Failure),
 }
 
 impl Cause {
     fn reason(self) -> Failure {
         let (code, message) = match self {
             Self::Shown(failure) => return failure,
-            Self::OurInputs => ("input_not_taken_in", "the service has no room for its inputs at this time"),
+            Self::OurInputs => ("input_not_taken_in", "the service cannot take in its inputs at this time"),
+            Self::Unrecorded => ("not_recorded", "the service cannot record changes at this time"),
             Self::Gate => ("vendor_paused", "the vendor had trouble or asked for it, and is left alone for a while"),
             Self::Vendor(ErrorKind::Busy) => ("vendor_busy", "the vendor has no room at this time"),
             Self::Vendor(ErrorKind::Unreached) => ("vendor_unreachable", "the vendor cannot be reached at this time"),
@@ -35,8 +43,13 @@ impl Cause {
             Self::Vendor(ErrorKind::Unknown | ErrorKind::Refused) => {
                 ("vendor_unanswered", "the vendor was asked and gave no answer that says how the task stands")
             }
+            Self::Unknown => ("vendor_unanswered", "the vendor does not know the task at this time"),
+            Self::Results(failure) => {
+                let message = "the vendor is done, and its results cannot be brought home yet";
+                return Failure { message: Text::recorded(message.to_owned()), ..failure };
+            }
         };
-        failure(code, message.to_owned())
+        Failure::new(code, message)
     }
 }
 
@@ -45,7 +58,8 @@ impl Poller {
     /// why that was begun, if the task knows it.
     pub(super) fn hindered(&self, task: TaskId, entry: &TaskEntry, cause: Cause, rest: Duration) -> Next {
         let (at, rest) = (self.surroundings.now(), self.until_deadline(&entry.record, rest));
-        let before = if cause == Cause::Gate { self.live.hindrance(task) } else { None };
+        // That it has no room is over when it is left alone.
+        let before = self.live.hindrance(task).filter(|before| cause == Cause::Gate && !before.queues);
         let queues = cause == Cause::Vendor(ErrorKind::Busy);
         let hindrance = before.unwrap_or_else(|| Hindrance { reason: cause.reason(), queues, at, next_attempt_at: at });
         self.live.hinder(task, Hindrance { next_attempt_at: at.after(rest), ..hindrance });
@@ -57,5 +71,25 @@ impl Poller {
         let age = self.surroundings.now().since(record.created_at);
         let left = self.options.deadline_of(record).checked_sub(age).filter(|left| !left.is_zero());
         left.map_or(rest, |left| rest.min(left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_all_causes_are_known_and_of_results_nothing_else_is_told() {
+        let results = ["result_unavailable", "result_unwritable", "result_invalid"];
+        let results = results.map(|code| Cause::Results(Failure::new(code, "certificate of results.internal")));
+        let kinds =
+            [ErrorKind::Busy, ErrorKind::Unreached, ErrorKind::Unserved, ErrorKind::Unknown, ErrorKind::Refused];
+        let input = Cause::Shown(Failure::new("input_unavailable", "an input could not be fetched: no connection"));
+        let others = [Cause::OurInputs, Cause::Unrecorded, Cause::Unknown, Cause::Gate, input];
+        for cause in others.into_iter().chain(kinds.map(Cause::Vendor)).chain(results) {
+            let reason = cause.reason();
+            assert!(Hindrance::CODES.contains(&reason.code.as_str()), "{reason:?}");
+            assert!(!reason.message.as_str().contains("internal"), "{reason:?}");
+        }
     }
 }

@@ -13,24 +13,42 @@ pub(super) fn is_input(name: &str) -> bool {
     INPUTS.contains(&name.rsplit('.').next().unwrap_or(name))
 }
 
-/// The same with a word for each file and each address: `png:160x160:25964B:30c605eb627d`. Hashes are whole when that is wanted.
-pub(super) fn in_words(value: &Value, whole: bool) -> Value {
-    match value {
-        Value::Object(members) => word(members, whole).map_or_else(
-            || members.iter().map(|(name, member)| (name.clone(), in_words(member, whole))).collect(),
-            Value::String,
-        ),
-        Value::Array(entries) => entries.iter().map(|entry| in_words(entry, whole)).collect(),
+/// What is known of a file that is kept.
+const OF_A_FILE: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
+
+/// The fields of an event with a word for each file and each address: `png:160x160:25964B:30c605eb627d`. Hashes are whole when that
+/// is wanted.
+pub(super) fn in_words(data: &Value, whole: bool) -> Value {
+    match data {
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| (name.clone(), of_field(name, member, whole))).collect()
+        }
         plain => plain.clone(),
     }
 }
 
-/// The word for a file that is kept, or for an address; nothing for anything else.
-fn word(members: &Map<String, Value>, whole: bool) -> Option<String> {
-    if let Some(address) = members.get("Remote") {
-        return address.as_str().map(str::to_owned);
+fn of_field(name: &str, value: &Value, whole: bool) -> Value {
+    match value {
+        Value::Object(members) => word(name, members, whole).map_or_else(|| in_words(value, whole), Value::String),
+        Value::Array(entries) => entries.iter().map(|entry| of_field(name, entry, whole)).collect(),
+        plain => plain.clone(),
     }
-    let file = members.get("Kept").and_then(Value::as_object).unwrap_or(members);
+}
+
+/// The word for a file that is kept, or for an address; nothing for anything else, which may have any names that people give it.
+fn word(name: &str, members: &Map<String, Value>, whole: bool) -> Option<String> {
+    let given = members.iter().next().filter(|_| is_input(name) && members.len() == 1);
+    match given.map(|(kind, given)| (kind.as_str(), given)) {
+        Some(("Remote", address)) => address.as_str().map(str::to_owned),
+        Some(("Kept", Value::Object(file))) => of_file(file, whole),
+        _ => of_file(members, whole),
+    }
+}
+
+fn of_file(file: &Map<String, Value>, whole: bool) -> Option<String> {
+    if !file.keys().all(|name| OF_A_FILE.contains(&name.as_str())) {
+        return None;
+    }
     let (digest, bytes) = (file.get("digest")?.as_str()?, file.get("bytes")?.as_u64()?);
     let digest = digest.get(..DIGEST_SHORT).filter(|_| !whole).unwrap_or(digest);
     let format = file.get("format").and_then(Value::as_str).map(|format| format!("{format}:"));
@@ -56,7 +74,19 @@ mod tests {
             "key_frames": [{"image": "png:18x16:259B:30c605eb627d", "seconds": 5}], "payload": "5B:30c605eb627d",
             "clip": "mp4:8B:30c605eb627d"});
         assert_eq!(in_words(&given, false), expected);
-        assert_eq!(in_words(&picture, true), json!(format!("png:18x16:259B:{digest}")));
+        let whole = in_words(&json!({"results": [picture]}), true);
+        assert_eq!(whole, json!({"results": [format!("png:18x16:259B:{digest}")]}));
+    }
+
+    #[test]
+    fn nothing_else_is_taken_for_a_file_or_an_address() {
+        let digest = "30c605eb627d8231bd589f0df6ca661ba37b043f1e3fc5f6aa106701c20260c9";
+        let archive = json!({"version": "v", "digest": digest, "bytes": 123});
+        let translation = json!({"language": "de", "texts": {"Remote": "harmless", "description": "not"}, "image": {"Remote": "a", "x": "b"}});
+        let only = json!({"texts": {"Remote": "harmless"}});
+        for data in [archive, translation, only, json!({"digest": digest, "bytes": 5})] {
+            assert_eq!(in_words(&data, false), data);
+        }
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Service {
         let detail = super::text::printable(told["detail"].as_str().unwrap_or("it does not say why"));
         match reply.status {
             400 => Failure::Usage(by_options(&detail, path)),
-            401 => anyhow!("the service at {} does not know this token: give --token", self.base).into(),
+            401 => anyhow!("the service at {} does not know this token: give --token, or set MEDIARY_ADMIN_TOKEN as the service has it", self.base).into(),
             403 => anyhow!("the service at {} answers only administrators: give --token", self.base).into(),
             status => anyhow!("the service at {} answered {status}: {detail}", self.base).into(),
         }

@@ -124,7 +124,8 @@ fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
     progress.end();
     let position = done.map_err(anyhow::Error::from)?.checkpoint().head.position;
     draft.keep().with_context(|| written(&file))?;
-    print(&format!("{position} events exported to {}\n", file.display())).context("cannot write to stdout")?;
+    print(&format!("{position} events exported to {}, the events of a change on a line\n", file.display()))
+        .context("cannot write to stdout")?;
     Ok(())
 }
 

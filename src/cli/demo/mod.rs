@@ -127,7 +127,9 @@ async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
     match reply.status {
         200 if reply.json()["isAdmin"] == true => Ok(()),
         200 => bail!("the sample registry needs the token of an administrator"),
-        401 => bail!("the service at {base} does not know this token: is it the one in its data directory?"),
+        401 => bail!(
+            "the service at {base} does not know this token: is it the one in its data directory, or was it started with another MEDIARY_ADMIN_TOKEN?"
+        ),
         status => bail!("the service at {base} answered {status} to the question who we are"),
     }
 }

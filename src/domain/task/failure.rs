@@ -46,17 +46,23 @@ impl Failure {
         "video_unsupported",
     ];
 
+    /// A failure; of the sentence what fits is kept, and nothing that moves a cursor.
+    #[must_use]
+    pub fn new(code: &str, message: &str) -> Self {
+        let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
+        Self { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+    }
+
     /// What a cancelled task failed of.
     #[must_use]
     pub fn cancelled() -> Self {
-        let message = "cancelled by its owner";
-        Self { code: Text::recorded("cancelled".to_owned()), message: Text::recorded(message.to_owned()) }
+        Self::new("cancelled", "cancelled on request")
     }
 
     /// What a stream failed of that the end of the service cut off.
     #[must_use]
     pub fn interrupted(message: &str) -> Self {
-        Self { code: Text::recorded(Self::INTERRUPTED.to_owned()), message: Text::recorded(message.to_owned()) }
+        Self::new(Self::INTERRUPTED, message)
     }
 
     /// The code, if it is one of [`Self::CODES`]: there are few of them.
@@ -73,11 +79,9 @@ mod tests {
     #[test]
     fn codes_of_this_program_are_known_and_no_others() {
         for code in ["cancelled", "vendor_lost", "interrupted"] {
-            let failure = Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(String::new()) };
-            assert_eq!(failure.known_code(), Some(code));
+            assert_eq!(Failure::new(code, "").known_code(), Some(code));
         }
-        let odd = Failure { code: Text::recorded("odd".to_owned()), message: Text::recorded(String::new()) };
-        assert_eq!(odd.known_code(), None);
+        assert_eq!(Failure::new("odd", "").known_code(), None);
         assert!(Failure::CODES.is_sorted());
     }
 }

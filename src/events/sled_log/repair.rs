@@ -48,6 +48,7 @@ impl Shared {
             match self.reopen() {
                 Ok(trees) => {
                     *self.trees.write() = Some(Arc::new(trees));
+                    self.scrub.mended();
                     self.queue.stall(None);
                     tracing::info!("sled is filled again");
                     return true;

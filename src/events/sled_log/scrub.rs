@@ -6,8 +6,8 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -32,8 +32,8 @@ const STEPS: u32 = 64;
 pub enum ScrubState {
     /// All of the log was checked: at the start, or since.
     Whole,
-    /// The journal was found sound up to a position.
-    Checking { position: Position, until: Position },
+    /// That is under way.
+    Checking,
     /// Damage was found: the log is read-only.
     Damaged { reason: String },
 }
@@ -70,7 +70,7 @@ impl Older {
 pub(super) struct Scrub {
     known: Mutex<Verified>,
     /// What a reader met in sled, and when.
-    met: OnceLock<(String, Timestamp)>,
+    met: Mutex<Option<(String, Timestamp)>>,
     surroundings: Surroundings,
     stopped: AtomicBool,
 }
@@ -97,11 +97,11 @@ impl Scrub {
     pub fn of(older: Option<&Older>, head: Position, surroundings: &Surroundings) -> Self {
         let (state, position) = match older {
             None => (ScrubState::Whole, head),
-            Some(older) => (ScrubState::Checking { position: Position(0), until: older.anchor.position }, Position(0)),
+            Some(_) => (ScrubState::Checking, Position(0)),
         };
         let known = Mutex::new(Verified { state, position, until: head, since: surroundings.now() });
         let surroundings = surroundings.clone();
-        Self { known, met: OnceLock::new(), surroundings, stopped: AtomicBool::new(false) }
+        Self { known, met: Mutex::default(), surroundings, stopped: AtomicBool::new(false) }
     }
 
     pub fn state(&self) -> ScrubState {
@@ -110,9 +110,9 @@ impl Scrub {
 
     pub fn verified(&self) -> Verified {
         let known = self.known.lock().clone();
-        match self.met.get() {
+        match self.met.lock().clone() {
             Some((reason, since)) if !matches!(known.state, ScrubState::Damaged { .. }) => {
-                Verified { state: ScrubState::Damaged { reason: reason.clone() }, since: *since, ..known }
+                Verified { state: ScrubState::Damaged { reason }, since, ..known }
             }
             _ => known,
         }
@@ -120,15 +120,19 @@ impl Scrub {
 
     /// A reader found damage; the first one is told.
     pub fn met_damage(&self, what: &str) {
-        self.met.get_or_init(|| {
+        self.met.lock().get_or_insert_with(|| {
             let reason = format!("{what}; restart the service, which makes the index anew from the journal");
             (reason, self.surroundings.now())
         });
     }
 
-    fn reached(&self, position: Position, until: Position) {
-        let mut known = self.known.lock();
-        (known.state, known.position) = (ScrubState::Checking { position, until }, position);
+    /// What a reader met is gone: sled holds what the journal holds again.
+    pub fn mended(&self) {
+        *self.met.lock() = None;
+    }
+
+    fn reached(&self, position: Position) {
+        self.known.lock().position = position;
     }
 
     /// All of it is sound.
@@ -228,21 +232,34 @@ impl Shared {
             met |= position == anchor.position && reader.chain() == anchor.chain;
             pace.step()?;
             if pace.steps == 0 && position <= anchor.position {
-                self.scrub.reached(position, anchor.position);
+                self.scrub.reached(position);
             }
         }
         if !met {
             let reason = format!("the journal has another history up to position {}", anchor.position);
             return Err(End::Damaged(reason));
         }
-        // A sled that is opened again is compared with the journal then.
-        let Some(trees) = self.trees.read().clone() else { return Ok(()) };
+        let Some(trees) = self.trees.read().clone() else { return self.wait_for_sled() };
         match sum_of(&trees, reach.last_commit, &mut pace) {
-            _ if trees.has_stopped() => Ok(()),
+            _ if trees.has_stopped() => {
+                drop(trees);
+                self.wait_for_sled()
+            }
             Ok(found) if found == expected => Ok(()),
             Ok(_) => Err(End::SledDamaged("damage in sled: it does not hold what the journal holds".to_owned())),
             Err(end) => Err(end),
         }
+    }
+
+    /// Until sled is there again: whoever opened it has compared it with the journal.
+    fn wait_for_sled(&self) -> Result<(), End> {
+        while self.trees.read().as_ref().is_none_or(|trees| trees.has_stopped()) {
+            if self.scrub.stopped.load(Ordering::Relaxed) {
+                return Err(End::Stopped);
+            }
+            thread::sleep(SHIFT);
+        }
+        Ok(())
     }
 }
 

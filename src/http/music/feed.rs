@@ -79,7 +79,7 @@ impl Record {
             Err(CommandError::Rejected(_)) => Err(Failure::cancelled()),
             Err(error) => {
                 tracing::warn!(task = %self.task, %error, "what became of a stream could not be recorded");
-                Err(failure("not_recorded", "what became of the music could not be recorded"))
+                Err(Failure::new("not_recorded", "what became of the music could not be recorded"))
             }
         }
     }
@@ -90,7 +90,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         let Some(why) = self.why().filter(|_| !self.ended) else { return };
         let (dispatch, task) = (self.dispatch.clone(), self.task);
-        let failure = failure(CLIENT_GONE, "the client went away before the music had ended");
+        let failure = Failure::new(CLIENT_GONE, "the client went away before the music had ended");
         // Without a runtime the service is gone as well, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -229,7 +229,7 @@ impl Feed {
     /// Everything was made: that is recorded, and then said.
     async fn complete(&mut self) {
         let Some(format) = self.heard.format.take() else {
-            return self.fail(failure("no_sound", "the music ended before it began").into()).await;
+            return self.fail(Failure::new("no_sound", "the music ended before it began").into()).await;
         };
         match self.record.end(TaskCommand::Complete { results: Results::Music(self.heard.stream()) }).await {
             Ok(()) => {
@@ -361,13 +361,9 @@ fn seconds(millis: u64) -> f64 {
 }
 
 fn too_late() -> Failure {
-    failure("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
+    Failure::new("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
 }
 
 fn interrupted() -> Failure {
     Failure::interrupted("the service is stopping; the music was not made to its end")
-}
-
-fn failure(code: &str, message: &str) -> Failure {
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message.to_owned()) }
 }

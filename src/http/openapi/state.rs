@@ -94,7 +94,8 @@ fn verification() -> Value {
         field_of(
             "state",
             "`sound`: everything up to `until` was read and is as it was written. `checking`: that is under way, after a start from a \
-             snapshot, and what lies between `position` and `until` is not verified yet. `damaged`: see `reason`.",
+             snapshot, and what lies between `position` and `until` is not verified yet. `damaged`: see `reason`. \
+             `unverified`: this start began the log, and nothing of it was read back yet.",
             one_of(VERIFICATION_STATES),
         )
         .required(),

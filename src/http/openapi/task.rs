@@ -7,6 +7,7 @@ use super::image::{TASK, failure_view};
 use super::operation::{Operation, get, post};
 use super::parameter::{Parameter, in_query, many_in_query, or_empty};
 use super::schema::{Documented, Moment, Url, array, field, field_of, named, view};
+use crate::actors::live::Hindrance;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, TaskStatus};
 use crate::http::error::Code;
@@ -79,8 +80,8 @@ fn stream() -> Operation {
         .about(
             "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
              a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come. `id` is \
-             the position in the log. While more and more of a video is made, and when something else keeps the task from going on (`hindrance`), `progress` tells \
-             so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
+             the position in the log. While more and more of a video is made, and when something else keeps the task from going on \
+             (`hindrance`), `progress` tells so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
              the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
              changes after it, none left out and none twice, and 204 when it has seen the end.",
         )
@@ -103,7 +104,7 @@ fn last_seen() -> Parameter {
 fn cancel() -> Operation {
     let cancelled = json!({"task_id": TASK, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "created_at": AT,
         "updated_at": THEN, "history": [{"state": "CREATED", "at": AT}, {"state": "FAILED", "at": THEN}], "generated": [],
-        "error": {"code": "cancelled", "message": "cancelled by its owner"}});
+        "error": {"code": "cancelled", "message": "cancelled on request"}});
     post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
         .about(
             "The task fails at once with the code `cancelled`, and its webhook is told. A task that has ended stays as it is, \
@@ -129,8 +130,8 @@ fn task() -> Value {
         field_of(
             "queue_position",
             "Which it is, from 1, of the tasks of everybody of its gateway that are still to be handed to whoever makes them, in the order \
-             in which that is done: videos off peak last, then by priority, then by age. Of a video that the engine inside has, but not begun, its place there. \
-             Absent once it is worked on, and while something else than its turn keeps it from going on (`hindrance`).",
+             in which that is done: videos off peak last, then by priority, then by age. Of a video that the engine inside has, but not \
+             begun, its place there. Absent once it is worked on, and while something else than its turn keeps it from going on (`hindrance`).",
             json!({"type": "integer", "minimum": 1}),
         ),
         field_of(
@@ -150,22 +151,9 @@ fn task() -> Value {
     ])
 }
 
-/// Why tasks wait that would go on.
-const HINDRANCES: [&str; 9] = [
-    "input_unavailable",
-    "input_not_taken_in",
-    "vendor_unreachable",
-    "vendor_busy",
-    "vendor_unavailable",
-    "vendor_unanswered",
-    "vendor_paused",
-    "result_unavailable",
-    "result_unwritable",
-];
-
 fn hindrance() -> Value {
     view([
-        field::<String>("code", "Stable, for programs.").required().with("examples", HINDRANCES),
+        field::<String>("code", "Stable, for programs.").required().with("examples", Hindrance::CODES),
         field::<String>("message", "A sentence, for people.").required(),
         field::<Moment>("at", "When that was met.").required(),
         field::<Moment>(

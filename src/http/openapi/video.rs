@@ -55,7 +55,7 @@ fn creations() -> Operation {
 }
 
 fn cancel() -> Operation {
-    let cancelled = json!({"id": TASK, "state": "failed", "err_code": "cancelled", "message": "cancelled by its owner",
+    let cancelled = json!({"id": TASK, "state": "failed", "err_code": "cancelled", "message": "cancelled on request",
         "credits": 150, "progress": 0.1, "creations": []});
     post("/proxy/videovendor/tasks/{task_id}/cancel", "cancelVideo", "Cancel a video task")
         .about(

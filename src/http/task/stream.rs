@@ -179,7 +179,8 @@ impl Feed {
         if now.record.is_terminal() || !(is_other || now.record.status == TaskStatus::InProgress) {
             return None;
         }
-        let data = serde_json::to_string(&Viewer::of(&self.shared.services).view(&now)).ok()?;
+        let view = Viewer::of(&self.shared.services).view_hindered(&now, self.told.hindrance.as_ref());
+        let data = serde_json::to_string(&view).ok()?;
         Some(format!("event: progress\ndata: {data}\n\n"))
     }
 
@@ -201,9 +202,12 @@ impl Feed {
         };
         let record = services.models.task(self.task).await?;
         let viewer = Viewer::of(services);
+        // What these tell besides: when it is over, that is to be told too.
+        self.told = Unrecorded { hindrance: services.live.hindrance(self.task), ..self.told };
         let mut text = String::new();
         for moment in &moments {
-            let data = serde_json::to_string(&viewer.view(moment)).map_err(Problem::internal)?;
+            let data = serde_json::to_string(&viewer.view_hindered(moment, self.told.hindrance.as_ref()))
+                .map_err(Problem::internal)?;
             // Writing to a string cannot fail. JSON as it is written here has no line breaks.
             let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", moment.position);
         }

@@ -70,6 +70,10 @@ struct Change {
     at: String,
 }
 
+/// How long after its next attempt a hindrance is still told: an attempt takes a while, and one that has not begun by then waits for
+/// something else, such as a slot at the vendor.
+const ATTEMPT_MAX: Duration = Duration::from_mins(1);
+
 /// What views are made with.
 pub struct Viewer<'s> {
     models: &'s ReadModels,
@@ -92,23 +96,33 @@ impl<'s> Viewer<'s> {
     }
 
     /// The task as it was then. Its place in the queue and its hindrance are those of now.
-    pub fn view(&self, TaskMoment { record, states, .. }: &TaskMoment) -> TaskView {
+    pub fn view(&self, moment: &TaskMoment) -> TaskView {
+        self.view_hindered(moment, self.live.hindrance(moment.record.submission.task).as_ref())
+    }
+
+    /// The same with what is known to keep it from going on.
+    pub fn view_hindered(
+        &self,
+        TaskMoment { record, states, .. }: &TaskMoment,
+        hindrance: Option<&Hindrance>,
+    ) -> TaskView {
         let (task, work) = (record.submission.task, &record.submission.work);
         let gateway = work.gateway();
         let generated = record.results().map_or_else(Vec::new, |results| urls(results, self.public_url));
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
         let expires_at = (!generated.is_empty()).then(|| record.updated_at.after(self.retention));
-        let hindrance = self.live.hindrance(task).filter(|_| !record.is_terminal());
+        let may_be_so = |hindrance: &&Hindrance| self.now < hindrance.next_attempt_at.after(ATTEMPT_MAX);
+        let hindrance = hindrance.filter(|_| !record.is_terminal()).filter(may_be_so);
         // What cannot go on waits for nobody who is before it.
         let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
-            && hindrance.as_ref().is_none_or(|hindrance| hindrance.queues);
+            && hindrance.is_none_or(|hindrance| hindrance.queues);
         TaskView {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
             state: record.status.name(gateway),
             progress: advanced(progress(record, states), self.live.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
-            hindrance: hindrance.as_ref().map(HindranceView::of),
+            hindrance: hindrance.map(HindranceView::of),
             cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),

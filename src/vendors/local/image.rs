@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::encode;
 use super::job::Ready;
-use super::jobs::{Jobs, Standing, defect, failure, guarded};
+use super::jobs::{Jobs, Standing, defect, guarded};
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
 use crate::media::input::{self, Decoded};
@@ -113,10 +113,10 @@ impl Engine {
                 let engine = Arc::clone(&self);
                 let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&work))).await;
                 made.unwrap_or_else(|_| {
-                    Err(failure("engine_stopped", "the engine was stopped before the job had ended"))
+                    Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"))
                 })
             }
-            Err(_closed) => Err(failure("engine_stopped", "the engine was stopped before the job began")),
+            Err(_closed) => Err(Failure::new("engine_stopped", "the engine was stopped before the job began")),
         };
         self.jobs.end(key, outcome);
     }
@@ -142,7 +142,7 @@ impl Engine {
         let (width, height) = picture.dimensions();
         work.job
             .check_output(width, height)
-            .map_err(|reason| failure("output_too_large", &format!("image {reason}")))?;
+            .map_err(|reason| Failure::new("output_too_large", &format!("image {reason}")))?;
         let result = work.make(picture, reference.as_ref());
         drop(reference);
         let (width, height) = result.dimensions();
@@ -159,7 +159,7 @@ impl Engine {
             .store
             .read(Area::Input, kept)
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("{what} {reason}")))
+        input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
     }
 }
 

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::domain::task::{Failure, VendorKey};
-use crate::domain::value::Text;
 use crate::vendors::{ErrorKind, VendorError};
 
 /// What a submission to a full engine is asked to wait.
@@ -178,24 +177,20 @@ pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, Failure>
     catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
         tracing::error!(engine, "the engine panicked");
         let message = format!("the {engine} engine failed on this job; this is a defect of the service");
-        Err(failure("engine_failed", &message))
+        Err(Failure::new("engine_failed", &message))
     })
 }
 
 /// A failure of this house: its cause is for the operator's log; owners and webhooks are told a fixed sentence.
 pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> Failure {
     tracing::error!(code, %cause, "{sentence}");
-    failure(code, sentence)
-}
-
-pub(super) fn failure(code: &str, message: &str) -> Failure {
-    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+    Failure::new(code, sentence)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::value::Text;
 
     fn key(name: &str) -> VendorKey {
         Text::recorded(name.to_owned())

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use crate::clock::{Mishaps, Place, VendorStep};
 use crate::domain::image::Picture;
 use crate::domain::task::Failure;
-use crate::domain::value::{CallbackUrl, Invalid, Text};
+use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Clip, VideoFormat};
 use crate::media::input::{self, Inspected};
 use crate::media::store::{Area, Store};
@@ -77,7 +77,7 @@ fn keep(store: &Store, file: &Fetched) -> Result<Picture, Unfetched> {
 
 /// Blocks.
 fn keep_clip(store: &Store, file: &Fetched) -> Result<Clip, Unfetched> {
-    let no_video = || Unfetched::Odd(failure("result_invalid", "a result of the vendor is no mp4 or webm video"));
+    let no_video = || Unfetched::Odd(Failure::new("result_invalid", "a result of the vendor is no mp4 or webm video"));
     let format = VideoFormat::of_bytes(&file.bytes).ok_or_else(no_video)?;
     store.put_clip(Area::Result, &file.bytes, format).map_err(|error| unkept(&error))
 }
@@ -92,20 +92,15 @@ fn unavailable(failure: FetchFailure) -> Unfetched {
 }
 
 fn no_picture(reason: &Invalid) -> Unfetched {
-    Unfetched::Odd(failure("result_invalid", &format!("a result of the vendor {reason}")))
+    Unfetched::Odd(Failure::new("result_invalid", &format!("a result of the vendor {reason}")))
 }
 
 /// The cause is for the operator's log.
 fn unkept(error: &io::Error) -> Unfetched {
     tracing::error!(%error, "a result of the vendor could not be stored");
-    Unfetched::Passing(failure("result_unwritable", "the result could not be stored"))
+    Unfetched::Passing(Failure::new("result_unwritable", "the result could not be stored"))
 }
 
 fn told(reason: &str) -> Failure {
-    failure("result_unavailable", &format!("a result of the vendor could not be fetched: {reason}"))
-}
-
-fn failure(code: &str, message: &str) -> Failure {
-    let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-    Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+    Failure::new("result_unavailable", &format!("a result of the vendor could not be fetched: {reason}"))
 }

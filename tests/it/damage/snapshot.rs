@@ -29,7 +29,7 @@ fn start(directory: &Path) -> Started {
         Err(error) => Started::Refused(error.to_string()),
         Ok(OpenedLog { log, models, reports, .. }) => loop {
             match log.verified().state {
-                ScrubState::Checking { .. } => thread::sleep(Duration::from_millis(1)),
+                ScrubState::Checking => thread::sleep(Duration::from_millis(1)),
                 ScrubState::Whole => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
                 ScrubState::Damaged { reason } => {
                     assert!(log.state().is_err(), "changes are taken on top of damage");

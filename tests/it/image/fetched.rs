@@ -9,6 +9,7 @@ use mediary::config::{PrivateAccess, Settings};
 use mediary::domain::value::Timestamp;
 use mediary::outbound::address::AllowEntry;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use super::{PRECISION, RELIGHT, STYLE, UPSCALER, ended, result_of, submit};
 use crate::support::files::{FileServer, file, status};
@@ -87,7 +88,10 @@ async fn a_few_redirects_are_followed() {
     assert_eq!(server.asked(), ["/a", "/b", "/c"]);
     for (path, reason) in [("/round", "more than 3 redirects"), ("/nowhere", "a redirect without a target")] {
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
-        assert_eq!((code.as_str(), message), ("input_unavailable", format!("an input could not be fetched: {reason}")));
+        assert_eq!(
+            (code.as_str(), message),
+            ("input_unavailable", format!("{} could not be fetched: {reason}", server.url(path)))
+        );
     }
     app.stop().await;
 }
@@ -202,7 +206,8 @@ async fn a_server_that_stays_in_trouble_is_given_up() {
 async fn addresses_that_the_service_may_not_call_are_not_called() {
     // Given a service that may call one address of this machine, and a listener on another one
     let server = FileServer::answering(|_| status("302 Found", "location: http://127.0.0.2:1/\r\n")).await;
-    let canary = FileServer::listening("127.0.0.2:0", |_| file(&png(8, 8))).await;
+    let listener = TcpListener::bind("127.0.0.2:0").await.expect("a free port");
+    let canary = FileServer::listening(listener, |_| file(&png(8, 8)));
     let elsewhere = canary.url("/image.png");
     let leading = FileServer::answering(move |_| status("302 Found", &format!("location: {elsewhere}\r\n"))).await;
     let one_address = |settings: &mut Settings| {

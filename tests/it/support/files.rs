@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 /// What is answered to a request: bytes, after which the connection is closed.
 type Answering = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
@@ -17,23 +16,21 @@ pub struct FileServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     open: watch::Sender<bool>,
-    listening: JoinHandle<()>,
 }
 
 impl FileServer {
     /// One that answers a request for this path with these bytes, head and all.
     pub async fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::listening("127.0.0.1:0", answer).await
+        Self::listening(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), answer)
     }
 
-    /// One on this address.
-    pub async fn listening(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(address).await.expect("a free port");
+    /// One that answers there.
+    pub fn listening(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().expect("an address");
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let (open, gate) = watch::channel(true);
         let (noted, answer): (_, Answering) = (asked.clone(), Arc::new(answer));
-        let listening = tokio::spawn(async move {
+        tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (noted, answer, gate) = (noted.clone(), answer.clone(), gate.clone());
                 tokio::spawn(async move {
@@ -41,14 +38,7 @@ impl FileServer {
                 });
             }
         });
-        Self { address, asked, open, listening }
-    }
-
-    /// Listens no more, and tells where it did.
-    pub async fn leave(self) -> SocketAddr {
-        self.listening.abort();
-        let _ = self.listening.await;
-        self.address
+        Self { address, asked, open }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -84,6 +74,14 @@ async fn one_request(
     let _ = gate.wait_for(|open| *open).await;
     stream.write_all(&answer(&path)).await?;
     stream.shutdown().await
+}
+
+/// A port on which nobody listens, kept from others until somebody does.
+pub fn vacant_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+    let address = socket.local_addr().expect("an address");
+    (socket, address)
 }
 
 /// The answer with a file.

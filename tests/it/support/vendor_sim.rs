@@ -2,7 +2,6 @@
 //! with a ledger of its own, in which a job stands once for each time it was paid. A benchmark can use it too.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -120,7 +119,6 @@ struct Shop {
 /// The vendor; it listens until it is dropped.
 pub struct VendorSim {
     shop: Arc<Shop>,
-    address: SocketAddr,
     listening: tokio::task::JoinHandle<()>,
 }
 
@@ -138,16 +136,16 @@ impl VendorSim {
 
     /// One that behaves as the test wants to each request.
     pub async fn behaving(options: SimOptions, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> Self {
-        Self::on(SocketAddr::from(([127, 0, 0, 1], 0)), options, conduct).await
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::on(listener, options, conduct)
     }
 
-    /// The same, on an address.
-    pub async fn on(
-        address: SocketAddr,
+    /// The same, where somebody listens.
+    pub fn on(
+        listener: TcpListener,
         options: SimOptions,
         conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let base = format!("http://{address}");
         let shop = Arc::new(Shop { options, base, conduct: Box::new(conduct), books: Mutex::default() });
@@ -160,15 +158,11 @@ impl VendorSim {
                 });
             }
         });
-        Self { shop, address, listening }
+        Self { shop, listening }
     }
 
     pub fn base(&self) -> String {
         self.shop.base.clone()
-    }
-
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Everything that was paid for, in order.

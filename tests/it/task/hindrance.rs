@@ -1,5 +1,7 @@
 //! What keeps a task from going on, shown to its owner while it waits.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mediary::clock::Surroundings;
@@ -7,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::stream::Reader;
 use crate::image::{UPSCALER, ended, submit};
-use crate::support::files::{FileServer, file, status};
+use crate::support::files::{FileServer, file, status, vacant_port};
 use crate::support::picture::png;
-use crate::support::vendor_sim::{Conduct, Mode, VendorSim};
+use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
 use crate::support::{TestApp, TestUser, client};
 use crate::vendor::{API_KEY, remote, sim, upscale};
 
@@ -36,17 +38,17 @@ async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
 #[actix_web::test]
 async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_place_in_a_queue() {
     // Given a picture at a place where nobody listens
-    let vacant = FileServer::answering(|_| file(&png(8, 8))).await;
-    let (url, address) = (vacant.url("/image.png"), vacant.leave().await);
+    let (socket, address) = vacant_port();
+    let url = format!("http://{address}/image.png");
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     // When it is to be worked on
-    let task = submit(&app, &alice, UPSCALER, json!({"image": url})).await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let told = hindered(&app, &alice, &task).await;
     // Then the task says why it waits and until when, and how: without numbers of this machine
     let hindrance = &told["hindrance"];
     assert_eq!(hindrance["code"], "input_unavailable");
-    assert_eq!(hindrance["message"], "an input could not be fetched: no connection: connection refused");
+    assert_eq!(hindrance["message"], format!("{url} could not be fetched: no connection: Connection refused"));
     let time = |name: &str| hindrance[name].as_str().expect("a time").to_owned();
     assert!(time("at") < time("next_attempt_at"), "{hindrance}");
     assert_eq!((&told["state"], told.get("queue_position")), (&json!("CREATED"), None));
@@ -54,7 +56,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     let list = app.get_as(&alice.token, "/tasks").await.expect(200).json();
     assert_eq!(list["tasks"][0]["hindrance"]["code"], "input_unavailable");
     // And when somebody listens there, the task goes on
-    let _server = FileServer::listening(&address.to_string(), |_| file(&png(8, 8))).await;
+    let _server = FileServer::listening(socket.listen(64).expect("a listener"), |_| file(&png(8, 8)));
     goes_on(&app, &alice, &task).await;
     app.stop().await;
 }
@@ -64,9 +66,9 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::answering(|_| status("503 Service Unavailable", "")).await;
-    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png")})).await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?key=secret")})).await;
     let told = hindered(&app, &alice, &task).await;
-    let message = "an input could not be fetched: the server answered with status 503";
+    let message = format!("{} could not be fetched: the server answered with status 503", server.url("/image.png"));
     assert_eq!(told["hindrance"]["message"], message);
     // And whoever cancels the task is told of the end only
     let path = format!("/tasks/{task}/cancel");
@@ -76,11 +78,52 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
 }
 
 #[actix_web::test]
+async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
+    // Given a task that its vendor is making, and then cannot be asked about
+    let down = Arc::new(AtomicBool::new(false));
+    let fails = down.clone();
+    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::from_hours(1)), move |asked| {
+        if asked.kind == Kind::Poll && fails.load(Ordering::SeqCst) {
+            return Conduct::Answer("500 Internal Server Error", "{}".to_owned());
+        }
+        Conduct::Usual
+    })
+    .await;
+    let base = vendor.base();
+    let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
+    while reader.next().await.expect("it is made").task["state"] != "IN_PROGRESS" {}
+    down.store(true, Ordering::SeqCst);
+    hindered(&app, &alice, &task).await;
+    // When somebody comes who is told so at once, and the vendor is back
+    let mut late = Reader::open(&client(), &url, &alice.token, None).await;
+    let snapshot = late.next().await.expect("a snapshot");
+    assert_eq!(
+        (snapshot.name.as_str(), snapshot.task["hindrance"].is_object()),
+        ("snapshot", true),
+        "{}",
+        snapshot.task
+    );
+    down.store(false, Ordering::SeqCst);
+    // Then they are told that it is over, though nothing of it is recorded
+    loop {
+        let told = late.next().await.expect("it is made");
+        assert_eq!(told.name, "progress");
+        if told.task.get("hindrance").is_none() {
+            break;
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_knows() {
     // Given a vendor at a place where nobody listens
-    let vacant = VendorSim::start(sim(Mode::Neither, Duration::ZERO)).await;
-    let (address, base) = (vacant.address(), vacant.base());
-    drop(vacant);
+    let (socket, address) = vacant_port();
+    let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Surroundings::real()).await;
     let alice = app.user("alice").await;
     // When it is to make something
@@ -95,7 +138,8 @@ async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_kno
     }
     assert_eq!(told.get("queue_position"), None);
     // And when the vendor is there, the task goes on
-    let _vendor = VendorSim::on(address, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual).await;
+    let listener = socket.listen(64).expect("a listener");
+    let _vendor = VendorSim::on(listener, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual);
     goes_on(&app, &alice, &task).await;
     app.stop().await;
 }

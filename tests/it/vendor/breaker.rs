@@ -10,6 +10,7 @@ use mediary::config::Settings;
 use super::{remote, sim, upscale};
 use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
+use crate::support::files::vacant_port;
 use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
 use crate::task::hindrance::hindered;
 
@@ -34,9 +35,8 @@ async fn circuit_becomes(app: &TestApp, wanted: &[&str]) {
 #[actix_web::test]
 async fn a_vendor_that_nobody_answers_for_fails_no_task() {
     // Given a place where nobody listens
-    let vacant = VendorSim::start(sim(Mode::Neither, Duration::ZERO)).await;
-    let (address, base) = (vacant.address(), vacant.base());
-    drop(vacant);
+    let (socket, address) = vacant_port();
+    let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
     let user = app.user("u").await;
     // When jobs are submitted
@@ -56,7 +56,8 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
     let code = told["hindrance"]["code"].as_str().unwrap();
     assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{told}");
     // And when somebody listens there, all of them are done and the circuit closes
-    let vendor = VendorSim::on(address, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual).await;
+    let listener = socket.listen(64).expect("a listener");
+    let vendor = VendorSim::on(listener, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual);
     for task in &tasks {
         assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }

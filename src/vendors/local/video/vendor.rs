@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 
-use super::super::jobs::{Jobs, Standing, defect, failure, guarded};
+use super::super::jobs::{Jobs, Standing, defect, guarded};
 use super::job::{Inputs, pictures, plan, size};
 use super::sound::{Bed, Stereo};
 use super::{Fault, Film, Watch, extend, render};
@@ -120,7 +120,9 @@ impl Engine {
         let work = Arc::new(work);
         let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(&work).await } else { 0 };
         let Ok(_share) = self.budget.acquire_many(self.share(&work, decoding)).await else {
-            return self.jobs.end(key, Err(failure("engine_stopped", "the engine was stopped before the job began")));
+            return self
+                .jobs
+                .end(key, Err(Failure::new("engine_stopped", "the engine was stopped before the job began")));
         };
         if self.jobs.is_forsaken(&key, PATIENCE) {
             return self.jobs.forget(&key);
@@ -133,7 +135,7 @@ impl Engine {
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
             Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
             Err(_) => {
-                let stopped = failure("engine_stopped", "the engine was stopped before the job had ended");
+                let stopped = Failure::new("engine_stopped", "the engine was stopped before the job had ended");
                 self.jobs.end(key, Err(stopped));
             }
         }
@@ -182,7 +184,7 @@ impl Engine {
         match render(plan, &Interest { engine: self, key }) {
             Ok(film) => self.keep(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
-            Err(Fault::Input { code, reason }) => Err(failure(code, &reason)),
+            Err(Fault::Input { code, reason }) => Err(Failure::new(code, &reason)),
             Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
         }
     }
@@ -200,20 +202,20 @@ impl Inputs for Engine {
     type Failure = Failure;
 
     fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Failure> {
-        let kept = source.kept().ok_or_else(|| failure("input_unreadable", &format!("{what} was not fetched")))?;
+        let kept = source.kept().ok_or_else(|| Failure::new("input_unreadable", &format!("{what} was not fetched")))?;
         let bytes = self
             .store
             .read(Area::Input, kept)
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         let decoded =
-            input::decode(&bytes).map_err(|reason| failure("input_undecodable", &format!("{what} {reason}")))?;
+            input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
         Ok(decoded.pixels)
     }
 
     fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Failure> {
-        let clip = clip.ok_or_else(|| failure("input_unreadable", "video_url was not fetched"))?;
+        let clip = clip.ok_or_else(|| Failure::new("input_unreadable", "video_url was not fetched"))?;
         if clip.format != VideoFormat::Mp4 {
-            return Err(failure("video_unsupported", "the video is no MP4 file"));
+            return Err(Failure::new("video_unsupported", "the video is no MP4 file"));
         }
         self.store
             .read_clip(Area::Input, clip)

@@ -14,7 +14,7 @@ export function count(value, one, many = `${one}s`) {
 export function ago(iso) {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
   const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [];
-  if (!unit) return Math.abs(seconds) < 10 ? 'just now' : AGO.format(Math.round(seconds), 'second');
+  if (!unit) return seconds < 1 && seconds > -10 ? 'just now' : AGO.format(Math.round(seconds), 'second');
   return AGO.format(Math.round(seconds / length), unit);
 }
 

@@ -43,15 +43,15 @@ const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
 // What is known of the soundness of the log, and of how much of it: nothing is called sound that was not read.
 function verdict({ state, position, until }) {
   if (state === 'damaged') return 'Damaged';
-  if (position === 0) return 'Not verified yet';
+  if (state === 'unverified' || position === 0) return 'Not verified yet';
   return state === 'sound' ? 'Sound' : `${Math.floor((100 * position) / until)} % verified`;
 }
 
-const tone = ({ state, until }) => (until === 0 && state === 'sound' ? undefined : TONES[state]);
+const tone = ({ state }) => TONES[state];
 
 function verified({ state, position, until, since, reason }) {
   if (state === 'damaged') return html`${reason}. Found <${Time} at=${since} />`;
-  if (until === 0) return 'the log is new; what it holds is read back by the next start';
+  if (state === 'unverified') return 'the log is new; what it holds is read back by the next start';
   if (state === 'checking') return html`under way up to ${number(until)}, begun <${Time} at=${since} />`;
   return html`up to position ${number(position)}, verified <${Time} at=${since} />; what came later was written since the start`;
 }

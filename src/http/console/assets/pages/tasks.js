@@ -66,7 +66,9 @@ const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 // The kinds and states that the document knows.
 function listed(document) {
   const { kind, state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
-  return { kind: plain(document, kind).enum ?? [], state: plain(document, state).enum ?? [] };
+  // Some states have two names, one for each way of writing them; either finds the same tasks.
+  const states = (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => words(other) === words(name)) === at);
+  return { kind: plain(document, kind).enum ?? [], state: states };
 }
 
 function Chosen({ label, name, all, chosen }) {
