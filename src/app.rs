@@ -135,6 +135,7 @@ struct Parts {
 
 /// Runs a future on a new system of this thread: the program's outermost call.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    yield_when_drawing();
     actix_web::rt::System::new().block_on(future)
 }
 
@@ -145,7 +146,6 @@ impl App {
     /// [`StartError`]. The program ends then: threads that were started are not taken down.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         outlive_file_size_limits();
-        yield_when_drawing();
         let (data, tariff) = (open_data_dir(&settings.data_dir)?, open_tariff(settings.video.pricing.as_deref())?);
         let (listener, address) = listen(settings.listen)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;

@@ -202,8 +202,10 @@ impl Feed {
         };
         let record = services.models.task(self.task).await?;
         let viewer = Viewer::of(services);
-        // What these tell besides: when it is over, that is to be told too.
-        self.told = Unrecorded { hindrance: services.live.hindrance(self.task), ..self.told };
+        if !moments.is_empty() {
+            // What these tell besides: when it is over, that is to be told too.
+            self.told = Unrecorded { hindrance: services.live.hindrance(self.task), ..self.told };
+        }
         let mut text = String::new();
         for moment in &moments {
             let data = serde_json::to_string(&viewer.view_hindered(moment, self.told.hindrance.as_ref()))
