@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Plays films of a running service in headless Chromium and tells for each its size, its length, and how many of its frames were dropped.
+
+    benches/video/play.py URL...
+
+Needs Playwright (tests/browser/requirements.txt) and Chromium, by its path in BROWSER_EXECUTABLE or as /usr/bin/chromium.
+"""
+
+import os
+import sys
+from urllib.parse import urljoin
+
+from playwright.sync_api import sync_playwright
+
+PLAY = """async (url) => {
+    const film = Object.assign(document.createElement('video'), { muted: true, src: url });
+    document.body.replaceChildren(film);
+    await new Promise((ready, failed) => {
+        film.oncanplaythrough = ready;
+        film.onerror = () => failed(new Error(film.error?.message));
+    });
+    await film.play();
+    await new Promise((ended) => { film.onended = ended; });
+    const { totalVideoFrames, droppedVideoFrames } = film.getVideoPlaybackQuality();
+    return [film.videoWidth, film.videoHeight, film.duration, totalVideoFrames, droppedVideoFrames];
+}"""
+
+
+def main(urls):
+    if not urls:
+        sys.exit(__doc__)
+    executable = os.environ.get("BROWSER_EXECUTABLE", "/usr/bin/chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        page = browser.new_page()
+        for url in urls:
+            # Beside the film, so that no other origin has to be allowed.
+            page.goto(urljoin(url, "/health"))
+            width, height, seconds, frames, dropped = page.evaluate(PLAY, url)
+            print(f"{width}x{height}, {seconds} s, {frames} frames, {dropped} dropped: {url}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
