@@ -23,7 +23,6 @@ use crate::domain::secret;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog};
 use crate::http::server::{AdminCredential, CorsOrigins, HttpOptions, Keys, MusicOptions, Services};
-use crate::priority::yield_when_drawing;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::space::Space;
@@ -135,7 +134,6 @@ struct Parts {
 
 /// Runs a future on a new system of this thread: the program's outermost call.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    yield_when_drawing();
     actix_web::rt::System::new().block_on(future)
 }
 
@@ -330,8 +328,8 @@ fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     Ok(data)
 }
 
-/// A listener, and the address that is really bound. Before anything is made: a token that a start without a port had made
-/// would never be shown.
+/// A listener, and the address that is really bound. Before the token is made: one that a start without a port had made would
+/// never be shown.
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |reason| StartError::Listen { address, reason };
     let listener = TcpListener::bind(address).map_err(refused)?;

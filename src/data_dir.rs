@@ -179,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn directories_that_are_made_are_their_owners_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        create_durably(&parent.path().join("a/b")).unwrap();
+        for name in ["a", "a/b"] {
+            let mode = std::fs::metadata(parent.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{name}");
+        }
+    }
+
+    #[test]
     fn private_files_are_their_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");

@@ -1,7 +1,7 @@
 //! Who goes first when the processor is short: answering before everything that nobody waits for at an open connection.
 //!
-//! Linux keeps the nice value per thread, and threads inherit it from the one that starts them. Measured in
-//! `docs/performance.md`.
+//! Linux keeps the nice value per thread, and threads inherit it from the one that starts them. What it is worth for
+//! submissions was measured (`docs/performance.md`).
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
@@ -43,7 +43,7 @@ pub fn yield_to_answers(work: Work) {
 /// Lets the threads that draw in parallel yield. Has an effect once in a process, and before anything was drawn.
 pub fn yield_when_drawing() {
     let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("drawing-{number}"));
-    // Refused by a pool that is there already, as in the second service of a test.
+    // Refused where there is a pool already.
     let _ = pool.start_handler(|_| yield_to_answers(Work::Drawing)).build_global();
 }
 

@@ -154,7 +154,6 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::value::Text;
     use uuid::Uuid;
 
     fn task(number: u128) -> TaskId {
@@ -182,8 +181,7 @@ mod tests {
     #[test]
     fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
         let (live, at) = (Live::default(), Timestamp::from_micros(1));
-        let text = |text: &str| text.to_owned();
-        let reason = Failure { code: Text::recorded(text("vendor_busy")), message: Text::recorded(text("no room")) };
+        let reason = Failure::new("vendor_busy", "no room");
         let hindrance = Hindrance { reason, queues: true, at, next_attempt_at: at };
         live.note(task(1), &Progress::Running { permille: Some(400) });
         live.hinder(task(1), hindrance.clone());

@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn failure() -> Failure {
-        Failure { code: Text::recorded("c".to_owned()), message: Text::recorded("m".to_owned()) }
+        Failure::new("c", "m")
     }
 
     fn untaken(kind: ErrorKind) -> Vec<Result<MusicMoment, Stopped>> {

@@ -171,7 +171,7 @@ impl Poller {
         let (kind, message) = (error.kind, Text::recorded(error.message));
         let command = match kind {
             ErrorKind::Refused => {
-                let failure = Failure { code: Text::recorded("vendor_refused".to_owned()), message };
+                let failure = Failure::new("vendor_refused", message.as_str());
                 return self.then(task, entry, TaskCommand::RecordRefusal { failure }).await;
             }
             ErrorKind::Unreached | ErrorKind::Busy | ErrorKind::Unserved => {

@@ -8,11 +8,13 @@ use super::{Failure, SettingFlags, print};
 use crate::app::{self, AdminToken, App, StopSignals};
 use crate::clock::Surroundings;
 use crate::config::Settings;
+use crate::priority::yield_when_drawing;
 use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
     let settings = settings.load()?.settings;
     telemetry::start(settings.log.format, settings.log.filter.clone());
+    yield_when_drawing();
     app::block_on(serve(settings))?;
     Ok(())
 }
@@ -35,7 +37,7 @@ fn greeting(app: &App, data_dir: &Path) -> String {
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),
     ];
-    if url.contains("://0.0.0.0") || url.contains("://[::]") {
+    if app.address().ip().is_unspecified() && url.ends_with(&app.address().to_string()) {
         lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
     }
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));

@@ -7,11 +7,17 @@ const TOLD_MAX: usize = 8;
 /// Where the whole list is, also while the settings are wrong.
 const ALL: &str = "`mediary config --reference` lists all";
 
-/// The known names that are nearest to one that is not, each as `written`; else some that have a word in common with it.
-pub(super) fn of(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
+/// The known names that are nearest to one that is not, settings as `written` and sections as `opened`; else some that have a word in
+/// common with it.
+pub(super) fn of(
+    key: &str,
+    known: &[&str],
+    written: impl Fn(&str) -> String,
+    opened: impl Fn(&str) -> String,
+) -> String {
     let near = nearest(key, known);
     let names: Vec<_> =
-        near.iter().map(|name| if known.contains(name) { written(name) } else { format!("[{name}]") }).collect();
+        near.iter().map(|name| if known.contains(name) { written(name) } else { opened(name) }).collect();
     match names.as_slice() {
         [] => alike(key, known, written),
         [name] => format!("did you mean {name}? {ALL}"),
@@ -81,7 +87,7 @@ mod tests {
         ["listen", "data_dir", "tasks.deadline", "limits.reads_burst", "limits.reads_per_minute", "log.level"];
 
     fn hint(key: &str) -> String {
-        of(key, &KNOWN, str::to_owned)
+        of(key, &KNOWN, str::to_owned, |section| format!("[{section}]"))
     }
 
     #[test]
@@ -99,7 +105,7 @@ mod tests {
         assert_eq!(hint("task"), "did you mean [tasks]? `mediary config --reference` lists all");
         assert_eq!(hint("deadline"), "did you mean tasks.deadline? `mediary config --reference` lists all");
         assert_eq!(
-            of("tasks_deadline", &KNOWN, |_| "THAT".to_owned()),
+            of("tasks_deadline", &KNOWN, |_| "THAT".to_owned(), str::to_owned),
             "did you mean THAT? `mediary config --reference` lists all"
         );
     }
@@ -110,7 +116,7 @@ mod tests {
         assert_eq!(hint("limits.bananas"), limits);
         assert_eq!(hint("colour"), "`mediary config --reference` lists all");
         let many: Vec<_> = (0..20).map(|nth| format!("limits.{}", "x".repeat(nth + 9))).collect();
-        let told = of("limits.a", &many.iter().map(String::as_str).collect::<Vec<_>>(), str::to_owned);
+        let told = of("limits.a", &many.iter().map(String::as_str).collect::<Vec<_>>(), str::to_owned, str::to_owned);
         assert!(told.contains(", …; ") && told.matches("limits.").count() == TOLD_MAX, "{told}");
     }
 

@@ -228,6 +228,12 @@ mod tests {
     }
 
     #[test]
+    fn a_section_is_suggested_as_it_is_written_where_it_was_meant() {
+        let told = given().environment(&[("MEDIARY_TASK", "5")]).problems();
+        assert!(told.contains("did you mean MEDIARY_TASKS__…? "), "{told}");
+    }
+
+    #[test]
     fn a_vendor_of_music_has_as_long_to_speak_as_to_be_reached() {
         let told = given().file("[vendors.music]\nconnect_timeout = '5s'\nline_timeout = '4s'\n").problems();
         let expected = "vendors.music.line_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.music.connect_timeout";

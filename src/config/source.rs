@@ -154,7 +154,11 @@ impl Layers {
             let value = shown(key, &value);
             let known: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
             let in_environment = matches!(source, Source::Environment { .. });
-            let hint = hint::of(key, &known, |key| if in_environment { variable_of(key) } else { key.to_owned() });
+            let written = |key: &str| if in_environment { variable_of(key) } else { key.to_owned() };
+            let opened = |section: &str| {
+                if in_environment { format!("{}__…", variable_of(section)) } else { format!("[{section}]") }
+            };
+            let hint = hint::of(key, &known, written, opened);
             self.problems.push(Problem::Unknown { key: key.to_owned(), value, from: source, hint });
         }
     }

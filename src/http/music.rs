@@ -79,36 +79,39 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
 /// recorded, and the task stays what it is.
 async fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Result<Answer, Problem> {
     let services = &shared.services;
-    // Whoever makes the music now did not make that of a vendor: other music under the same key would be a lie.
-    let was_vendors = services.models.was_given_to_vendor(task).await?;
-    let is_repeatable = services.musician.is_repeatable() && !was_vendors;
-    match stage {
-        Stage::Failed { failure } if !(is_repeatable && was_cut_off(failure)) => {
-            let line = Line::failed(failure).written();
-            Ok(sent(task, stream::once(ready(Ok(line)))))
-        }
-        Stage::Completed { .. } | Stage::Failed { .. } if is_repeatable => {
-            let place = place(shared)?;
-            let leave = services.musician.admit().map_err(left_alone)?;
-            let playing = services.musician.play(leave, task, work);
-            Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()))
-        }
-        Stage::Completed { .. } | Stage::Failed { .. } => {
-            let lost = if was_vendors {
-                "was made by a vendor, whose music is not kept"
-            } else {
-                "was made by the engine inside, which makes no music any more"
-            };
-            let detail = format!(
-                "the music of this Idempotency-Key was sent as task {task}, and {lost}; with a new key it is made anew"
-            );
-            Err(Problem::new(Code::Conflict, detail))
-        }
+    let failure = match stage {
+        Stage::Completed { .. } => None,
+        Stage::Failed { failure } => Some(failure),
         Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. } | Stage::Streaming => {
             let detail = format!("the music of this Idempotency-Key is being sent as task {task}");
-            Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1))
+            return Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1));
         }
+    };
+    let as_told = |failure: &Failure| sent(task, stream::once(ready(Ok(Line::failed(failure).written()))));
+    if let Some(failure) = failure.filter(|failure| !was_cut_off(failure)) {
+        return Ok(as_told(failure));
     }
+    // Whoever makes the music now did not make that of a vendor: other music under the same key would be a lie.
+    let was_vendors = services.models.was_given_to_vendor(task).await?;
+    if services.musician.is_repeatable() && !was_vendors {
+        let place = place(shared)?;
+        let leave = services.musician.admit().map_err(left_alone)?;
+        let playing = services.musician.play(leave, task, work);
+        return Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()));
+    }
+    failure.map(as_told).ok_or_else(|| lost(task, was_vendors))
+}
+
+/// Music that was sent to its end, and that nobody here can make again.
+fn lost(task: TaskId, was_vendors: bool) -> Problem {
+    let why = if was_vendors {
+        "was made by a vendor, whose music is not kept"
+    } else {
+        "was made by the engine inside, which makes no music any more"
+    };
+    let detail =
+        format!("the music of this Idempotency-Key was sent as task {task}, and {why}; with a new key it is made anew");
+    Problem::new(Code::Conflict, detail)
 }
 
 /// Whether nobody can have heard how a stream ended: then it is worth hearing it again.

@@ -1,5 +1,6 @@
 //! The program as its operator meets it: what it prints, what it keeps, how it stops.
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -105,7 +106,7 @@ fn a_taken_port_stops_the_start_with_1() {
 }
 
 #[test]
-fn a_first_start_on_a_taken_port_makes_nothing_and_the_next_one_shows_the_token() {
+fn a_first_start_on_a_taken_port_makes_no_token_and_the_next_one_shows_it() {
     // Given a first start that found its port taken
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -119,6 +120,34 @@ fn a_first_start_on_a_taken_port_makes_nothing_and_the_next_one_shows_the_token(
     let service = Process::from_command(command(&data).env_remove("MEDIARY_ADMIN_TOKEN"));
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap();
     assert!(service.printed().contains(token.trim()), "{}", service.printed());
+}
+
+/// What a start prints, up to its first request.
+fn greeting(stdout: impl Read) -> String {
+    let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    let mut first_request_told = false;
+    let greeting = lines.take_while(|line| !std::mem::replace(&mut first_request_told, line.contains("curl ")));
+    greeting.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_service_on_all_addresses_warns_that_results_lead_nowhere_unless_it_knows_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let warning = "set public_url";
+    for (listen, url, warns) in [
+        ("0.0.0.0:0", None, true),
+        ("127.0.0.1:0", None, false),
+        ("0.0.0.0:0", Some("https://media.example.org"), false),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        command.args(["serve", "--listen", listen, "--data-dir"]).arg(dir.path().join("data"));
+        command.args(url.iter().flat_map(|url| ["--public-url", url])).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut service = command.spawn().expect("the program starts");
+        let printed = greeting(service.stdout.take().expect("a pipe"));
+        service.kill().expect("it can be killed");
+        service.wait().expect("it ends");
+        assert_eq!(printed.contains(warning), warns, "{printed}");
+    }
 }
 
 #[test]

@@ -258,7 +258,7 @@ mod tests {
             ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
         ] {
             let reference = house.vendor.submit(job(key, input)).await.unwrap();
-            let failure = Failure { code: Text::recorded(code.into()), message: Text::recorded(message.into()) };
+            let failure = Failure::new(code, message);
             assert_eq!(end_of(&house.vendor, &reference).await, Progress::Failed(failure));
         }
     }

@@ -112,7 +112,7 @@ fn stopped() -> Stopped {
 }
 
 fn failure(code: &str, message: &str) -> Stopped {
-    Stopped::Failed(Failure { code: Text::recorded(code.to_owned()), message: Text::recorded(message.to_owned()) })
+    Stopped::Failed(Failure::new(code, message))
 }
 
 #[cfg(test)]

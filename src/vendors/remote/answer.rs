@@ -6,7 +6,6 @@
 use serde_json::Value;
 
 use crate::domain::task::Failure;
-use crate::domain::value::Text;
 use crate::vendors::{ErrorKind, VendorError};
 
 /// Most characters of an id by which a vendor names a job.
@@ -164,10 +163,7 @@ fn results(task: &Value) -> Option<Vec<String>> {
 /// Why the vendor says that a job failed.
 pub(super) fn failure(task: &Value) -> Failure {
     let message = message_in(task).unwrap_or_else(|| "the vendor gave no reason".to_owned());
-    Failure {
-        code: Text::recorded("vendor_failed".to_owned()),
-        message: Text::recorded(format!("the vendor could not do the job: {message}")),
-    }
+    Failure::new("vendor_failed", &format!("the vendor could not do the job: {message}"))
 }
 
 /// What an answer says for people: the status, and a message where there is one.

@@ -196,10 +196,7 @@ impl Heard {
 
     fn broken(&self, reason: &str) -> Stopped {
         let message = self.without_key(&format!("the vendor's stream broke off: {reason}; it is not asked for again"));
-        Stopped::Broken(Failure {
-            code: Text::recorded("vendor_broke_off".to_owned()),
-            message: Text::recorded(message),
-        })
+        Stopped::Broken(Failure::new("vendor_broke_off", &message))
     }
 }
 

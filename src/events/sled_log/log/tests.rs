@@ -64,6 +64,22 @@ fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
 }
 
 #[test]
+fn damage_that_a_reader_met_is_over_when_sled_was_made_anew_meanwhile() {
+    // Given a log in whose sled a reader met damage
+    let directory = tempfile::tempdir().unwrap();
+    drop(filled(directory.path()));
+    let (log, _) = open(directory.path());
+    drop(log.shared.trees.read().as_ref().unwrap().events.remove(3u64.to_be_bytes()).unwrap());
+    assert!(log.read_all(Position(0), usize::MAX).is_err());
+    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+    // When sled fails, and is opened again
+    assert!(log.shared.bring_back("it failed"));
+    // Then it holds what the journal holds, and nothing is called damaged
+    assert_eq!(log.verified().state, ScrubState::Whole);
+    assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
+}
+
+#[test]
 fn a_missing_record_is_damage_and_never_partial_data() {
     let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
     for position in 1..=6 {
