@@ -9,6 +9,7 @@
 //! nothing hidden bleeds into what is seen; from there on colour and alpha are independent.
 
 use image::{RgbImage, RgbaImage};
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::filters::smooth;
@@ -46,7 +47,8 @@ impl Planes {
 
     fn of_opaque(pixels: &RgbImage) -> Self {
         let width = pixels.width() as usize;
-        let mut planes = Self::new(width, pixels.height() as usize);
+        let [luma, blue, red] = [0; 3].map(|_| Plane::unwritten(width, pixels.height() as usize));
+        let mut planes = Self { luma, blue, red, alpha: None };
         planes.par_rows_mut().zip(pixels.par_chunks_exact(3 * width)).for_each(|([luma, blue, red], row)| {
             split_row(row.as_chunks::<3>().0, [luma, blue, red]);
         });
@@ -132,6 +134,7 @@ fn byte_of(value: f32) -> u32 {
 const BLOCK: usize = 64;
 
 /// A row of pixels, of which the first three samples are colours, as luma, blue and red.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn split_row<const N: usize>(pixels: &[[u8; N]], [lumas, blues, reds]: [&mut [f32]; 3]) {
     let targets = lumas.chunks_mut(BLOCK).zip(blues.chunks_mut(BLOCK)).zip(reds.chunks_mut(BLOCK));
     for (pixels, ((lumas, blues), reds)) in pixels.chunks(BLOCK).zip(targets) {
@@ -148,6 +151,7 @@ pub fn split_row<const N: usize>(pixels: &[[u8; N]], [lumas, blues, reds]: [&mut
 }
 
 /// Writes a row of luma, blue and red as colours, the first three samples of each pixel.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn join_row<const N: usize>([lumas, blues, reds]: [&[f32]; 3], pixels: &mut [[u8; N]]) {
     let sources = lumas.chunks(BLOCK).zip(blues.chunks(BLOCK)).zip(reds.chunks(BLOCK));
     for (pixels, ((lumas, blues), reds)) in pixels.chunks_mut(BLOCK).zip(sources) {

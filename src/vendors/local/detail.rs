@@ -3,6 +3,8 @@
 //! A tile is computed with a margin wide enough for everything that looks at neighbours, and what is invented depends on
 //! the place in the picture alone, so that tiles meet without a seam and memory does not grow with the picture.
 
+use multiversion::multiversion;
+
 use super::colour::Planes;
 use super::filters::smooth;
 use super::flow::{Directions, Flow};
@@ -137,23 +139,14 @@ impl<'a> Detailer<'a> {
     fn sharpen(&self, row: &mut [f32], soft: &[f32]) {
         let amount = self.look.sharpen;
         let floor = if amount > 0.0 { (2.0 * self.noise + 0.004).powi(2) } else { 0.0 };
-        for (value, soft) in row.iter_mut().zip(soft) {
-            let fine = *value - soft;
-            let squared = fine * fine + 1e-12;
-            *value += amount * fine * (squared / (squared + floor));
-        }
+        raise(row, soft, amount, floor);
     }
 
     /// Moves every value towards the lowest or the highest of the source around it, whichever is nearer: edges become
     /// steeper and nothing overshoots. Where the source varies no more than noise does, nothing happens.
     fn steepen(&self, row: &mut [f32], low: &[f32], high: &[f32]) {
         let floor = (6.0 * self.noise + 0.03).powi(2);
-        for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
-            let range = high - low;
-            let place = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
-            let steeper = place * place * (3.0 - 2.0 * place);
-            *value += self.look.crisp * range * (steeper - place) * (range * range / (range * range + floor));
-        }
+        steepen(row, low, high, self.look.crisp, floor);
     }
 
     /// Adds what is invented, by chance and from the picture itself, as strong as the texture that is there.
@@ -224,6 +217,37 @@ impl<'a> Detailer<'a> {
     }
 }
 
+/// Raises what is finer than `soft`, less where its square is below `floor`.
+#[multiversion(targets("x86_64+avx2"))]
+fn raise(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
+    for (value, soft) in row.iter_mut().zip(soft) {
+        let fine = *value - soft;
+        let squared = fine * fine + 1e-12;
+        *value += amount * fine * (squared / (squared + floor));
+    }
+}
+
+/// Moves values towards the nearer end of their range, less where the square of the range is below `floor`.
+#[multiversion(targets("x86_64+avx2"))]
+fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) {
+    for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
+        let range = high - low;
+        let place = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
+        let steeper = place * place * (3.0 - 2.0 * place);
+        *value += amount * range * (steeper - place) * (range * range / (range * range + floor));
+    }
+}
+
+/// Brings values that left their range by more than `overshoot` of it back, softly.
+#[multiversion(targets("x86_64+avx2"))]
+fn pull_back(row: &mut [f32], low: &[f32], high: &[f32], overshoot: f32) {
+    for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
+        let room = overshoot * (high - low);
+        let beyond = *value - value.max(*low).min(*high);
+        *value -= beyond * beyond.abs() / (room + beyond.abs() + 1e-6);
+    }
+}
+
 /// The ranges of the source that the values between its pixels lie in.
 struct Ranges {
     /// The source with one more pixel on every side.
@@ -249,11 +273,7 @@ impl Ranges {
             self.fill(cell);
         }
         let (low, high) = (&self.low[self.factor / 2..], &self.high[self.factor / 2..]);
-        for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
-            let room = overshoot * (high - low);
-            let beyond = *value - value.max(*low).min(*high);
-            *value -= beyond * beyond.abs() / (room + beyond.abs() + 1e-6);
-        }
+        pull_back(row, low, high, overshoot);
     }
 
     /// The lowest and the highest of each four neighbours in two rows.

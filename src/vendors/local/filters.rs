@@ -1,5 +1,7 @@
 //! Smoothing at a cost per pixel that does not depend on the radius.
 
+use multiversion::multiversion;
+
 use super::plane::{Plane, copy_clamped};
 
 /// The average of the square of `2 * radius + 1` samples a side around each sample.
@@ -35,23 +37,30 @@ impl Windows {
 
     /// The sums of the `2 * radius + 1` samples from each place on; what was taken is used up.
     fn sum(&mut self, radius: usize, target: &mut [f32]) {
-        let (length, window) = (target.len(), 2 * radius + 1);
-        let (mut size, mut filled) = (1, 1);
-        target.copy_from_slice(&self.sums[..length]);
-        while 2 * size <= window {
-            let pairs = self.sums.iter().zip(&self.sums[size..]);
-            self.next.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum = one + other);
-            std::mem::swap(&mut self.sums, &mut self.next);
-            size *= 2;
-            if window & size != 0 {
-                target.iter_mut().zip(&self.sums[filled..]).for_each(|(sum, part)| *sum += part);
-                filled += size;
-            }
+        sum_windows(&mut self.sums, &mut self.next, 2 * radius + 1, target);
+    }
+}
+
+/// The sums of `window` samples from each place on; both buffers are used up.
+#[multiversion(targets("x86_64+avx2"))]
+fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: &mut [f32]) {
+    let length = target.len();
+    let (mut size, mut filled) = (1, 1);
+    target.copy_from_slice(&sums[..length]);
+    while 2 * size <= window {
+        let pairs = sums.iter().zip(&sums[size..]);
+        next.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum = one + other);
+        std::mem::swap(sums, next);
+        size *= 2;
+        if window & size != 0 {
+            target.iter_mut().zip(&sums[filled..]).for_each(|(sum, part)| *sum += part);
+            filled += size;
         }
     }
 }
 
 /// The sums of the `2 * radius + 1` samples above, at and below each place, each times `share`.
+#[multiversion(targets("x86_64+avx2"))]
 fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
     let last = source.height() - 1;
     let mut sums: Vec<f32> = source.row(0).iter().map(|value| value * radius as f32).collect();
@@ -108,6 +117,7 @@ fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
 }
 
 /// Weighed sums of several rows, each at least as long as the target.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn weigh<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
     let taps = taps.map(|tap| &tap[..target.len()]);
     for (at, value) in target.iter_mut().enumerate() {

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use multiversion::multiversion;
+
 use super::filters::smooth;
 use super::plane::{Plane, Region};
 use super::resample::Enlarger;
@@ -88,6 +90,7 @@ fn inner(length: usize, steps: usize) -> Range<usize> {
 
 /// Turns doubled angles of gradients into slopes of edges and whether they are steep (1 or 0), and says how far to go from
 /// values to averages: not above 0 where the direction is chance.
+#[multiversion(targets("x86_64+avx2"))]
 fn turn_to_slopes(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32]) {
     for ((cosine, sine), share) in cosines.iter_mut().zip(sines).zip(shares) {
         let agreement = (*cosine * *cosine + *sine * *sine).sqrt();

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::colour::{Planes, split};
@@ -150,9 +151,7 @@ impl Stretched {
     /// Makes row `y`.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
         let (upper, lower, share) = self.between(y);
-        for (value, (upper, lower)) in target.iter_mut().zip(upper.iter().zip(lower)) {
-            *value = upper + share * (lower - upper);
-        }
+        blend(upper, lower, share, target);
     }
 
     fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
@@ -281,11 +280,24 @@ impl GuidedRows {
     pub fn fill(&self, y: usize, guide: &[f32], target: &mut [f32]) {
         let (slopes, lower_slopes, share) = self.slope.between(y);
         let (offsets, lower_offsets, _) = self.offset.between(y);
-        let lines = slopes.iter().zip(lower_slopes).zip(offsets.iter().zip(lower_offsets));
-        for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines)
-        {
-            let (slope, offset) = (slope + share * (lower_slope - slope), offset + share * (lower_offset - offset));
-            *value = slope * guide + offset;
-        }
+        blend_lines([slopes, lower_slopes], [offsets, lower_offsets], share, guide, target);
+    }
+}
+
+/// What lies between two rows, `share` of the way from the first.
+#[multiversion(targets("x86_64+avx2"))]
+fn blend(first: &[f32], second: &[f32], share: f32, target: &mut [f32]) {
+    for (value, (first, second)) in target.iter_mut().zip(first.iter().zip(second)) {
+        *value = first + share * (second - first);
+    }
+}
+
+/// The lines between two rows of slopes and offsets, at the values of the guide.
+#[multiversion(targets("x86_64+avx2"))]
+fn blend_lines(slopes: [&[f32]; 2], offsets: [&[f32]; 2], share: f32, guide: &[f32], target: &mut [f32]) {
+    let lines = slopes[0].iter().zip(slopes[1]).zip(offsets[0].iter().zip(offsets[1]));
+    for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines) {
+        let (slope, offset) = (slope + share * (lower_slope - slope), offset + share * (lower_offset - offset));
+        *value = slope * guide + offset;
     }
 }

@@ -1,8 +1,11 @@
 //! Light and its code: sRGB values are how light is written down, and mixing is right only in light itself.
-
 //!
 //! Curves are polynomials, as near as their degree allows, instead of powers: no calls, so that loops work on many samples at
 //! once.
+
+use multiversion::multiversion;
+
+use super::colour::{joined, split};
 
 /// The curve of sRGB above its straight beginning, within four millionths.
 const LIGHT: [f32; 8] = [
@@ -19,9 +22,16 @@ const LIGHT: [f32; 8] = [
 const CODE: [f32; 7] =
     [-0.059_546_456, 0.139_604_54, 1.365_916_1, -0.852_948_84, 0.657_177_4, -0.318_408_76, 0.068_206_02];
 
-/// A polynomial, the constant first.
+/// A polynomial of at most eight factors, the constant first. Pairs are summed first, then pairs of those (Estrin's scheme): a
+/// processor that waits for one sum has others to work on, which it has not by Horner's.
+#[inline]
 fn polynomial<const N: usize>(factors: &[f32; N], x: f32) -> f32 {
-    factors.iter().rev().fold(0.0, |sum, factor| sum * x + factor)
+    const { assert!(N > 4 && N <= 8) };
+    let pair = |at: usize| if at + 1 < N { factors[at] + x * factors[at + 1] } else { factors[at] };
+    let squared = x * x;
+    let low = pair(0) + squared * pair(2);
+    let high = if N > 6 { pair(4) + squared * pair(6) } else { pair(4) };
+    low + squared * squared * high
 }
 
 /// The light of an sRGB value, both from 0 to 1; what lies outside is cut.
@@ -46,6 +56,9 @@ pub fn luminance([red, green, blue]: [f32; 3]) -> f32 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
+/// Taylor's series of the exponential function.
+const POWER: [f32; 6] = [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0];
+
 /// Added to a number, leaves its nearest whole number in the lowest bits.
 const WHOLE: f32 = 12_582_912.0;
 
@@ -55,9 +68,8 @@ pub fn gain_of(stops: f32) -> f32 {
     let stops = stops.clamp(-126.0, 126.0);
     let moved = stops + WHOLE;
     let part = stops - (moved - WHOLE);
-    // Taylor's series about the middle of the interval, whose ends it meets within three millionths.
-    let x = part * std::f32::consts::LN_2;
-    let power = 1.0 + x * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * (1.0 / 24.0 + x / 120.0))));
+    // The part is at most a half: the series meets it within three millionths.
+    let power = polynomial(&POWER, part * std::f32::consts::LN_2);
     let exponent = moved.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127);
     f32::from_bits(exponent << 23) * power
 }
@@ -77,6 +89,25 @@ pub fn stops_of(light: f32) -> f32 {
 #[must_use]
 pub fn lit(light: f32, gain: f32) -> f32 {
     gain * light / (1.0 + (gain - 1.0).max(0.0) * light)
+}
+
+/// Multiplies the light of a row of luma, blue and red by the gains of red, green and blue, and adds `glow`, so much of it; what
+/// has become bright comes near white and never over it.
+#[multiversion(targets("x86_64+avx2"))]
+pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], glow: &[f32], amount: f32) {
+    let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(glow);
+    let [of_red, of_green, of_blue] = gains;
+    let gains = of_red.iter().zip(of_green).zip(of_blue);
+    for ((((luma, blue), red), glow), ((of_red, of_green), of_blue)) in samples.zip(gains) {
+        let spread = amount * glow;
+        let pixel = joined([*luma, *blue, *red]);
+        let gains = [*of_red, *of_green, *of_blue];
+        let pixel: [f32; 3] = std::array::from_fn(|at| {
+            let light = lit(to_light(pixel[at]), gains[at]);
+            to_code(light + spread * (1.0 - light))
+        });
+        [*luma, *blue, *red] = split(pixel);
+    }
 }
 
 /// From 0 to 1 where `value` goes from `low` to `high`, without a kink.

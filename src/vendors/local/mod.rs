@@ -41,6 +41,7 @@ pub mod presets;
 pub mod prompt;
 pub mod relight;
 pub mod resample;
+mod samples;
 pub mod skin;
 pub mod style;
 pub mod tiles;

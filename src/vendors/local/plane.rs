@@ -1,30 +1,44 @@
 //! One channel of a picture or of a part of it.
 
+use super::samples::Samples;
+
 /// Rows of samples, usually from 0 to 1. Beyond its borders a plane goes on as its outermost samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plane {
     width: usize,
-    values: Vec<f32>,
+    values: Samples,
 }
 
 impl Plane {
     /// A plane of zeros.
     #[must_use]
     pub fn new(width: usize, height: usize) -> Self {
-        Self { width, values: vec![0.0; width * height] }
+        Self { width, values: Samples::zeros(width * height) }
     }
 
-    /// A plane whose rows are filled one by one; each is to be filled whole.
+    /// A plane of which the caller is to write every sample.
+    #[must_use]
+    pub fn unwritten(width: usize, height: usize) -> Self {
+        let length = width * height;
+        Self { width, values: Samples::used(length).unwrap_or_else(|| Samples::zeros(length)) }
+    }
+
+    /// A plane whose rows are filled one by one; each is to be filled whole, and is not to be read before.
     #[must_use]
     pub fn from_rows(width: usize, height: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
-        // A row stays near the processor, and the plane need not be cleared before it is written.
+        if let Some(values) = Samples::used(width * height) {
+            let mut plane = Self { width, values };
+            plane.rows_mut().enumerate().for_each(|(y, row)| fill(y, row));
+            return plane;
+        }
+        // New memory is not cleared only to be written: a row that stays near the processor is copied to its end.
         let mut row = vec![0.0; width];
         let mut values = Vec::with_capacity(width * height);
         for y in 0..height {
             fill(y, &mut row);
             values.extend_from_slice(&row);
         }
-        Self { width, values }
+        Self { width, values: Samples::from(values) }
     }
 
     /// A plane whose samples are computed from column and row.
@@ -81,7 +95,7 @@ impl Plane {
 
     /// Changes every sample by itself and the sample of `other` at its place.
     pub fn combine(&mut self, other: &Self, change: impl Fn(f32, f32) -> f32) {
-        for (value, other) in self.values.iter_mut().zip(&other.values) {
+        for (value, other) in self.values.iter_mut().zip(other.values()) {
             *value = change(*value, *other);
         }
     }

@@ -17,6 +17,7 @@ use crate::media::input::Decoded;
 pub mod mask;
 mod region;
 mod retouch;
+mod rows;
 mod texture;
 mod work;
 

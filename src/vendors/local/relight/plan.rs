@@ -163,6 +163,7 @@ fn course(course: TransferLightB) -> (f32, f32, f32) {
 
 /// How much of the light reaches a place of this brightness, 0 (black) to 1 (white).
 #[must_use]
+#[inline]
 pub fn share(course: TransferLightB, brightness: f32) -> f32 {
     let (from_dark, to_bright) = (ramp(brightness, 0.0, 0.55), 1.0 - ramp(brightness, 0.45, 1.0));
     let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));

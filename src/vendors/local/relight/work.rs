@@ -1,9 +1,11 @@
 //! The light on one tile, and what is done to it afterwards.
 
-use super::super::colour::{Planes, joined, split};
+use multiversion::multiversion;
+
+use super::super::colour::Planes;
 use super::super::filters::smooth;
 use super::super::guide::{Guide, Guided, Overview};
-use super::super::light::{gain_of, lit, luminance, ramp, stops_of, to_code, to_light};
+use super::super::light::{gain_of, light_up, lit, luminance, ramp, stops_of};
 use super::super::plane::{Plane, Region};
 use super::field::Field;
 use super::plan::{Plan, share};
@@ -93,45 +95,20 @@ impl<'a> Work<'a> {
             glow.fill(y, &mut spread);
             if tints.is_empty() {
                 gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
-                light_up(&mut row, [&gains[0]; 3], &spread, self.plan.glow);
+                light_up(&mut row, [&gains[0]; 3], &spread, 0.6 * self.plan.glow);
             } else {
                 for (gains, tint) in gains.iter_mut().zip(&tints) {
                     tint.fill(y, row[0], gains);
                     gains.iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(stops + *gain));
                 }
-                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, self.plan.glow);
+                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, 0.6 * self.plan.glow);
             }
             base.fill(y, original.row(y), &mut line);
-            self.grade(&mut row, [original.row(y), &own_blue, &own_red], &line);
+            grade(&mut row, [original.row(y), &own_blue, &own_red], &line, &self.plan, self.cast);
             if self.interpolate {
                 go_half_way(row[1], &own_blue);
                 go_half_way(row[2], &own_red);
             }
-        }
-    }
-
-    /// Contrast and colour; `base` is the wide surroundings of what was there before.
-    fn grade(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: &[f32]) {
-        let plan = &self.plan;
-        let [own, own_blues, own_reds] = before;
-        for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
-            let value = luma.clamp(0.0, 1.0);
-            let room = 4.0 * value * (1.0 - value);
-            *luma = value
-                + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
-                + plan.lift * (1.0 - value).powi(2);
-        }
-        if plan.steps > 0.0 {
-            lumas.iter_mut().for_each(|luma| *luma += 0.7 * plan.steps * (stepped(*luma, 5.0) - *luma));
-        }
-        let gain = 1.0 + plan.saturation;
-        let colours = blues.iter_mut().zip(reds.iter_mut()).zip(own_blues.iter().zip(own_reds));
-        for ((blue, red), (own_blue, own_red)) in colours {
-            let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
-            *blue = gain * (*blue - grey * self.cast[0]);
-            *red = gain * (*red - grey * self.cast[1]);
-            *blue += plan.keep_colours * (own_blue - *blue);
-            *red += plan.keep_colours * (own_red - *red);
         }
     }
 
@@ -141,38 +118,52 @@ impl<'a> Work<'a> {
         if self.preserve_details {
             let share = 0.9 * (1.0 - 0.7 * self.plan.steps);
             let before = smooth(original, DETAIL);
-            let originals = original.values().iter().zip(before.values());
-            for ((value, soft), (original, before)) in luma.values_mut().iter_mut().zip(soft.values()).zip(originals) {
-                let (fine, before) = (*value - soft, original - before);
-                // What stands out more than before does so because of the light.
-                *value += if before.abs() > fine.abs() { share * (before - fine) } else { 0.0 };
-            }
+            restore(luma.values_mut(), soft.values(), [original.values(), before.values()], share);
         } else {
             luma.combine(&soft, |value, soft| value - 0.4 * self.strength * (value - soft));
         }
     }
 }
 
-/// Back to what was there before, half of the way.
-fn go_half_way(values: &mut [f32], before: &[f32]) {
-    values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
+/// Gives back what was finer than `before` in the original where it is less than that by now.
+#[multiversion(targets("x86_64+avx2"))]
+fn restore(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], share: f32) {
+    for ((value, soft), (original, before)) in luma.iter_mut().zip(soft).zip(original.iter().zip(before)) {
+        let (fine, before) = (*value - soft, original - before);
+        // What stands out more than before does so because of the light.
+        *value += if before.abs() > fine.abs() { share * (before - fine) } else { 0.0 };
+    }
 }
 
-/// Light is multiplied in light; what has become bright comes near white and never over it.
-fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], glow: &[f32], amount: f32) {
-    let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(glow);
-    let [of_red, of_green, of_blue] = gains;
-    let gains = of_red.iter().zip(of_green).zip(of_blue);
-    for ((((luma, blue), red), glow), ((of_red, of_green), of_blue)) in samples.zip(gains) {
-        let spread = 0.6 * amount * glow;
-        let pixel = joined([*luma, *blue, *red]);
-        let gains = [*of_red, *of_green, *of_blue];
-        let pixel: [f32; 3] = std::array::from_fn(|at| {
-            let light = lit(to_light(pixel[at]), gains[at]);
-            to_code(light + spread * (1.0 - light))
-        });
-        [*luma, *blue, *red] = split(pixel);
+/// Contrast and colour; `base` is the wide surroundings of what was there before, `cast` the colour that greys have.
+#[multiversion(targets("x86_64+avx2"))]
+fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: &[f32], plan: &Plan, cast: [f32; 2]) {
+    let [own, own_blues, own_reds] = before;
+    for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
+        let value = luma.clamp(0.0, 1.0);
+        let room = 4.0 * value * (1.0 - value);
+        *luma = value
+            + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
+            + plan.lift * (1.0 - value).powi(2);
     }
+    if plan.steps > 0.0 {
+        lumas.iter_mut().for_each(|luma| *luma += 0.7 * plan.steps * (stepped(*luma, 5.0) - *luma));
+    }
+    let gain = 1.0 + plan.saturation;
+    let colours = blues.iter_mut().zip(reds.iter_mut()).zip(own_blues.iter().zip(own_reds));
+    for ((blue, red), (own_blue, own_red)) in colours {
+        let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
+        *blue = gain * (*blue - grey * cast[0]);
+        *red = gain * (*red - grey * cast[1]);
+        *blue += plan.keep_colours * (own_blue - *blue);
+        *red += plan.keep_colours * (own_red - *red);
+    }
+}
+
+/// Back to what was there before, half of the way.
+#[multiversion(targets("x86_64+avx2"))]
+fn go_half_way(values: &mut [f32], before: &[f32]) {
+    values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
 }
 
 /// The light as the plan wants it.
@@ -180,26 +171,33 @@ fn shaped(mut field: Field, job: &Relight, plan: &Plan, luma: &Plane, face: &Pla
     let wide = (luma.width().max(luma.height()) / 10).max(1);
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);
-    let course = job.advanced.transfer_light_b;
-    let places = |at: usize| {
-        let on_faces = 1.0 + plan.on_faces * face.values()[at];
-        let background = if job.change_background { 1.0 } else { subject.values()[at] };
-        background * on_faces * share(course, luma.values()[at].clamp(0.0, 1.0))
-    };
-    for (at, value) in field.stops.values_mut().iter_mut().enumerate() {
-        let light = plan.light * places(at) * *value;
+    let places = places(job, plan, luma, face, subject);
+    let values = field.stops.values_mut().iter_mut().zip(places.values()).zip(subject.values());
+    for ((value, place), subject) in values {
+        let light = plan.light * place * *value;
         let steps = light + 0.8 * plan.steps * (stepped(0.6 * light, 1.0) / 0.6 - light);
-        let everywhere = if job.change_background { plan.stops } else { plan.stops * subject.values()[at] };
+        let everywhere = if job.change_background { plan.stops } else { plan.stops * subject };
         *value = (steps + everywhere).clamp(-4.5, 3.0);
     }
     for (tint, cool) in field.tint.iter_mut().zip(COOL) {
-        spread(tint, 0.5 * plan.spread, wide);
-        for (at, value) in tint.values_mut().iter_mut().enumerate() {
-            let places = places(at);
-            *value = plan.tint * places * *value + plan.cool * places.min(1.0) * cool;
+        if plan.cool == 0.0 && tint.values().iter().all(|value| *value == 0.0) {
+            continue;
         }
+        spread(tint, 0.5 * plan.spread, wide);
+        tint.combine(&places, |value, place| plan.tint * place * value + plan.cool * place.min(1.0) * cool);
     }
     field
+}
+
+/// How much of the light falls on each place.
+fn places(job: &Relight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
+    let mut places = luma.clone();
+    for (value, (face, subject)) in places.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
+        let on_faces = 1.0 + plan.on_faces * face;
+        let background = if job.change_background { 1.0 } else { *subject };
+        *value = background * on_faces * share(job.advanced.transfer_light_b, value.clamp(0.0, 1.0));
+    }
+    places
 }
 
 fn spread(plane: &mut Plane, amount: f32, radius: usize) {

@@ -1,13 +1,14 @@
 //! The work on one tile.
 
-use super::super::colour::{Planes, joined, split};
+use super::super::colour::{Planes, joined};
 use super::super::filters::smooth;
 use super::super::guide::{Guide, Guided, Overview};
-use super::super::light::{gain_of, lit, luminance, ramp, stops_of, to_code, to_light};
+use super::super::light::{gain_of, light_up, luminance, ramp, stops_of, to_light};
 use super::super::noise;
 use super::super::plane::{Plane, Region};
 use super::mask::Skin;
 use super::retouch::Retouch;
+use super::rows::{grade, mix_bands, sharpen, take_paint, take_shine};
 
 /// Everything that the tiles of one picture share.
 #[derive(Debug)]
@@ -98,10 +99,10 @@ impl<'a> Work<'a> {
 
     /// Form, blemishes, texture: each its own amount, of luma and of colour.
     fn separate(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
-        let Retouch { even, texture, tone, smooth: elsewhere, .. } = self.retouch;
+        let tone = self.retouch.tone;
         let tones = self.tones.each_ref().map(|tone| tone.over(self.overview, region));
         let form = self.form.over(self.overview, region);
-        let mut detail = Plane::new(region.width, region.height);
+        let mut detail = Plane::unwritten(region.width, region.height);
         let mut line = vec![0.0; region.width];
         for (y, ([luma, blue, red], detail)) in planes.rows_mut().zip(detail.rows_mut()).enumerate() {
             for (row, form) in [blue, red].into_iter().zip(&tones) {
@@ -114,12 +115,7 @@ impl<'a> Work<'a> {
             detail.iter_mut().zip(luma).for_each(|(form, luma)| *form = *luma - *form);
         }
         let coarse = smooth(&detail, self.fine);
-        let samples = planes.luma.values_mut().iter_mut().zip(detail.values()).zip(coarse.values());
-        for (((value, detail), coarse), skin) in samples.zip(likeness.values()) {
-            let fine = detail - coarse;
-            let on_skin = texture * fine - even * coarse;
-            *value += skin * on_skin - (1.0 - skin) * elsewhere * (0.5 * fine + 0.8 * coarse);
-        }
+        mix_bands(planes.luma.values_mut(), [detail.values(), coarse.values()], likeness.values(), &self.retouch);
     }
 
     /// Pores are dark, small and everywhere a little different; with them goes a trace of uneven red.
@@ -157,80 +153,21 @@ impl<'a> Work<'a> {
             fill.fill(y, luma, &mut line);
             let mut row = [luma, blue, red];
             if shine != 0.0 {
-                self.take_shine(&mut row, likeness.row(y));
+                take_shine(&mut row, likeness.row(y), shine, self.mean);
             }
             if make_up != 0.0 {
                 face.fill(y, &mut other);
-                self.take_paint(&mut row, &other);
+                take_paint(&mut row, &other, make_up, self.mean);
             }
             if light != 0.0 || glow != 0.0 {
                 bloom.fill(y, &mut other);
-                self.light_up(&mut row, &line, &other);
+                for stops in &mut line {
+                    *stops = gain_of(light * *stops);
+                }
+                light_up(&mut row, [&line; 3], &other, 0.5 * glow);
             }
             base.fill(y, row[0], &mut line);
-            self.grade(&mut row, &line, likeness.row(y));
-        }
-    }
-
-    /// Light is added in light: so many stops, and what spreads from what is bright.
-    fn light_up(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], fill: &[f32], bloom: &[f32]) {
-        let Retouch { light, glow, .. } = self.retouch;
-        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut());
-        for (((luma, blue), red), (fill, bloom)) in samples.zip(fill.iter().zip(bloom)) {
-            let gain = gain_of(light * fill);
-            let spread = 0.5 * glow * bloom;
-            let raised = joined([*luma, *blue, *red]).map(|value| {
-                let value = lit(to_light(value), gain);
-                to_code(value + spread * (1.0 - value))
-            });
-            [*luma, *blue, *red] = split(raised);
-        }
-    }
-
-    /// Shine is what is brighter than skin and paler: it is brought down softly and gets the colour of skin.
-    fn take_shine(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32]) {
-        let [mean, mean_blue, mean_red] = self.mean;
-        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(likeness);
-        for (((luma, blue), red), skin) in samples {
-            let amount = self.retouch.shine * skin;
-            let above = (*luma - mean - 0.12).max(0.0);
-            let lower = above * above / (above + 0.12);
-            let colour = 0.6 * amount * ramp(above, 0.0, 0.2);
-            *luma -= 0.6 * amount * lower;
-            *blue += colour * (mean_blue - *blue);
-            *red += colour * (mean_red - *red);
-        }
-    }
-
-    /// Paint is colour in the face that is not that of its skin: lips too red, lids blue or dark. It goes half the way to
-    /// skin; the white of eyes and teeth has no colour and stays.
-    fn take_paint(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32]) {
-        let [mean, mean_blue, mean_red] = self.mean;
-        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(face);
-        for (((luma, blue), red), face) in samples {
-            let amount = self.retouch.make_up * face;
-            let (to_blue, to_red) = (*blue - mean_blue, *red - mean_red);
-            let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
-            let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
-            let share = 0.7 * amount * strong * strange;
-            let dark = amount * strange * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
-            *luma += 0.25 * dark * (mean - *luma);
-            *blue -= share * to_blue;
-            *red -= share * to_red;
-        }
-    }
-
-    /// Contrast against the surroundings (skin would look old by it) and of the whole, colours.
-    fn grade(&self, [lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness: &[f32]) {
-        let Retouch { local_contrast, contrast, saturation, warmth, .. } = self.retouch;
-        let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut());
-        for (((luma, blue), red), (base, skin)) in samples.zip(base.iter().zip(likeness)) {
-            let before = luma.clamp(0.0, 1.0);
-            let room = 4.0 * before * (1.0 - before);
-            let local_contrast = local_contrast * (1.0 - 0.8 * skin);
-            *luma += room * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
-            let (gain, tint) = (1.0 + saturation, 0.05 * warmth * room);
-            [*blue, *red] = [*blue * gain - tint, *red * gain + tint];
+            grade(&mut row, &line, likeness.row(y), &self.retouch);
         }
     }
 
@@ -240,12 +177,7 @@ impl<'a> Work<'a> {
             return;
         }
         let soft = smooth(luma, 1);
-        for ((value, soft), skin) in luma.values_mut().iter_mut().zip(soft.values()).zip(likeness.values()) {
-            let fine = *value - soft;
-            let gained = self.retouch.sharpen * (1.0 - 0.4 * skin) * fine * (fine * fine / (fine * fine + 1e-4));
-            // Never more than 0.12.
-            *value += gained / (1.0 + (gained / 0.12).powi(2)).sqrt();
-        }
+        sharpen(luma.values_mut(), soft.values(), likeness.values(), self.retouch.sharpen);
     }
 }
 
