@@ -15,7 +15,7 @@ trap '[ -z "$service" ] || pkill -KILL -P "$service" || true; rm -rf "$work"' EX
 start() { # $1: strace output, the rest: strace options
     local out=$1; shift
     : >"$work/stdout"
-    MEDIARY_ADMIN_TOKEN=count-the-syncs strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
+    MEDIARY_ADMIN_TOKEN=that-counts-the-syncs strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
         >>"$work/stdout" 2>"$work/stderr" &
     service=$!
     until grep -q 'http://127.0.0.1:[0-9]' "$work/stdout"; do

@@ -21,8 +21,8 @@ pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-
 /// Where the first administrator's token is.
 #[derive(Debug, Clone)]
 pub enum AdminToken {
-    /// Given in the settings.
-    Configured,
+    /// Given in the settings; it counts alone, also where a file of an earlier start has another one.
+    Configured { unused: Option<PathBuf> },
     /// Made now: the only time that it is shown.
     Generated { token: String, file: PathBuf },
     /// Made on an earlier start.
@@ -35,10 +35,11 @@ pub(super) fn admin_token(
     configured: Option<&Secret>,
     surroundings: &Surroundings,
 ) -> Result<(String, AdminToken), StartError> {
-    if let Some(secret) = configured {
-        return Ok((secret.expose().to_owned(), AdminToken::Configured));
-    }
     let file = data.path("admin-token");
+    if let Some(secret) = configured {
+        let unused = file.exists().then_some(file);
+        return Ok((secret.expose().to_owned(), AdminToken::Configured { unused }));
+    }
     let failed = |error: std::io::Error| StartError::part("the administrator's token", &error);
     if let Some(token) = read_private(&file).map_err(failed)? {
         return Ok((token.trim().to_owned(), AdminToken::Kept { file }));

@@ -2,6 +2,7 @@
 //! that the log is whole.
 
 mod ask;
+mod asked;
 mod draft;
 mod follow;
 mod input;

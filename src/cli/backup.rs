@@ -62,7 +62,8 @@ pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failu
         let mut progress = Progress::new("verifying", Unit::Bytes);
         let checked = check(&backup, &mut |done, total| progress.reached(done, Some(total)));
         progress.end();
-        return outcome(&checked.map_err(|error| Failure::Unable(error.into()))?).tell(false);
+        let checked = checked.map_err(|error| Failure::Unable(error.into()))?;
+        return outcome(&checked, "a restore would refuse it, the next backup to this directory mends it").tell(false);
     }
     let root = directory.settings(outer)?.data_dir;
     let mut progress = Progress::new("copying", Unit::Bytes);
@@ -93,7 +94,7 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
     progress.end();
     let checked = restored.map_err(anyhow::Error::from)?;
     if !checked.findings.is_empty() {
-        return outcome(&checked).tell(false);
+        return outcome(&checked, "nothing was put back").tell(false);
     }
     let position = checked.manifest.checkpoint.checkpoint().head.position;
     let text = format!(
@@ -105,14 +106,16 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
     Ok(())
 }
 
-fn outcome(checked: &Checked) -> Outcome {
+/// What a backup turned out to be; `consequence` says what comes of it where it is damaged.
+fn outcome(checked: &Checked, consequence: &str) -> Outcome {
     let Checked { manifest, events, findings } = checked;
     let taken = manifest.checkpoint.checkpoint();
     let (position, at, files) = (taken.head.position, taken.at, manifest.files.len());
     let summary = if findings.is_empty() {
         format!("clean: a backup at position {position}, taken at {at}: {events} events, {files} files")
     } else {
-        format!("damaged: {} of {files} files; nothing was put back", findings.len())
+        let plural = if findings.len() == 1 { "" } else { "s" };
+        format!("damaged: {} finding{plural} in a backup of {files} files; {consequence}", findings.len())
     };
     let findings = findings.iter().map(line).collect();
     Outcome { json: json!({}), notes: Vec::new(), findings, unverified: Vec::new(), summary }

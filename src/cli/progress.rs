@@ -14,6 +14,7 @@ const WIDTH: usize = 24;
 pub(super) enum Unit {
     Bytes,
     Events,
+    Pictures,
     /// Thousandths of all of it, which nobody wants to be told as such.
     Share,
 }
@@ -31,6 +32,11 @@ impl Progress {
     /// Nothing done yet of what `doing` says.
     pub(super) fn new(doing: &'static str, unit: Unit) -> Self {
         Self { doing, unit, started: Instant::now(), shown: None, watched: io::stderr().is_terminal() }
+    }
+
+    /// Whether anybody sees it.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched
     }
 
     /// So much is done, of `total` where that is known.
@@ -81,6 +87,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 fn amount(unit: Unit, count: u64) -> String {
     match unit {
         Unit::Events => format!("{count} events"),
+        Unit::Pictures => format!("{count} pictures"),
         Unit::Share => String::new(),
         Unit::Bytes => format!("{} MiB", count >> 20),
     }
@@ -99,6 +106,8 @@ mod tests {
         assert_eq!(told(5 << 20, None, 3), "verifying  5 MiB …");
         assert_eq!(told(0, Some(0), 3), "verifying  0 MiB …");
         assert!(told(9, Some(3), 3).contains("100 %"));
+        let pictures = line("portrait", Unit::Pictures, 30, Some(120), Duration::from_secs(7));
+        assert_eq!(pictures, format!("portrait  {bar}  25 %  30 pictures of 120 pictures, 21 s left"));
         let share = line("a film", Unit::Share, 250, Some(1000), Duration::from_secs(7));
         assert_eq!(share, format!("a film  {bar}  25 %, 7 s"));
     }

@@ -55,8 +55,10 @@ fn greeting(app: &App, data_dir: &Path) -> String {
 /// Where the token of the first request comes from.
 fn about(token: &AdminToken) -> String {
     match token {
-        AdminToken::Configured => {
-            "Its token is the configured one; put it into MEDIARY_ADMIN_TOKEN of your shell.".to_owned()
+        AdminToken::Configured { unused } => {
+            let unused = unused.as_ref().map(|file| format!(" The one in {} is not used.", file.display()));
+            let configured = "Its token is the configured one; put it into MEDIARY_ADMIN_TOKEN of your shell.";
+            format!("{configured}{}", unused.unwrap_or_default())
         }
         AdminToken::Generated { file, .. } => {
             format!("Its token was made just now, is shown only this once and is kept in {}.", file.display())
@@ -65,17 +67,17 @@ fn about(token: &AdminToken) -> String {
     }
 }
 
-/// Creates a publisher, as a line for a POSIX shell.
+/// Asks who the token speaks for, as a line for a POSIX shell. It changes nothing: it answers the same however often it is pasted,
+/// also at a service that others rely on.
 fn first_request(url: &str, token: &AdminToken) -> String {
     let authorization = match token {
-        AdminToken::Configured => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
+        AdminToken::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
         AdminToken::Generated { token, .. } => format!("'Authorization: Bearer {token}'"),
         AdminToken::Kept { file } => {
             format!("\"Authorization: Bearer $(cat {})\"", quoted(&file.display().to_string()))
         }
     };
-    let body = r#"{"id":"hello","name":"Hello"}"#;
-    format!("curl -s -X POST {url}/publishers -H {authorization} -H 'Content-Type: application/json' -d '{body}'")
+    format!("curl -s {url}/users -H {authorization}")
 }
 
 /// One word for a POSIX shell, quoted only when it has to be.
@@ -90,16 +92,13 @@ mod tests {
 
     use super::*;
 
-    const REST: &str = r#"-H 'Content-Type: application/json' -d '{"id":"hello","name":"Hello"}'"#;
-
     #[test]
     fn a_fresh_token_is_in_the_request() {
         let token = AdminToken::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
 
         let request = first_request("http://127.0.0.1:1", &token);
 
-        let expected = format!("curl -s -X POST http://127.0.0.1:1/publishers -H 'Authorization: Bearer mdu_x' {REST}");
-        assert_eq!(request, expected);
+        assert_eq!(request, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
         assert!(about(&token).contains("d/admin-token"));
     }
 
@@ -108,6 +107,14 @@ mod tests {
         let kept = AdminToken::Kept { file: PathBuf::from("it's here/admin-token") };
 
         assert!(first_request("u", &kept).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#));
-        assert!(first_request("u", &AdminToken::Configured).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
+    }
+
+    #[test]
+    fn a_configured_token_counts_alone_and_it_is_said_which_one_does_not() {
+        let configured = |unused: Option<&str>| AdminToken::Configured { unused: unused.map(PathBuf::from) };
+        let (alone, beside) = (configured(None), configured(Some("d/admin-token")));
+        assert!(first_request("u", &beside).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
+        assert!(about(&beside).ends_with("The one in d/admin-token is not used."), "{}", about(&beside));
+        assert!(!about(&alone).contains("not used"));
     }
 }

@@ -117,12 +117,19 @@ pub(super) fn file() -> Kind<Option<PathBuf>> {
     })
 }
 
+/// Fewest characters of a token that somebody has chosen: anybody may try to guess it, and it opens everything.
+const TOKEN_MIN: usize = 16;
+
 /// A token that can travel in an `Authorization` header (RFC 6750, `b64token`, a trifle wider), or empty for none.
 pub(super) fn token() -> Kind<Option<Secret>> {
-    Kind::new("made of letters, digits and - . _ ~ + / =, or empty", |value| {
+    Kind::new(format!("at least {TOKEN_MIN} characters, of letters, digits and - . _ ~ + / =, or empty"), |value| {
         let text = value.as_str()?;
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
-        text.chars().all(allowed).then(|| (!text.is_empty()).then(|| Secret::new(text)))
+        match text.len() {
+            0 => Some(None),
+            TOKEN_MIN.. if text.chars().all(allowed) => Some(Some(Secret::new(text))),
+            _ => None,
+        }
     })
 }
 
@@ -279,8 +286,14 @@ mod tests {
     #[test]
     fn tokens_can_travel_in_a_header() {
         assert!(token().read(&Value::from("")).unwrap().is_none());
-        assert_eq!(token().read(&Value::from("aZ9-._~+/=")).unwrap().unwrap().expose(), "aZ9-._~+/=");
-        assert_eq!(allowed_by(&token(), &["'a b'", "'********'", "\"a\\n\"", "'é'", "5"]), [""; 0]);
+        assert_eq!(token().read(&Value::from("aZ9-._~+/=aZ9-._")).unwrap().unwrap().expose(), "aZ9-._~+/=aZ9-._");
+        let bad = ["'a b c d e f g h i j'", "'****************'", "\"0123456789abcdef\\n\"", "'éééééééééééééééé'", "5"];
+        assert_eq!(allowed_by(&token(), &bad), [""; 0]);
+    }
+
+    #[test]
+    fn tokens_are_not_guessed() {
+        assert_eq!(allowed_by(&token(), &["'abc'", "'0123456789abcde'", "'0123456789abcdef'"]), ["'0123456789abcdef'"]);
     }
 
     #[test]

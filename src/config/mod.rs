@@ -256,10 +256,10 @@ mod tests {
 
     #[test]
     fn secrets_are_never_printed() {
-        let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2")]).configuration();
+        let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2hunter2hunter2")]).configuration();
         let problems = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);
 
-        assert_eq!(configuration.settings.admin_token.as_ref().unwrap().expose(), "hunter2");
+        assert_eq!(configuration.settings.admin_token.as_ref().unwrap().expose(), "hunter2hunter2hunter2");
         assert!(!format!("{configuration}{configuration:?}").contains("hunter"), "{configuration:?}");
         assert!(configuration.to_string().contains("admin_token = \"********\""));
         assert!(!problems.problems().contains("hunter"));

@@ -24,7 +24,7 @@ impl Labels {
     /// When there are too many.
     pub fn new(entries: Vec<Label>) -> Result<Self, Invalid> {
         if entries.len() > LIST_MAX {
-            return Err(Invalid::new(format!("must have at most {LIST_MAX} entries")));
+            return Err(Invalid::new(format!("must be an array of at most {LIST_MAX} entries")));
         }
         Ok(Self::joined(entries))
     }

@@ -14,10 +14,14 @@ impl MusicPrompt {
     /// # Errors
     /// When that is nothing, more than 2000 characters, or holds control characters.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        match text.trim() {
-            "" => Err(Invalid::new("must have 1 to 2000 characters that are not white space at its ends")),
-            trimmed => Text::parse(trimmed).map(Self),
-        }
+        let trimmed = Some(text.trim()).filter(|text| !text.is_empty());
+        let checked = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
+        checked.ok_or_else(|| {
+            Invalid::new(
+                "must have 1 to 2000 characters, white space at its ends aside, and no control characters other than tabs \
+                 and line breaks",
+            )
+        })
     }
 
     /// A prompt that was checked when it was recorded.

@@ -91,13 +91,13 @@ impl<const MAX: usize> Text<MAX> {
     /// When the text is too long or holds control characters.
     pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
-        if text.chars().count() > MAX {
-            return Err(Invalid::new(format!("must be at most {MAX} characters")));
+        let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+        if text.chars().count() <= MAX && text.chars().all(plain) {
+            return Ok(Self(text.into()));
         }
-        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-            return Err(Invalid::new("must not hold control characters"));
-        }
-        Ok(Self(text.into()))
+        Err(Invalid::new(format!(
+            "must be a string of at most {MAX} characters, without control characters other than tabs and line breaks"
+        )))
     }
 
     /// Text that was checked when it was recorded: no limit is applied, so that a limit lowered later never makes an old
@@ -198,9 +198,9 @@ impl CallbackUrl {
 }
 
 fn check_http_url(text: &str) -> Result<(), Invalid> {
-    let refusal = || Invalid::new("must be an absolute http or https URL");
+    let refusal = || Invalid::new(format!("must be an absolute http or https URL of at most {} bytes", Link::MAX));
     if text.len() > Link::MAX {
-        return Err(Invalid::new(format!("must be at most {} bytes", Link::MAX)));
+        return Err(refusal());
     }
     let url = url::Url::parse(text).map_err(|_| refusal())?;
     if !url.username().is_empty() || url.password().is_some() {

@@ -11,7 +11,7 @@ use crate::audit::thing::Thing;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::publisher::PublisherStatus;
-use crate::domain::task::{Gateway, TaskRecord};
+use crate::domain::task::{Gateway, TaskRecord, TaskStatus};
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::version::NodeVersion;
 use crate::personal::Keyring;
@@ -29,16 +29,19 @@ pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Val
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
         StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
         StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
-        StreamKind::Task => task(&models.tasks.get(TaskId::parse(id).ok()?)?.record, &models.nodes.links().public_url),
+        StreamKind::Task => {
+            let record = &models.tasks.get(TaskId::parse(id).ok()?)?.record;
+            task(record, folded.reached, &models.nodes.links().public_url)
+        }
         StreamKind::Delivery => delivery(id, &folded.delivery),
     }
 }
 
 /// As its gateway shows it; what a caller gets back as it was is not part of the log.
-fn task(record: &TaskRecord, public_url: &str) -> Option<Value> {
+fn task(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Option<Value> {
     match record.submission.work.gateway() {
         Gateway::Image => written(&ImageTaskView::of_record(record, public_url)),
-        Gateway::Video | Gateway::Music => written(&CreationsView::of_record(record, public_url)),
+        Gateway::Video | Gateway::Music => written(&CreationsView::of_record(record, reached, public_url)),
     }
 }
 

@@ -143,7 +143,7 @@ pub const POSITION_MAX: u64 = (1 << 53) - 1;
 pub fn read_position(text: &str) -> Result<Position, Invalid> {
     let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);
-    position.ok_or_else(|| Invalid::new("must be a position: a whole number from 0"))
+    position.ok_or_else(|| Invalid::new(format!("must be a position: a whole number from 0 to {POSITION_MAX}")))
 }
 
 fn read_time(text: &str) -> Result<Moment, Invalid> {

@@ -132,16 +132,12 @@ fn identifier(body: &Value, at: usize) -> Identifier<'_> {
 
 fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
     fields::read(body, |fields| {
-        let identifiers = fields.objects("node_versions", IDENTIFIERS_MAX, |entry| {
+        let identifiers = fields.objects("node_versions", &(1..=IDENTIFIERS_MAX), |entry| {
             let (node_id, version) = (entry.str("node_id"), entry.str("version"));
             let (node_id, version) = (entry.required("node_id", node_id), entry.required("version", version));
             Some(Identifier { node_id: node_id?, version: version? })
         });
-        let identifiers = fields.required("node_versions", identifiers)?;
-        if identifiers.is_empty() {
-            fields.fault("node_versions", "must have at least 1 entry");
-        }
-        Some(identifiers)
+        fields.required("node_versions", identifiers)
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
@@ -142,6 +142,15 @@ impl Problem {
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// There is no such path; `near` are those that may have been meant.
+    #[must_use]
+    pub fn no_such_path(method: &Method, near: &[&str]) -> Self {
+        if near.is_empty() {
+            return Self::not_found("path");
+        }
+        Self::new(Code::NotFound, format!("there is no such path; {method} is answered at {}", near.join(", ")))
     }
 
     /// What the request is about is banned: nothing of it is changed before an administrator takes the ban back.

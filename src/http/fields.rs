@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -95,7 +96,7 @@ impl<'v> Fields<'v, '_> {
         pointer(&self.at, name)
     }
 
-    /// Notes a fault at a place that [`Fields::pointer_of`] or [`Fields::strings`] told.
+    /// Notes a fault at a place that [`Fields::pointer_of`] or [`Fields::texts`] told.
     pub fn fault_at(&mut self, pointer: &str, reason: impl fmt::Display) {
         self.faults.add(pointer, reason);
     }
@@ -119,8 +120,8 @@ impl<'v> Fields<'v, '_> {
 
     /// Text that passes a check.
     pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
-        let text = self.str(name)?;
-        self.checked(name, parse(text))
+        let result = text_of(self.value(name)?, parse);
+        self.checked(name, result)
     }
 
     /// Text that must be given and passes a check.
@@ -140,42 +141,48 @@ impl<'v> Fields<'v, '_> {
 
     /// A whole number that passes a check; 2.0 is one.
     pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, Invalid>) -> Option<T> {
-        let number = self.value(name)?.as_number().and_then(whole);
-        let result = number.ok_or_else(|| Invalid::new("must be an integer")).and_then(parse);
+        let result = match self.value(name)?.as_number().and_then(whole) {
+            Some(number) => parse(number),
+            // What no range holds is refused with the range.
+            None => Err(parse(i64::MIN).err().unwrap_or_else(|| Invalid::new("must be an integer"))),
+        };
         self.checked(name, result)
     }
 
     /// A number that passes a check.
     pub fn number<T>(&mut self, name: &str, parse: impl FnOnce(f64) -> Result<T, Invalid>) -> Option<T> {
-        let number = self.value(name)?.as_f64();
-        let result = number.ok_or_else(|| Invalid::new("must be a number")).and_then(parse);
+        let result = match self.value(name)?.as_f64() {
+            Some(number) => parse(number),
+            None => Err(parse(f64::NAN).err().unwrap_or_else(|| Invalid::new("must be a number"))),
+        };
         self.checked(name, result)
     }
 
-    /// An array of at most `max` entries, each with its index.
-    pub fn array(&mut self, name: &str, max: usize) -> Option<&'v [Value]> {
-        match self.value(name)? {
-            Value::Array(entries) if entries.len() <= max => Some(entries),
-            Value::Array(_) => {
-                self.fault(name, format!("must have at most {max} entries"));
-                None
-            }
-            _ => {
-                self.fault(name, "must be an array");
-                None
-            }
+    /// An array of so many entries. Where there are too few, those that are there are given nevertheless, so that what is wrong
+    /// with them is told too.
+    fn array(&mut self, name: &str, allowed: &RangeInclusive<usize>) -> Option<&'v [Value]> {
+        let entries = self.value(name)?.as_array();
+        if entries.is_none_or(|entries| !allowed.contains(&entries.len())) {
+            self.fault(name, ArrayOf(allowed));
         }
+        entries.filter(|entries| entries.len() <= *allowed.end()).map(Vec::as_slice)
     }
 
-    /// An array of at most `max` texts, each with the place where it is; empty when the field is absent. What is no text is a fault.
-    pub fn strings(&mut self, name: &str, max: usize) -> Vec<(String, &'v str)> {
+    /// An array of at most `max` texts that pass a check, each with the place where it is; empty when the field is absent. Every
+    /// entry that does not pass is a fault.
+    pub fn texts<T>(
+        &mut self,
+        name: &str,
+        max: usize,
+        parse: impl Fn(&'v str) -> Result<T, Invalid>,
+    ) -> Vec<(String, T)> {
         let at = pointer(&self.at, name);
         let mut texts = Vec::new();
-        for (index, entry) in self.array(name, max).unwrap_or_default().iter().enumerate() {
+        for (index, entry) in self.array(name, &(0..=max)).unwrap_or_default().iter().enumerate() {
             let at = pointer(&at, &index.to_string());
-            match entry.as_str() {
-                Some(text) => texts.push((at, text)),
-                None => self.faults.add(at, "must be a string"),
+            match text_of(entry, &parse) {
+                Ok(text) => texts.push((at, text)),
+                Err(reason) => self.faults.add(at, reason),
             }
         }
         texts
@@ -183,16 +190,9 @@ impl<'v> Fields<'v, '_> {
 
     /// An array of short texts.
     pub fn labels(&mut self, name: &str) -> Option<Labels> {
-        let mut labels = Vec::new();
-        for (index, entry) in self.array(name, LIST_MAX)?.iter().enumerate() {
-            let at = pointer(&pointer(&self.at, name), &index.to_string());
-            match entry.as_str().map(Label::parse) {
-                Some(Ok(label)) => labels.push(label),
-                Some(Err(reason)) => self.faults.add(at, reason),
-                None => self.faults.add(at, "must be a string"),
-            }
-        }
-        self.checked(name, Labels::new(labels))
+        self.value(name)?;
+        let labels = self.texts(name, LIST_MAX, Label::parse).into_iter().map(|(_, label)| label);
+        self.checked(name, Labels::new(labels.collect()))
     }
 
     /// An object of its own.
@@ -201,15 +201,15 @@ impl<'v> Fields<'v, '_> {
         self.inside(pointer(&self.at, name), value, read)
     }
 
-    /// An array of objects, of which every one is read; each entry that cannot be read is a fault.
+    /// An array of so many objects, of which every one is read; each entry that cannot be read is a fault.
     pub fn objects<T>(
         &mut self,
         name: &str,
-        max: usize,
+        allowed: &RangeInclusive<usize>,
         mut read: impl FnMut(&mut Fields<'v, '_>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let at = pointer(&self.at, name);
-        let entries = self.array(name, max)?.iter().enumerate();
+        let entries = self.array(name, allowed)?.iter().enumerate();
         let read = entries.map(|(index, entry)| self.inside(pointer(&at, &index.to_string()), entry, &mut read));
         let read: Vec<Option<T>> = read.collect();
         read.into_iter().collect()
@@ -254,6 +254,28 @@ impl<'v> Fields<'v, '_> {
     }
 }
 
+/// Text that passes a check. What is no text is refused as text is that no check lets pass, so that the refusal says what is allowed.
+fn text_of<'v, T>(value: &'v Value, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Result<T, Invalid> {
+    const NEVER: &str = "\0";
+    match value.as_str() {
+        Some(text) => parse(text),
+        None => Err(parse(NEVER).err().unwrap_or_else(|| Invalid::new("must be a string"))),
+    }
+}
+
+/// What an array must be that has so many entries.
+struct ArrayOf<'r>(&'r RangeInclusive<usize>);
+
+impl fmt::Display for ArrayOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.clone().into_inner() {
+            (0, 1) => f.write_str("must be an array of at most 1 entry"),
+            (0, max) => write!(f, "must be an array of at most {max} entries"),
+            (min, max) => write!(f, "must be an array of {min} to {max} entries"),
+        }
+    }
+}
+
 /// The pointer to a member of what `parent` points to (RFC 6901).
 fn pointer(parent: &str, name: &str) -> String {
     format!("{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
@@ -269,86 +291,4 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::image::{Dial, ScaleFactor};
-    use crate::domain::value::Name;
-    use serde_json::json;
-
-    fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
-        let problem = read(body, reader).unwrap_err();
-        let response: Value = {
-            let bytes = actix_web::body::MessageBody::try_into_bytes(problem.respond("/x").into_body());
-            serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
-        };
-        let details = response["details"].as_array().unwrap().iter();
-        details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
-    }
-
-    #[test]
-    fn every_bad_field_is_named() {
-        let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
-        let faults = faults_of(&body, |fields| {
-            fields.integer("hdr", Dial::new);
-            fields.integer("half", Dial::new);
-            fields.text("scale", ScaleFactor::parse);
-            fields.flag("on");
-            fields.labels("tags");
-            fields.object("n", |inner| inner.text("a/b", Name::parse));
-            fields.required_text("name", Name::parse).map(|_| ())
-        });
-        assert_eq!(
-            faults,
-            [
-                "/hdr must be an integer from -10 to 10",
-                "/half must be an integer",
-                "/scale must be one of 2x 4x 8x 16x",
-                "/on must be true or false",
-                "/tags/1 must be a string",
-                "/tags/2 must be a string",
-                "/n/a~1b must be a string",
-                "/name is required",
-            ]
-        );
-    }
-
-    #[test]
-    fn null_is_absent_and_unknown_fields_are_ignored() {
-        let body = json!({"name": null, "other": [1, 2]});
-        let name = read(&body, |fields| Some(fields.text("name", Name::parse)));
-        assert_eq!(name.unwrap(), None);
-        assert_eq!(
-            faults_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
-            ["/id is required"]
-        );
-    }
-
-    #[test]
-    fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
-        let faults = faults_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
-        assert_eq!(faults, ["/id must be a string"]);
-    }
-
-    #[test]
-    fn a_body_that_is_no_object_is_refused() {
-        assert_eq!(faults_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
-    }
-
-    #[test]
-    fn whole_numbers_may_be_written_as_floats() {
-        let number = |body| read(&body, |f| f.integer("n", Dial::new)).map(Dial::get).ok();
-        assert_eq!(number(json!({"n": 2.0})), Some(2));
-        assert_eq!(number(json!({"n": 1e300})), None);
-        assert_eq!(number(json!({"n": 18_446_744_073_709_551_615_u64})), None);
-    }
-
-    #[test]
-    fn lists_have_an_end() {
-        let body = json!({"tags": vec!["x"; LIST_MAX + 1], "nodes": [{}, 1]});
-        let faults = faults_of(&body, |fields| {
-            fields.labels("tags");
-            fields.objects("nodes", 1000, |_| Some(())).map(|_| ())
-        });
-        assert_eq!(faults, ["/tags must have at most 100 entries", "/nodes/1 must be an object"]);
-    }
-}
+mod tests;

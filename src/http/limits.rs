@@ -10,6 +10,7 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 
 use super::authorize::Identity;
 use super::error::{Code, Problem};
+use super::sign_in::Former;
 use crate::domain::policy::Action;
 use crate::domain::value::{Timestamp, named_values};
 
@@ -104,7 +105,8 @@ impl Limits {
 
     fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
         match identity {
-            Identity::User(profile) => Caller::User(profile.id),
+            // Whoever has erased an account is the same caller with the next one.
+            Identity::User(profile) => Caller::User(Former::of(request).first().copied().unwrap_or(profile.id)),
             Identity::Token { id, .. } => Caller::Token(*id),
             Identity::Anonymous => {
                 let origin = request.peer_addr().map(|peer| self.proxies.origin(peer, request.headers()));

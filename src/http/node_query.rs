@@ -65,15 +65,25 @@ fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
     Timestamp::parse(&with_plus(text))
 }
 
-/// Reads `column` or `column;desc`.
+/// Reads `column`, `column;asc` or `column;desc`; a refusal names whatever of it there is not, and what there is.
 fn read_sort(text: &str) -> Result<Sort, Invalid> {
-    let (column, direction) = text.split_once(';').unwrap_or((text, "asc"));
-    match direction.trim() {
-        "asc" | "desc" | "" => {
-            Ok(Sort { column: SortColumn::parse(column.trim())?, descending: direction.trim() == "desc" })
-        }
-        _ => Err(Invalid::new("must be a column, or a column and ;desc")),
+    let (column, direction) = text.split_once(';').unwrap_or((text, ""));
+    let (column, direction) = (column.trim(), direction.trim());
+    let descending = match direction {
+        "" | "asc" => Some(false),
+        "desc" => Some(true),
+        _ => None,
+    };
+    let known = SortColumn::parse(column).ok();
+    if let (Some(column), Some(descending)) = (known, descending) {
+        return Ok(Sort { column, descending });
     }
+    let bad_column = known.is_none().then(|| format!("the unknown column {column:?}"));
+    let bad_direction = descending.is_none().then(|| format!("the unknown direction {direction:?}"));
+    let bad: Vec<String> = bad_column.into_iter().chain(bad_direction).collect();
+    let columns: Vec<&str> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
+    let (bad, columns) = (bad.join(" and "), columns.join(" "));
+    Err(Invalid::new(format!("has {bad}: must be one of {columns}, alone or followed by ;asc or ;desc")))
 }
 
 #[cfg(test)]
@@ -98,9 +108,20 @@ mod tests {
         let sort = |column, descending| Ok(Sort { column, descending });
         assert_eq!(read_sort("name"), sort(SortColumn::Name, false));
         assert_eq!(read_sort("created_at;desc"), sort(SortColumn::CreatedAt, true));
-        let reason = read_sort("secret").unwrap_err().to_string();
-        assert!(reason.contains("search_ranking") && reason.contains("downloads"), "{reason}");
-        assert!(read_sort("name;down").is_err());
+        assert_eq!(read_sort("name; asc"), sort(SortColumn::Name, false));
+    }
+
+    #[test]
+    fn a_bad_column_and_a_bad_direction_are_both_named() {
+        let allowed = "must be one of id name author publisher created_at updated_at downloads github_stars rating \
+                       search_ranking, alone or followed by ;asc or ;desc";
+        for (text, named) in [
+            ("secret", r#"the unknown column "secret""#),
+            ("name;down", r#"the unknown direction "down""#),
+            ("foo;up", r#"the unknown column "foo" and the unknown direction "up""#),
+        ] {
+            assert_eq!(read_sort(text).unwrap_err().to_string(), format!("has {named}: {allowed}"));
+        }
     }
 
     #[test]

@@ -22,6 +22,14 @@ impl<T> Default for Place<T> {
     }
 }
 
+impl<T> Place<T> {
+    /// Everything at and below this place.
+    fn all<'s>(&'s self, found: &mut Vec<&'s T>) {
+        found.extend(self.here.as_ref().map(|(_, here)| here));
+        self.written.values().chain(self.named.as_deref()).for_each(|place| place.all(found));
+    }
+}
+
 /// The named segments of a path, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Segments(Vec<(&'static str, String)>);
@@ -64,6 +72,20 @@ impl<T> Paths<T> {
         let (names, found) = self.root.find(path.strip_prefix('/')?, &mut values)?;
         let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
         Some((found, Segments(decoded.collect())))
+    }
+
+    /// What lies below the longest beginning of a path that is written out, in no order; nothing where not even the first
+    /// segment is.
+    #[must_use]
+    pub fn near(&self, path: &str) -> Vec<&T> {
+        let mut segments = path.split('/').skip(1);
+        let Some(mut place) = segments.next().and_then(|first| self.root.written.get(first)) else { return Vec::new() };
+        while let Some(next) = segments.next().and_then(|segment| place.written.get(segment)) {
+            place = next;
+        }
+        let mut found = Vec::new();
+        place.all(&mut found);
+        found
     }
 }
 
@@ -113,6 +135,22 @@ mod tests {
         for path in ["", "nodes", "/nodes/", "//nodes", "/nodes//versions/1", "/a", "/a/b/", "/Nodes", "*"] {
             assert_eq!(found(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_near_begins_alike() {
+        let paths = paths();
+        let near = |path: &str| {
+            let mut near: Vec<_> = paths.near(path).into_iter().copied().collect();
+            near.sort_unstable();
+            near
+        };
+        assert_eq!(near("/a/b/d"), ["/a/b/c"]);
+        assert_eq!(
+            near("/nodes/x/y"),
+            ["/nodes", "/nodes/search", "/nodes/{node}", "/nodes/{node}/versions/{version}"]
+        );
+        assert_eq!(near("/elsewhere"), [""; 0]);
     }
 
     #[test]

@@ -238,15 +238,32 @@ fn answer(
         shared.services.metrics.unmatched(problem.code().status());
         ready(problem.respond(request.path())).boxed_local()
     };
-    let Some((served, segments)) = paths.find(request.match_info().unprocessed()) else {
+    let (path, method) = (request.match_info().unprocessed(), request.method());
+    let Some((served, segments)) = paths.find(path) else {
         let page = console::answer(&request).map(|page| ready(page).boxed_local());
-        return page.unwrap_or_else(|| at_once(Problem::not_found("path")));
+        return page.unwrap_or_else(|| at_once(Problem::no_such_path(method, &near(paths, path, method))));
     };
-    let fits = |route: &&Rc<Route>| methods_of(route).contains(request.method());
-    match served.routes.iter().find(fits) {
-        Some(route) => Rc::clone(route).answer(Asking { request, shared: shared.clone(), segments }, payload),
-        None => at_once(Problem::method_not_allowed(&served.allow)),
+    if let Some(route) = served.routes.iter().find(|route| methods_of(route).contains(method)) {
+        return Rc::clone(route).answer(Asking { request, shared: shared.clone(), segments }, payload);
     }
+    // Where the last segment is anybody's, and others stand written in its place that have the method, one of those was meant.
+    let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+    let is_meant = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
+    let meant: Vec<&str> = near(paths, path, method).into_iter().filter(is_meant).collect();
+    let named = served.routes.iter().any(|route| route.path.ends_with('}'));
+    at_once(if named && !meant.is_empty() {
+        Problem::no_such_path(method, &meant)
+    } else {
+        Problem::method_not_allowed(&served.allow)
+    })
+}
+
+/// The paths that begin as `path` does and have the method, sorted.
+fn near(paths: &Paths<Served>, path: &str, method: &Method) -> Vec<&'static str> {
+    let routes = paths.near(path).into_iter().flat_map(|served| &served.routes);
+    let mut near: Vec<_> = routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
+    near.sort_unstable();
+    near
 }
 
 /// What a route answers: HEAD wherever GET.

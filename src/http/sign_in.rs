@@ -39,19 +39,42 @@ pub async fn sign_in(
             .retry_after(RETRY_AFTER),
         }
     })?;
+    let mut former = Vec::new();
     for nth in 0..ERASED_MAX {
         let id = oidc.user_id(&person, nth);
         match account(id, services) {
-            Found::Open(profile) => return Ok(Identity::User(*profile)),
-            Found::Erased => {}
+            Found::Open(profile) => {
+                Former(former).note(request);
+                return Ok(Identity::User(*profile));
+            }
+            Found::Erased => former.push(id),
             Found::Nobody => {
                 // A stream that goes on opens no account: the one that it belonged to was erased.
                 let request = request.ok_or_else(bad_credentials)?;
+                Former(former).note(Some(request));
                 return open(id, person, services, request).await.map(Identity::User);
             }
         }
     }
     Err(bad_credentials())
+}
+
+/// The accounts of a caller that were erased, the first one first: found anew whenever a token is presented, and written nowhere.
+/// What they have used of a limit counts still.
+pub struct Former(pub Vec<UserId>);
+
+impl Former {
+    /// Those of the caller of a request.
+    #[must_use]
+    pub fn of(request: &HttpRequest) -> Vec<UserId> {
+        request.extensions().get::<Self>().map(|former| former.0.clone()).unwrap_or_default()
+    }
+
+    fn note(self, request: Option<&HttpRequest>) {
+        if let Some(request) = request.filter(|_| !self.0.is_empty()) {
+            request.extensions_mut().insert(self);
+        }
+    }
 }
 
 enum Found {

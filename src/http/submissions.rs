@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::error::{Code, Problem};
 use super::gate::Admitted;
 use super::limits::{Share, note};
+use super::sign_in::Former;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::value::Timestamp;
 use crate::domain::video::Credits;
@@ -36,6 +37,24 @@ pub struct Quotas {
 /// What each of a caller's submissions that are being checked costs; 0 until that is known.
 type Coming = HashMap<TaskId, Credits>;
 
+/// Whose tasks are counted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counted {
+    owner: Option<UserId>,
+    /// Accounts of the same person that were erased: or whoever erases theirs would have the whole day again.
+    former: Vec<UserId>,
+}
+
+impl Counted {
+    fn all(&self) -> impl Iterator<Item = Option<UserId>> {
+        std::iter::once(self.owner).chain(self.former.iter().copied().map(Some))
+    }
+
+    fn unfinished(&self, tasks: &Tasks) -> usize {
+        self.all().map(|owner| tasks.unfinished_of(owner)).sum()
+    }
+}
+
 /// Submissions that are being checked: not in the read models yet, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
@@ -46,7 +65,7 @@ pub struct Submissions {
 pub struct Reservation {
     submissions: Submissions,
     quotas: Quotas,
-    owner: Option<UserId>,
+    counted: Counted,
     task: TaskId,
 }
 
@@ -58,9 +77,11 @@ impl Admitted {
     pub fn reserve(&self, owner: Option<UserId>, task: TaskId) -> Result<Reservation, Problem> {
         let services = self.services();
         let (quotas, now) = (services.options.quotas, services.surroundings.now());
-        let place = self.shared().submissions.reserve(owner, task, quotas, now, &services.models.read().tasks);
+        let counted = Counted { owner, former: Former::of(&self.request) };
+        let place =
+            self.shared().submissions.reserve(counted.clone(), task, quotas, now, &services.models.read().tasks);
         if quotas.tasks_a_day > 0 {
-            let spent = self.shared().submissions.spent(owner, now, &services.models.read().tasks);
+            let spent = self.shared().submissions.spent(&counted, now, &services.models.read().tasks);
             self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, spent.tasks, now);
         }
         place.inspect_err(|problem| {
@@ -81,7 +102,7 @@ impl Admitted {
         }
         let now = services.surroundings.now();
         let charged = place.charge(credits, now, &services.models.read().tasks);
-        let spent = place.submissions.spent(place.owner, now, &services.models.read().tasks);
+        let spent = place.submissions.spent(&place.counted, now, &services.models.read().tasks);
         self.tell_quota(CREDITS_A_DAY, most, spent.credits, now);
         charged.inspect_err(|_| services.metrics.refused(CREDITS_A_DAY))
     }
@@ -98,23 +119,25 @@ impl Submissions {
     /// counted as it is.
     fn reserve(
         &self,
-        owner: Option<UserId>,
+        counted: Counted,
         task: TaskId,
         quotas: Quotas,
         now: Timestamp,
         tasks: &Tasks,
     ) -> Result<Reservation, Problem> {
+        let owner = counted.owner;
         let mut under_way = self.under_way.lock();
         let waiting = under_way.entry(owner).or_default();
         // A task that the read models show already must not count twice; far from the limit it may.
-        let shown = tasks.unfinished_of(owner);
+        let shown = counted.unfinished(tasks);
         let not_shown = || waiting.keys().filter(|task| tasks.get(**task).is_none()).count();
         let is_full = || shown + waiting.len() >= quotas.unfinished && shown + not_shown() >= quotas.unfinished;
         let refusal = if tasks.get(task).is_some() {
             None
         } else if is_full() {
             Some(too_many_unfinished(owner, quotas.unfinished))
-        } else if quotas.tasks_a_day > 0 && of_the_day(owner, Some(waiting), now, tasks).tasks >= quotas.tasks_a_day {
+        } else if quotas.tasks_a_day > 0 && of_the_day(&counted, Some(waiting), now, tasks).tasks >= quotas.tasks_a_day
+        {
             Some(used_up(owner, &format!("{} tasks", quotas.tasks_a_day), now))
         } else {
             None
@@ -126,25 +149,25 @@ impl Submissions {
             return Err(refusal);
         }
         waiting.entry(task).or_default();
-        Ok(Reservation { submissions: self.clone(), quotas, owner, task })
+        Ok(Reservation { submissions: self.clone(), quotas, counted, task })
     }
 
     /// What a caller has submitted and spent on the day of `now`, with what is being checked.
-    fn spent(&self, owner: Option<UserId>, now: Timestamp, tasks: &Tasks) -> Spent {
+    fn spent(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> Spent {
         let under_way = self.under_way.lock();
-        of_the_day(owner, under_way.get(&owner), now, tasks)
+        of_the_day(counted, under_way.get(&counted.owner), now, tasks)
     }
 }
 
 impl Reservation {
     fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
         let mut under_way = self.submissions.under_way.lock();
-        let waiting = under_way.entry(self.owner).or_default();
-        let spent = of_the_day(self.owner, Some(waiting), now, tasks).credits;
+        let waiting = under_way.entry(self.counted.owner).or_default();
+        let spent = of_the_day(&self.counted, Some(waiting), now, tasks).credits;
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
             let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
-            return Err(used_up(self.owner, &what, now));
+            return Err(used_up(self.counted.owner, &what, now));
         }
         if let Some(coming) = waiting.get_mut(&self.task) {
             *coming = credits;
@@ -153,9 +176,13 @@ impl Reservation {
     }
 }
 
-fn of_the_day(owner: Option<UserId>, coming: Option<&Coming>, now: Timestamp, tasks: &Tasks) -> Spent {
+fn of_the_day(counted: &Counted, coming: Option<&Coming>, now: Timestamp, tasks: &Tasks) -> Spent {
     let midnight = Timestamp::from_micros(now.micros() - now.micros().rem_euclid(DAY));
-    let Spent { tasks: count, credits } = tasks.index.spent_since(owner, midnight);
+    let (mut count, mut credits) = (0, 0_u64);
+    for owner in counted.all() {
+        let spent = tasks.index.spent_since(owner, midnight);
+        (count, credits) = (count + spent.tasks, credits.saturating_add(spent.credits));
+    }
     let not_shown: Vec<_> = coming.into_iter().flatten().filter(|(task, _)| tasks.get(**task).is_none()).collect();
     let more: u64 = not_shown.iter().map(|(_, credits)| u64::from(**credits)).sum();
     Spent { tasks: count + not_shown.len() as u64, credits: credits.saturating_add(more) }
@@ -183,10 +210,10 @@ fn used_up(owner: Option<UserId>, what: &str, now: Timestamp) -> Problem {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let mut under_way = self.submissions.under_way.lock();
-        if let Some(waiting) = under_way.get_mut(&self.owner) {
+        if let Some(waiting) = under_way.get_mut(&self.counted.owner) {
             waiting.remove(&self.task);
             if waiting.is_empty() {
-                under_way.remove(&self.owner);
+                under_way.remove(&self.counted.owner);
             }
         }
     }
@@ -203,6 +230,10 @@ mod tests {
         UserId(Uuid::from_u128(number))
     }
 
+    fn counted(number: u128) -> Counted {
+        Counted { owner: Some(user(number)), former: Vec::new() }
+    }
+
     fn task(number: u128) -> TaskId {
         TaskId(Uuid::from_u128(number))
     }
@@ -211,7 +242,7 @@ mod tests {
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
         let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
-        let reserve = |owner, number| submissions.reserve(Some(user(owner)), task(number), quotas, NOON, &tasks);
+        let reserve = |owner, number| submissions.reserve(counted(owner), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
         assert!(first.is_some() && second.is_some());
@@ -227,16 +258,16 @@ mod tests {
     fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
         let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100 };
-        let reserve = |number| submissions.reserve(Some(user(1)), task(number), quotas, NOON, &tasks);
+        let reserve = |number| submissions.reserve(counted(1), task(number), quotas, NOON, &tasks);
         let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
         let (first, second) = (reserve(1).ok().unwrap(), reserve(2).ok().unwrap());
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
-        assert_eq!(submissions.spent(Some(user(1)), NOON, &tasks), Spent { tasks: 2, credits: 100 });
+        assert_eq!(submissions.spent(&counted(1), NOON, &tasks), Spent { tasks: 2, credits: 100 });
         drop(first);
-        assert_eq!(submissions.spent(Some(user(1)), NOON, &tasks), Spent { tasks: 1, credits: 40 });
+        assert_eq!(submissions.spent(&counted(1), NOON, &tasks), Spent { tasks: 1, credits: 40 });
     }
 
     #[test]

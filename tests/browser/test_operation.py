@@ -128,6 +128,15 @@ class Operation(BrowserTest):
         token = page.locator(".secret").inner_text()
         self.assertEqual(send("GET", "/users", token=token)["name"], who)
 
+    def test_users_without_a_name_are_called_by_their_address_or_their_id(self):
+        known, bare = send("POST", "/admin/users", {"email": "eve@example.org"}), send("POST", "/admin/users", {})
+        users = [user["id"] for user in send("GET", "/admin/users?limit=1000")["users"]]
+        page = self.page("/users", token=ADMIN)
+        for user, called in ((known, "eve@example.org"), (bare, f"User …{bare['id'][-6:]}")):
+            self.show(page, f"/users?page={users.index(user['id']) // 25 + 1}")
+            row = page.get_by_role("row").filter(has_text=user["id"])
+            expect(row.locator("strong")).to_have_text(called)
+
     def test_what_is_for_administrators_is_not_shown_to_others(self):
         page = self.page("/audit", token=user("Dora")["token"])
         expect(page.get_by_role("heading", name="For administrators").first).to_be_visible()

@@ -253,7 +253,8 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     for file in files_below(&backup.join("files")) {
         flip(&file, 0);
     }
-    run(data.path(), &["backup", "--verify", name]).expect(1);
+    let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["a restore would refuse it"]);
+    assert!(!told.out.contains("put back"), "nothing was to be put back: {}", told.out);
     // When the next backup is taken, then it names them
     let anew = "its copy in the backup was damaged, and was written anew";
     let told = run(data.path(), &["backup", name]).expect(0).says(&["00000000000000000001.seg", "archives/"]);

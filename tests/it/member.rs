@@ -86,7 +86,8 @@ async fn without_a_role_a_member_keeps_the_own_one() {
 #[actix_web::test]
 async fn members_are_users_with_a_role_that_exists() {
     let (app, alice, bob) = acme().await;
-    for (role, reason) in [(json!("admin"), "must be one of owner member"), (json!(1), "must be a string")] {
+    let reason = "must be one of owner member";
+    for role in [json!("admin"), json!(1)] {
         let refused = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
         assert_eq!(refused["errors"], json!([{"pointer": "/role", "reason": reason}]));
     }

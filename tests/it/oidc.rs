@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use mediary::clock::Surroundings;
-use mediary::config::OidcSettings;
+use mediary::config::{LimitSettings, OidcSettings, RateSetting, Settings};
 use mediary::domain::value::Timestamp;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
+use crate::image::UPSCALER;
 use crate::support::TestApp;
 use crate::support::issuer::{SigningKey, TestIssuer, encoded};
+use crate::support::picture::base64_png;
 
 /// Noon, in seconds since 1970.
 const NOON: i64 = 1_795_348_800;
@@ -24,10 +26,18 @@ struct Given {
 
 impl Given {
     async fn with(key: SigningKey) -> Self {
+        Self::limited(key, |_| {}).await
+    }
+
+    async fn limited(key: SigningKey, limit: impl FnOnce(&mut LimitSettings)) -> Self {
         let issuer = TestIssuer::start(&[key.public("1")]).await;
         let surroundings = Surroundings::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
         let settings = OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), jwks_url: None };
-        let app = TestApp::start_with(|all| all.auth.oidc = Some(settings), surroundings.clone()).await;
+        let change = |all: &mut Settings| {
+            all.auth.oidc = Some(settings);
+            limit(&mut all.limits);
+        };
+        let app = TestApp::start_with(change, surroundings.clone()).await;
         Self { issuer, key, surroundings, app }
     }
 
@@ -214,6 +224,40 @@ async fn the_banned_stay_banned_and_the_erased_come_back_as_somebody_new() {
     assert_ne!(again["id"], first["id"]);
     assert_eq!((&again["name"], &again["isApproved"]), (&json!("Ada"), &json!(false)));
     assert_eq!(given.me(&given.claims()).await["id"], again["id"]);
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn who_erases_an_account_has_not_the_whole_day_again() {
+    // Given two tasks a day, and somebody who has submitted one and erased the account, twice
+    let given = Given::limited(SigningKey::p256(), |limits| limits.submissions_per_day = 2).await;
+    let job = || json!({"image": base64_png(8, 8)});
+    let submit = async |token: &str| given.app.post_as(token, UPSCALER, job()).await;
+    let token = given.token(&given.claims());
+    for left in ["r=1", "r=0"] {
+        let told = submit(&token).await.expect(200);
+        assert!(told.header("ratelimit").is_some_and(|told| told.contains(left)), "{:?}", told.header("ratelimit"));
+        given.app.delete_as(&token, "/users").await.expect(204);
+    }
+    // When the next account submits, then the day is used up; for others it is not
+    assert_eq!(submit(&token).await.expect(429).json()["error"], "quota_exceeded");
+    submit(&given.token(&given.but("sub", json!("u-2")))).await.expect(200);
+    // And the next day has two again
+    given.surroundings.advance(Duration::from_hours(24));
+    let tomorrow = given.token(&given.but("exp", json!(NOON + 25 * 3600)));
+    submit(&tomorrow).await.expect(200);
+    submit(&tomorrow).await.expect(200);
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn who_erases_an_account_goes_on_with_the_same_rate() {
+    let one = RateSetting { per_minute: 1, burst: 1 };
+    let given = Given::limited(SigningKey::p256(), |limits| limits.reads = one).await;
+    let token = given.token(&given.claims());
+    assert_eq!(given.status(&token).await, 200);
+    given.app.delete_as(&token, "/users").await.expect(204);
+    assert_eq!(given.status(&token).await, 429);
     given.app.stop().await;
 }
 

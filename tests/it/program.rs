@@ -62,13 +62,15 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     command.env_remove("MEDIARY_ADMIN_TOKEN");
     // When the service starts
     let service = Process::from_command(&mut command);
-    // Then it prints a request that creates a publisher, token and all
+    // Then it prints a request, token and all, that tells who is asking, however often it is pasted
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     assert!(line.contains("mdu_"), "{line}");
-    let created = pasted(line).await;
-    assert_eq!((created.status().as_u16(), created.url().path()), (201, "/publishers"));
-    assert!(created.text().await.unwrap().contains("\"id\":\"hello\""), "{line}");
+    for _ in 0..2 {
+        let told = pasted(line).await;
+        assert_eq!((told.status().as_u16(), told.url().path()), (200, "/users"));
+        assert!(told.text().await.unwrap().contains("\"isAdmin\":true"), "{line}");
+    }
     // And keeps the token where only the owner reads it
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).unwrap();
@@ -81,6 +83,35 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     assert!(!again.printed().contains(token.trim()));
     let user = client().get(again.url("/users")).bearer_auth(token.trim()).send().await.unwrap();
     assert_eq!(user.status(), 200);
+}
+
+#[actix_web::test]
+async fn a_configured_token_counts_and_the_start_says_that_the_kept_one_does_not() {
+    // Given a directory in which an earlier start has left its token
+    let dir = tempfile::tempdir().unwrap();
+    let first = Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN"));
+    first.terminate();
+    let kept = std::fs::read_to_string(dir.path().join("admin-token")).unwrap();
+    // When the service starts with another one
+    let service = Process::start(dir.path());
+    // Then the start says that the file is not used, and it is not
+    assert!(service.printed().contains("admin-token is not used"), "{}", service.printed());
+    for (token, status) in [(TOKEN, 200), (kept.trim(), 401)] {
+        let told = client().get(service.url("/users")).bearer_auth(token).send().await.unwrap();
+        assert_eq!(told.status().as_u16(), status);
+    }
+}
+
+#[test]
+fn a_token_that_can_be_guessed_stops_the_start_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(&["serve"], &[("MEDIARY_ADMIN_TOKEN", "opensesame")], dir.path());
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    for told in ["admin_token", "MEDIARY_ADMIN_TOKEN", "at least 16 characters"] {
+        assert!(errors.contains(told), "{told} is not in: {errors}");
+    }
+    assert!(!errors.contains("opensesame"), "{errors}");
 }
 
 #[actix_web::test]

@@ -23,6 +23,33 @@ async fn a_method_that_a_path_does_not_have_is_answered_with_those_it_has() {
 }
 
 #[actix_web::test]
+async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_named() {
+    const IMAGES: &str = "/proxy/imagevendor/v1/ai";
+    let app = TestApp::start().await;
+    let modes =
+        format!("{IMAGES}/skin-enhancer/creative, {IMAGES}/skin-enhancer/faithful, {IMAGES}/skin-enhancer/flexible");
+    let films = "/proxy/videovendor/extend, /proxy/videovendor/multiframe, /proxy/videovendor/reference2video, \
+                 /proxy/videovendor/start-end2video, /proxy/videovendor/tasks/{task_id}/cancel";
+    for (method, path, named) in [
+        (Method::POST, "/proxy/imagevendor/v1/ai/skin-enhancer/creativ", modes.as_str()),
+        (Method::POST, "/proxy/videovendor/start-end-2video", films),
+        (Method::POST, "/proxy/musicvendor/t2m/generat", "/proxy/musicvendor/t2m/generate"),
+        (Method::GET, "/proxy/videovendor/creations", "/proxy/videovendor/tasks/{task_id}/creations"),
+    ] {
+        let answer = app.send(app.request(method.clone(), path)).await.expect(404);
+        assert_eq!(answer.json()["error"], "not_found");
+        let told = format!("there is no such path; {method} is answered at {named}");
+        assert_eq!(answer.json()["detail"], told, "{method} {path}");
+    }
+    let answer = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
+    assert_eq!(answer.json()["detail"], "there is no such path");
+    // But what the path of a status does not do is another matter
+    app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
+    app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn head_answers_as_get_does_without_the_body() {
     let app = TestApp::start().await;
     for path in ["/health", "/nodes", "/.well-known/webhook-key"] {

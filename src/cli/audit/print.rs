@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Map, Value};
 
+use super::asked::{Asked, asked};
 use super::input::{in_words, is_input};
 use super::text::{cut, printable, printable_json};
 use crate::audit::record::canonical;
@@ -72,6 +73,7 @@ impl Printer {
             text("type"),
             text("actor"),
         ))?;
+        self.asked(&event["data"])?;
         let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
@@ -79,6 +81,16 @@ impl Printer {
             return self.line(&format!("    ({told})"));
         }
         self.changes(changes)
+    }
+
+    /// What was asked for with a task, a line for each parameter.
+    fn asked(&mut self, data: &Value) -> anyhow::Result<()> {
+        let Some(Asked { kind, fields }) = asked(data, self.wide) else { return Ok(()) };
+        self.line(&format!("    asked for: {}", printable(&kind.join(" · "))))?;
+        fields.iter().try_for_each(|(way, value)| {
+            let line = format!("      {}: {}", printable(&way.join(" · ")), self.value(value));
+            self.line(&line)
+        })
     }
 
     /// A thing as it was.

@@ -6,6 +6,7 @@ mod letters;
 mod photographs;
 mod sheet;
 
+use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
@@ -23,6 +24,7 @@ use self::photographs::{Photograph, photographs};
 use self::sheet::{Section, Shown, sheet};
 use super::task;
 use crate::cli::print;
+use crate::cli::progress::{Progress, Unit};
 use crate::outbound::api::Api;
 
 /// Jobs that are under way at a time.
@@ -43,8 +45,14 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
     for (nth, photograph) in photographs.iter().enumerate() {
         say(&format!("{}: {} pictures …\n", photograph.name, cells.len()))?;
         let other = &photographs[(nth + 1) % photographs.len()];
-        let made = stream::iter(cells.iter().map(|cell| make(api, cell, photograph, other)));
+        let tally = Tally::new(photograph.name, cells.len());
+        let made = stream::iter(cells.iter().map(async |cell| {
+            let picture = make(api, cell, photograph, other).await?;
+            tally.note()?;
+            anyhow::Ok(picture)
+        }));
         let made: Vec<RgbImage> = made.buffered(AT_ONCE).try_collect().await?;
+        tally.end();
         let differences = differences(&cells, &made);
         for (seen, difference) in seen.iter_mut().zip(&differences) {
             *seen = seen.max(*difference);
@@ -60,6 +68,39 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
         bail!("these change nothing that anybody sees:\n  {}", idle.join("\n  "));
     }
     Ok(())
+}
+
+/// How many pictures of a photograph are there: a bar where a person watches, elsewhere a line for every tenth of them.
+struct Tally {
+    all: usize,
+    done: Slot<usize>,
+    bar: RefCell<Progress>,
+}
+
+impl Tally {
+    fn new(name: &'static str, all: usize) -> Self {
+        let mut bar = Progress::new(name, Unit::Pictures);
+        bar.reached(0, Some(all as u64));
+        Self { all, done: Slot::new(0), bar: RefCell::new(bar) }
+    }
+
+    fn note(&self) -> anyhow::Result<()> {
+        let done = self.done.get() + 1;
+        self.done.set(done);
+        let mut bar = self.bar.borrow_mut();
+        bar.reached(done as u64, Some(self.all as u64));
+        if bar.is_watched() { Ok(()) } else { line(done, self.all).map_or(Ok(()), |line| say(&line)) }
+    }
+
+    fn end(self) {
+        self.bar.into_inner().end();
+    }
+}
+
+/// What is told where nobody watches, whenever another tenth is done.
+fn line(done: usize, all: usize) -> Option<String> {
+    let tenths = |done: usize| done * 10 / all.max(1);
+    (tenths(done) > tenths(done - 1)).then(|| format!("  {done} of {all}\n"))
 }
 
 fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()> {
@@ -162,4 +203,17 @@ fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differ
         }
     }
     sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nobody_watches_a_line_is_told_for_every_tenth() {
+        let lines = |all: usize| -> Vec<String> { (1..=all).filter_map(|done| line(done, all)).collect() };
+        assert_eq!(lines(120).len(), 10);
+        assert_eq!((lines(120)[0].as_str(), lines(120)[9].as_str()), ("  12 of 120\n", "  120 of 120\n"));
+        assert_eq!(lines(3), ["  1 of 3\n", "  2 of 3\n", "  3 of 3\n"]);
+    }
 }

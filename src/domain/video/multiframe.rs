@@ -1,10 +1,11 @@
 //! `multiframe`: a way through key frames.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use super::{ExtendModel, ExtendResolution, Seconds, VideoPrompt};
 use crate::domain::image::Source;
-use crate::domain::value::Invalid;
 
 /// A picture that the video comes to, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,18 +28,13 @@ pub struct Multiframe<P = Source> {
     pub resolution: ExtendResolution,
     /// Where it begins; at the first key frame when absent (contract 7).
     pub start_image: Option<P>,
-    /// In order; as many as [`Multiframe::check_count`] allows.
+    /// In order; as many as [`Multiframe::COUNT`] allows.
     pub key_frames: Vec<KeyFrame<P>>,
 }
 
 impl<P> Multiframe<P> {
-    /// Checks how many key frames there are (seed).
-    ///
-    /// # Errors
-    /// When they are fewer than 2 or more than 9.
-    pub fn check_count(count: usize) -> Result<(), Invalid> {
-        if (2..=9).contains(&count) { Ok(()) } else { Err(Invalid::new("must have 2 to 9 entries")) }
-    }
+    /// How many key frames there are (seed).
+    pub const COUNT: RangeInclusive<usize> = 2..=9;
 
     /// The same job with other pictures, as `each` makes them: the start first.
     ///

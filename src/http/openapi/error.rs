@@ -86,7 +86,7 @@ fn example(code: Code) -> Value {
         "details": [],
     });
     if code == Code::InvalidInput {
-        let (pointer, reason) = ("/name", "must be at most 200 characters");
+        let (pointer, reason) = ("/logo", "must be an absolute http or https URL of at most 2048 bytes");
         let detail = format!("{pointer} {reason}");
         example["errors"] = json!([{"pointer": pointer, "reason": reason}]);
         example["details"] = json!([detail]);

@@ -39,12 +39,12 @@ pub const NOT_ERASED: &str =
 
 fn user_view() -> Value {
     view([
-        field::<Email>("email", ""),
+        field::<Email>("email", "Absent where none is known."),
         field::<bool>("erased", "`true` for users who were erased, of whom nothing else is known; otherwise absent."),
         field::<UserId>("id", "").required(),
         field::<bool>("isAdmin", "").required(),
         field::<bool>("isApproved", "").required(),
-        field::<Name>("name", ""),
+        field::<Name>("name", "Absent where none was given: show the e-mail address in its place, or the id."),
         field_of("status", "Only of banned users.", one_of(["UserStatusBanned"])),
         field::<Reason>("statusReason", "Why the user is banned."),
     ])

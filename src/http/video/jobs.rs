@@ -132,13 +132,9 @@ pub(super) fn multiframe(fields: &mut Fields<'_, '_>, _: &Bounds) -> Option<Aske
     let model = fields.text("model", ExtendModel::parse).unwrap_or(ExtendModel::Vq2Turbo);
     let resolution = fields.text("resolution", ExtendResolution::parse).unwrap_or(ExtendResolution::P720);
     let start_image = picked(fields, "start_image");
-    let settings = fields.value("image_settings");
-    let count = settings.and_then(|settings| settings.as_array()).map(Vec::len);
-    let key_frames = fields.objects("image_settings", usize::MAX, |fields| Some(key_frame(fields)));
+    let count = Multiframe::<Picked>::COUNT;
+    let key_frames = fields.objects("image_settings", &count, |fields| Some(key_frame(fields)));
     let key_frames = fields.required("image_settings", key_frames);
-    if let Some(Err(reason)) = count.map(Multiframe::<Picked>::check_count) {
-        fields.fault("image_settings", reason);
-    }
     // Frames without a picture were noted.
     let key_frames = key_frames?.into_iter().collect::<Option<Vec<_>>>()?;
     Some(around.with(VideoJob::Multiframe(Multiframe { model, resolution, start_image, key_frames })))
@@ -162,7 +158,7 @@ struct Around {
 
 impl Around {
     fn read(fields: &mut Fields<'_, '_>) -> Self {
-        let payload = fields.text("payload", payload);
+        let payload = payload(fields);
         let meta_data = fields.text("meta_data", meta_data);
         let callback = fields.text("callback_url", callback).flatten();
         Self { payload, meta_data, callback }
@@ -175,14 +171,8 @@ impl Around {
 }
 
 fn images(fields: &mut Fields<'_, '_>, max: usize) -> Vec<Picked> {
-    let mut images = Vec::new();
-    for (at, text) in fields.strings("images", max) {
-        match Given::parse(text) {
-            Ok(given) => images.push(Picked { at, given }),
-            Err(reason) => fields.fault_at(&at, reason),
-        }
-    }
-    images
+    let images = fields.texts("images", max, Given::parse).into_iter();
+    images.map(|(at, given)| Picked { at, given }).collect()
 }
 
 fn picked(fields: &mut Fields<'_, '_>, name: &str) -> Option<Picked> {
@@ -207,18 +197,25 @@ fn priority(value: i64) -> Result<i32, Invalid> {
     i32::try_from(value).map_err(|_| Invalid::new(format!("must be an integer from {} to {}", i32::MIN, i32::MAX)))
 }
 
-/// Characters, not bytes (contract 7).
-fn payload(text: &str) -> Result<String, Invalid> {
-    if text.chars().nth(PAYLOAD_CHARS_MAX).is_some() {
-        return Err(Invalid::new(format!("must be at most {PAYLOAD_CHARS_MAX} characters")));
+/// Whatever the caller wants back, of any characters.
+fn payload(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let text = fields.value("payload")?.as_str().filter(|text| fits(text));
+    if text.is_none() {
+        fields.fault("payload", format!("must be a string of at most {PAYLOAD_CHARS_MAX} characters"));
     }
-    Ok(text.to_owned())
+    text.map(str::to_owned)
 }
 
 fn meta_data(text: &str) -> Result<String, Invalid> {
-    let text = payload(text)?;
-    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-    if is_json { Ok(text) } else { Err(Invalid::new("must be JSON, as a string")) }
+    if fits(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err(Invalid::new(format!("must be JSON, as a string of at most {PAYLOAD_CHARS_MAX} characters")))
+}
+
+/// Characters, not bytes (contract 7).
+fn fits(text: &str) -> bool {
+    text.chars().nth(PAYLOAD_CHARS_MAX).is_none()
 }
 
 /// An empty URL means none, as everywhere (contract 4).

@@ -113,11 +113,10 @@ pub struct VideoMoment<'m> {
 }
 
 impl CreationsView {
-    /// The task as it is now, without its payload; how far one came that has ended without a result is not said.
+    /// The task as it is now, without its payload; `reached` is how far it came before it ended, if it has.
     #[must_use]
-    pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
+    pub fn of_record(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Self {
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
-        let reached = if record.is_terminal() { TaskStatus::Created } else { record.status };
         let (task, status, credits) = (record.submission.task, record.status, record.submission.work.credits());
         Self::new(VideoMoment { task, status, reached, credits, results: record.results(), failure }, None, public_url)
     }

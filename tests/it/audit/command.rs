@@ -3,12 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use mediary::clock::Surroundings;
 use serde_json::{Value, json};
 
 use super::{Told, head};
+use crate::image::UPSCALER;
 use crate::support::TestApp;
+use crate::support::picture::base64_png;
+use crate::video::credits::conduct;
+use crate::video::{Given, START_END, of_prompt, vendor};
 
 fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -139,6 +144,39 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
     let (exit, _, errors) = run(empty.path(), &["log"]).await;
     assert!(exit == 1 && errors.contains("there is no event log in"), "{errors}");
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was made");
+}
+
+#[actix_web::test]
+async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
+    // Given a picture that was asked for, and a video that was worked on when it was cancelled
+    let sim = vendor(Duration::ZERO, conduct).await;
+    let given = Given::with(sim, |_| {}).await;
+    let (app, token) = (&given.app, given.alice.token.as_str());
+    let body = json!({"image": base64_png(18, 16), "creativity": 7, "prompt": "soft light"});
+    let picture = app.post_as(token, UPSCALER, body).await.expect(200).json()["data"]["task_id"].clone();
+    let video = given.submit(START_END, of_prompt("lasting")).await["task_id"].clone();
+    let (picture, video) = (picture.as_str().unwrap(), video.as_str().unwrap());
+    let mut changes = app.app.models().task_changes();
+    while app.get_as(token, &format!("/tasks/{video}")).await.json()["state"] != "processing" {
+        changes.changed().await.expect("the service lives");
+    }
+    app.post_as(token, &format!("/proxy/videovendor/tasks/{video}/cancel"), json!({})).await.expect(200);
+    // When they are shown
+    let running = app.dir.path();
+    let told = good(running, &["show", &format!("task/{picture}")]).await;
+    let history = lines(&good(running, &["show", "--json", &format!("task/{video}")]).await);
+    // Then what was asked for is there, files by format, size and hash
+    for line in ["asked for: ImageUpscale", "creativity: 7", "prompt: \"soft light\"", "input: \"png:18x16:"] {
+        assert!(told.contains(line), "{line} is not in: {told}");
+    }
+    assert!(!told.contains("base64") && !told.contains("iVBOR"), "{told}");
+    // And progress goes one way only
+    let steps = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
+    let steps: Vec<_> = steps.filter(|step| step["path"] == "/progress").collect();
+    assert!(!steps.is_empty());
+    assert!(steps.iter().all(|step| step["before"].as_f64() < step["after"].as_f64()), "{steps:?}");
+    given.sim.finish_all();
+    given.app.stop().await;
 }
 
 #[actix_web::test]

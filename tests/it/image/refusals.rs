@@ -146,7 +146,9 @@ async fn ranges_and_allowed_values_are_told() {
     let alice = app.user("alice").await;
     for (path, field, value, told) in [
         (PRECISION, "scale_factor", json!(1), "must be an integer from 2 to 16"),
-        (PRECISION, "scale_factor", json!("2x"), "must be an integer"),
+        (PRECISION, "scale_factor", json!("2x"), "must be an integer from 2 to 16"),
+        (UPSCALER, "creativity", json!("x"), "must be an integer from -10 to 10"),
+        (UPSCALER, "engine", json!(1), "must be one of automatic premium_illusio premium_sharpy premium_sparkle"),
         (PRECISION, "flavor", json!("x"), "must be one of sublime photo photo_denoiser"),
         (PRECISION, "ultra_detail", json!(101), "must be an integer from 0 to 100"),
         (STYLE, "portrait_style", json!("x"), "must be one of standard pop super_pop"),

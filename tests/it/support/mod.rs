@@ -76,7 +76,7 @@ impl TestApp {
         let admin_token = match (app.admin_token(), configured) {
             (AdminToken::Generated { token, .. }, _) => token.clone(),
             (AdminToken::Kept { file }, _) => std::fs::read_to_string(file).expect("the token file").trim().to_owned(),
-            (AdminToken::Configured, configured) => configured.expect("a configured token").expose().to_owned(),
+            (AdminToken::Configured { .. }, configured) => configured.expect("a configured token").expose().to_owned(),
         };
         let base = format!("http://{}", app.address());
         Self { app, dir, base, admin_token, client: client() }

@@ -52,6 +52,34 @@ async fn every_bad_field_is_named_in_one_answer() {
 }
 
 #[actix_web::test]
+async fn what_has_the_wrong_type_is_told_what_is_allowed() {
+    let given = Given::usual().await;
+    let told = async |path: &str, body: Value| {
+        let errors = given.app.post_as(&given.alice.token, path, body).await.expect(400).json()["errors"].clone();
+        let told =
+            |error: &Value| format!("{} {}", error["pointer"].as_str().unwrap(), error["reason"].as_str().unwrap());
+        errors.as_array().unwrap().iter().map(told).collect::<Vec<_>>()
+    };
+    let body = json!({"prompt": "p", "duration": "x", "seed": "x", "wm_position": "x", "style": 1, "payload": 1,
+        "meta_data": 1, "images": "x"});
+    let expected = [
+        "/payload must be a string of at most 1048576 characters",
+        "/meta_data must be JSON, as a string of at most 1048576 characters",
+        "/images must be an array of at most 1 entry",
+        "/seed must be an integer from 0 to 2147483647",
+        "/duration must be a whole number of seconds from 1 to 16",
+        "/style must be one of general anime",
+        "/wm_position must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)",
+    ];
+    assert_eq!(told(START_END, body).await, expected);
+    for settings in [json!("x"), json!([{"key_image": base64_png(2, 2)}])] {
+        let body = json!({"image_settings": settings});
+        assert_eq!(told(MULTIFRAME, body).await, ["/image_settings must be an array of 2 to 9 entries"]);
+    }
+    given.app.stop().await;
+}
+
+#[actix_web::test]
 async fn there_is_a_picture_or_a_prompt() {
     let given = Given::usual().await;
     for nothing in [json!({}), json!({"images": []}), json!({"prompt": " "}), json!({"prompt": null, "images": null})] {

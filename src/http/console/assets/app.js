@@ -1,6 +1,7 @@
 // The console: what is around every page, and which page it is.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
 import { root } from './core/api.js';
+import { called } from './core/format.js';
 import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
@@ -94,7 +95,7 @@ function Place({ parts, query, user }) {
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
     return html`<${Page} title="For administrators"><${Empty} icon="moderation" title="This page is for administrators">
-      You are signed in as ${user.name || user.id}, who is none.</${Empty}></${Page}>`;
+      You are signed in as ${called(user)}, who is none.</${Empty}></${Page}>`;
   }
   const Found = find(rest);
   return html`<${Found} parts=${rest} query=${query} user=${user} />`;

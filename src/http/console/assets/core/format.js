@@ -55,6 +55,10 @@ export function webAddress(text) {
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
 }
 
+// What a user is called: accounts need no name. Ids differ at their ends first.
+export const called = (user) =>
+  user.erased ? 'Erased' : user.name?.trim() || user.email || `User …${user.id.slice(-6)}`;
+
 // Two letters and one of eight tones, always the same for the same id.
 export function monogram(id, name) {
   const parts = String(name || id || '?').split(/[^\p{L}\p{N}]+/u).filter(Boolean);

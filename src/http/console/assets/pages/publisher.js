@@ -1,7 +1,7 @@
 // One publisher: its nodes, its members, its access tokens.
 import { html, useState } from '../core/dom.js';
 import { at, get, put, remove } from '../core/api.js';
-import { words } from '../core/format.js';
+import { called, words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
 import {
@@ -88,16 +88,15 @@ function Members({ publisher, user, mayEdit, reload }) {
     <table class="table"><thead><tr><th>Member</th><th>E-mail</th><th>Role</th>${mayEdit && html`<th><span class="unseen">Actions</span></th>`}</tr>
       </thead>
       <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
-        <td data-label="Member"><strong>${member.user.name || (member.user.erased ? 'Erased' : 'No name')}
-          </strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
+        <td data-label="Member"><strong>${called(member.user)}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
         <td data-label="E-mail">${member.user.email || html`<span class="muted">Not shown</span>`}</td>
         <td data-label="Role">${mayEdit ? html`<div class="select small">
-          <select aria-label=${`Role of ${member.user.name || member.id}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
+          <select aria-label=${`Role of ${called(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
           ${['owner', 'member'].map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}
             </select></div>` : member.role}</td>
         ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => set(member)}>Remove</button></td>`}
       </tr>`)}</tbody></table>
-    ${leaving && html`<${Confirm} title=${`Remove ${leaving.user.name || leaving.id}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
+    ${leaving && html`<${Confirm} title=${`Remove ${called(leaving.user)}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
       onDone=${() => { set(null); tell('Removed'); reload(); }}>Who is removed changes nothing of this publisher any more. The tokens of the publisher stay.</${Confirm}>`}
     ${open && html`<${AddMember} publisher=${publisher} onClose=${() => setOpen(false)} onDone=${() => { setOpen(false); tell('Added'); reload(); }} />`}
   </section>`;

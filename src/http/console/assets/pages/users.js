@@ -1,7 +1,7 @@
 // Users: who they are, what they may, their tokens.
 import { html, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
-import { count } from '../core/format.js';
+import { called, count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Dialog, Icon, Id, Loaded, Page, Pager, Skeleton, State, tell } from '../parts/basic.js';
@@ -23,22 +23,22 @@ export function UsersPage({ query }) {
     <${Loaded} from=${users} bones=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<p class="summary">${count(list.total, 'user')}</p>
       <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
         ${list.users.map((user) => html`<tr key=${user.id}>
-        <td data-label="User"><strong>${user.erased ? 'Erased' : user.name || 'No name'}</strong><br /><${Id}>${user.id}</${Id}></td>
+        <td data-label="User"><strong>${called(user)}</strong><br /><${Id}>${user.id}</${Id}></td>
         <td data-label="E-mail">${user.email || html`<span class="muted">none</span>`}</td>
         <td data-label="May"><div>
           ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
           <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>
             <button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
-          <${BanButton} kind="users" id=${user.id} name=${user.name} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />
+          <${BanButton} kind="users" id=${user.id} name=${called(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />
             <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} />`}</${Loaded}>
     ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}>
       <${OperationForm} id="createUser" path="/admin/users" submit="Create" onDone=${done} onCancel=${close} /></${Dialog}>`}
-    ${open?.edit && html`<${Dialog} title=${`Edit ${open.edit.name || open.edit.id}`} onClose=${close}>
+    ${open?.edit && html`<${Dialog} title=${`Edit ${called(open.edit)}`} onClose=${close}>
       <${OperationForm} id="updateUser" path=${at`/admin/users/${open.edit.id}`} start=${open.edit} submit="Save" onDone=${done} onCancel=${close} />
       </${Dialog}>`}
-    ${open?.tokens && html`<${Dialog} title=${`Tokens of ${open.tokens.name || open.tokens.id}`} onClose=${close}>
+    ${open?.tokens && html`<${Dialog} title=${`Tokens of ${called(open.tokens)}`} onClose=${close}>
       <${UserTokens} user=${open.tokens} /></${Dialog}>`}
   </${Page}>`;
 }

@@ -1,6 +1,7 @@
 // Signing in with a token, and who is signed in.
 import { html, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
+import { called } from '../core/format.js';
 import { begin, end, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
 import { useWork } from '../core/load.js';
@@ -51,7 +52,7 @@ export function SignIn() {
   };
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      <p>With a user token (<code>mdu_…</code>). The first administrator's is in <code>admin-token</code> of the data directory; an administrator issues others.</p>
+      <p>With a user token (<code>mdu_…</code>). The first administrator's is the configured <code>admin_token</code>; where none is configured, it is in <code>admin-token</code> of the data directory. An administrator issues others.</p>
       ${work.problem && html`<${Trouble} problem=${explained(work.problem)} />`}
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
@@ -72,8 +73,7 @@ export function Account() {
   const { user, token } = useStore(session);
   if (user === undefined) return html`<div class="account"><span class="bone"></span></div>`;
   if (!user || !token) return html`<div class="account"><${SignInButton} /></div>`;
-  const what = user.isAdmin ? 'Administrator' : user.isApproved ? 'Approved user' : 'User';
-  return html`<div class="account"><div class="who"><strong>${user.name || user.email || what}</strong><${Id} label="Copy your id">${user.id}</${Id}>
+  return html`<div class="account"><div class="who"><strong>${called(user)}</strong><${Id} label="Copy your id">${user.id}</${Id}>
     </div>
     <button type="button" class="button quiet small" onClick=${() => { end(); tell('Signed out'); }}>Sign out</button></div>`;
 }

@@ -1,0 +1,124 @@
+//! Bodies with everything wrong in them, and what is said of it.
+
+use super::*;
+use crate::domain::image::{Dial, ScaleFactor};
+use crate::domain::node::Rating;
+use crate::domain::value::{Link, Name};
+use serde_json::json;
+
+const LABEL: &str =
+    "must be a string of at most 200 characters, without control characters other than tabs and line breaks";
+
+fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
+    let problem = read(body, reader).unwrap_err();
+    let response: Value = {
+        let bytes = actix_web::body::MessageBody::try_into_bytes(problem.respond("/x").into_body());
+        serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
+    };
+    let details = response["details"].as_array().unwrap().iter();
+    details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_bad_field_is_named() {
+    let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
+    let faults = faults_of(&body, |fields| {
+        fields.integer("hdr", Dial::new);
+        fields.integer("half", Dial::new);
+        fields.text("scale", ScaleFactor::parse);
+        fields.flag("on");
+        fields.labels("tags");
+        fields.object("n", |inner| inner.text("a/b", Name::parse));
+        fields.required_text("name", Name::parse).map(|_| ())
+    });
+    assert_eq!(
+        faults,
+        [
+            "/hdr must be an integer from -10 to 10",
+            "/half must be an integer from -10 to 10",
+            "/scale must be one of 2x 4x 8x 16x",
+            "/on must be true or false",
+            &format!("/tags/1 {LABEL}"),
+            &format!("/tags/2 {LABEL}"),
+            &format!("/n/a~1b {LABEL}"),
+            "/name is required",
+        ]
+    );
+}
+
+#[test]
+fn null_is_absent_and_unknown_fields_are_ignored() {
+    let body = json!({"name": null, "other": [1, 2]});
+    let name = read(&body, |fields| Some(fields.text("name", Name::parse)));
+    assert_eq!(name.unwrap(), None);
+    assert_eq!(
+        faults_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
+        ["/id is required"]
+    );
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
+    let faults = faults_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
+    assert_eq!(faults, [format!("/id {LABEL}")]);
+}
+
+#[test]
+fn a_body_that_is_no_object_is_refused() {
+    assert_eq!(faults_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
+}
+
+#[test]
+fn whole_numbers_may_be_written_as_floats() {
+    let number = |body| read(&body, |f| f.integer("n", Dial::new)).map(Dial::get).ok();
+    assert_eq!(number(json!({"n": 2.0})), Some(2));
+    assert_eq!(number(json!({"n": 1e300})), None);
+    assert_eq!(number(json!({"n": 18_446_744_073_709_551_615_u64})), None);
+}
+
+#[test]
+fn lists_have_an_end() {
+    let body = json!({"tags": vec!["x"; LIST_MAX + 1], "few": ["a", "b"], "none": {}, "nodes": [{}, 1]});
+    let faults = faults_of(&body, |fields| {
+        fields.labels("tags");
+        fields.texts("few", 1, Ok);
+        fields.texts("none", 1, Ok);
+        fields.objects("nodes", &(3..=9), |_| Some(())).map(|_| ())
+    });
+    let expected = [
+        "/tags must be an array of at most 100 entries",
+        "/few must be an array of at most 1 entry",
+        "/none must be an array of at most 1 entry",
+        "/nodes must be an array of 3 to 9 entries",
+        "/nodes/1 must be an object",
+    ];
+    assert_eq!(faults, expected);
+}
+
+#[test]
+fn what_has_the_wrong_type_is_told_what_is_allowed() {
+    // Given one field for each kind of check, all of a type that none of them takes
+    let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
+    let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());
+    // When they are read
+    let faults = faults_of(&body, |fields| {
+        fields.integer("hdr", Dial::new);
+        fields.number("rating", Rating::new);
+        fields.integer("any", Ok);
+        fields.text("scale", ScaleFactor::parse);
+        fields.text("url", Link::parse);
+        fields.text("free", Ok);
+        fields.objects("nodes", &(1..=9), |_| Some(())).map(|_| ())
+    });
+    // Then each refusal says the range, the names, the length, where there is one
+    let expected = [
+        "/hdr must be an integer from -10 to 10",
+        "/rating must be a number from 0 to 5",
+        "/any must be an integer",
+        "/scale must be one of 2x 4x 8x 16x",
+        "/url must be an absolute http or https URL of at most 2048 bytes",
+        "/free must be a string",
+        "/nodes must be an array of 1 to 9 entries",
+    ];
+    assert_eq!(faults, expected);
+}
