@@ -179,6 +179,33 @@ class Registry(BrowserTest):
         page.get_by_role("button", name="4 stars").click()
         expect(page.locator(".rating")).to_contain_text("4.0")
 
+    def test_the_own_review_is_shown_to_be_changed(self):
+        # Given a node that somebody else has reviewed, and who signs in now
+        _, (node,) = registry()
+        send("POST", f"/nodes/{node}/reviews?star=1")
+        token = user("Rae")["token"]
+        page = self.page(f"/nodes/{node}", token=token)
+        review = page.get_by_role("group", name="Your review")
+        pressed = review.locator("[aria-pressed=true]")
+        # Then there is no review of the own yet, which the page says and asks for
+        expect(review).to_contain_text("You have not reviewed it yet")
+        expect(pressed).to_have_count(0)
+        # And once it is given it is shown, after a reload too, until another is
+        review.get_by_role("button", name="4 stars").click()
+        expect(review).to_contain_text("You gave 4 stars")
+        page.reload()
+        expect(pressed).to_have_accessible_name("4 stars")
+        expect(review.locator(".lit")).to_have_count(4)
+        review.get_by_role("button", name="2 stars").click()
+        expect(pressed).to_have_accessible_name("2 stars")
+        self.assertEqual(send("GET", f"/nodes/{node}/reviews/mine", token=token), {"star": 2})
+
+    def test_who_is_not_signed_in_is_invited_to_review(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes/{node}")
+        page.get_by_role("button", name="Sign in to give it stars").click()
+        expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)
