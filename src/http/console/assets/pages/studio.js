@@ -1,6 +1,6 @@
 // The studio: every job that the document of the interface has, as a form made from its schema, with its result beside it.
 import { html, useEffect, useMemo, useState } from '../core/dom.js';
-import { at, call, open, post, root } from '../core/api.js';
+import { call, open, root } from '../core/api.js';
 import { curl, fileOf } from '../core/curl.js';
 import { words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
@@ -9,6 +9,7 @@ import { bodyOf, jobs, openapi } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { body } from '../core/schema.js';
 import { Code, Empty, Icon, LoadedPage, Page, Skeleton, Trouble } from '../parts/basic.js';
+import { CancelTask } from '../parts/cancel.js';
 import { Fields, FormTrouble } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
 import { isOver, useTask } from '../parts/live.js';
@@ -119,14 +120,12 @@ async function stream(job, sent, onChange) {
 
 function Made({ run }) {
   const { task, line, problem } = useTask(run.task);
-  const cancelling = useWork();
   if (!task) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
     ${isOver(task) ? html`<${Results} task=${task} before=${run.shown} />`
       : run.shown && html`<img class="shown waiting" src=${run.shown} alt="What was given" />`}
     <p class="row"><a href=${to('tasks', task.task_id)}>Everything of this task</a>
-      ${!isOver(task) && html`<button type="button" class="button quiet small" disabled=${cancelling.busy} onClick=${() => cancelling.run(() => post(at`/tasks/${task.task_id}/cancel`))}>Cancel</button>`}</p>
-    <${Trouble} problem=${cancelling.problem} />`;
+      <${CancelTask} task=${task} small /></p>`;
 }
 
 function Heard({ heard, over }) {
