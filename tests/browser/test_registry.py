@@ -206,6 +206,27 @@ class Registry(BrowserTest):
         page.get_by_role("button", name="Sign in to give it stars").click()
         expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
+    def test_the_menu_is_folded_on_a_phone_and_fits(self):
+        # Given an administrator, who has the longest menu, at a telephone
+        page = self.page("/nodes", token=ADMIN, size={"width": 360, "height": 740})
+        menu, fold = page.get_by_role("navigation", name="Console"), page.get_by_role("button", name="Menu")
+        expect(menu).to_have_count(0)
+        # When it is opened by keyboard, then every page is in it and nothing is cut off
+        fold.focus()
+        page.keyboard.press("Enter")
+        expect(fold).to_have_attribute("aria-expanded", "true")
+        expect(menu.get_by_role("link")).to_have_count(9)
+        wide = "[document.documentElement, document.getElementById('menu')].some(it => it.scrollWidth > it.clientWidth)"
+        self.assertFalse(page.evaluate(wide))
+        # And Escape folds it again, as does going somewhere
+        page.keyboard.press("Escape")
+        expect(menu).to_have_count(0)
+        expect(fold).to_be_focused()
+        fold.click()
+        menu.get_by_role("link", name="Audit log").click()
+        expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
+        expect(menu).to_have_count(0)
+
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)

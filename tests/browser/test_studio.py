@@ -82,6 +82,15 @@ class Studio(BrowserTest):
         page.reload()
         self.until(page, "document.querySelector('img.shown')?.naturalWidth === 240")
 
+    def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
+        page = self.page("/studio", token=ADMIN, size={"width": 360, "height": 740})
+        page.get_by_role("combobox", name="Job").select_option("relightImage")
+        expect(page.locator("section[aria-label=Job] h2")).to_have_text("Light an image anew")
+        page.get_by_role("combobox", name="Job").select_option("upscaleImage")
+        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator("img[data-result]")).to_be_in_viewport()
+
     def test_parameters_are_sent_and_change_the_result(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         page.get_by_role("button", name="Use a sample").click()
