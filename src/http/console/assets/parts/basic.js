@@ -146,7 +146,7 @@ export function Trouble({ problem, again }) {
     <div>
       <strong>${gone ? 'Not found' : problem.title}</strong>
       <p>${problem.message}</p>
-      ${problem.errors?.length > 0 && html`<ul>${problem.errors.map((fault) => html`<li><code>${fault.pointer}</code> ${fault.reason}</li>`)}</ul>`}
+      ${problem.errors?.length > 1 && html`<ul>${problem.errors.map((fault) => html`<li><code>${fault.pointer}</code> ${fault.reason}</li>`)}</ul>`}
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}
     </div>
