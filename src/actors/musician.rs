@@ -15,7 +15,6 @@ use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicMoment, MusicWork};
 use crate::domain::task::{Failure, TaskCommand, VendorKey};
-use crate::domain::value::Text;
 use crate::vendors::music::{MusicVendor, Playing, Stopped};
 use crate::vendors::{ErrorKind, VendorError};
 
@@ -163,20 +162,20 @@ fn unfinished(stopped: Stopped) -> Unfinished {
         Stopped::Failed(failure) | Stopped::Broken(failure) => return failure.into(),
         Stopped::Untaken(error) => error,
     };
-    let message = Text::recorded(error.message);
-    let failure = |code: &str| Failure { code: Text::recorded(code.to_owned()), message: message.clone() };
+    let failure = |code: &str| Failure::new(code, &error.message);
     match error.kind {
         ErrorKind::Refused => {
             let failure = failure("vendor_refused");
             Unfinished { commands: vec![TaskCommand::RecordRefusal { failure: failure.clone() }], failure }
         }
-        ErrorKind::Unknown => Unfinished {
-            failure: failure("outcome_unknown"),
-            commands: vec![TaskCommand::RecordUnknown { reason: message, repeatable: false }],
-        },
+        ErrorKind::Unknown => {
+            let failure = failure("outcome_unknown");
+            let unknown = TaskCommand::RecordUnknown { reason: failure.message.clone(), repeatable: false };
+            Unfinished { failure, commands: vec![unknown] }
+        }
         ErrorKind::Unreached | ErrorKind::Busy | ErrorKind::Unserved => {
             let failure = failure("vendor_unavailable");
-            let undelivered = TaskCommand::RecordUndelivered { reason: message };
+            let undelivered = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
             Unfinished { commands: vec![undelivered, TaskCommand::Fail { failure: failure.clone() }], failure }
         }
     }
@@ -239,6 +238,14 @@ mod tests {
 
     fn untaken(kind: ErrorKind) -> Vec<Result<MusicMoment, Stopped>> {
         vec![Err(Stopped::Untaken(VendorError::new(kind, "m")))]
+    }
+
+    #[test]
+    fn what_a_vendor_says_is_told_without_what_moves_a_cursor() {
+        for kind in [ErrorKind::Refused, ErrorKind::Unknown, ErrorKind::Unreached] {
+            let told = unfinished(Stopped::Untaken(VendorError::new(kind, "no\u{1b}[2J credit")));
+            assert_eq!(told.failure.message.as_str(), "no[2J credit", "{kind:?}");
+        }
     }
 
     #[tokio::test]

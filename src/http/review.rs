@@ -1,5 +1,7 @@
 //! Reviews: stars that users give nodes.
 
+use serde::Serialize;
+
 use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
@@ -17,4 +19,19 @@ pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Pr
     let command = NodeCommand::Review { user: call.user()?.id, stars };
     call.services().dispatch.node(&node, command, call.why()).await?;
     with_view(&call, &node, |view| Answer::ok(view))
+}
+
+/// What a caller said of a node.
+#[derive(Serialize)]
+struct OwnReview {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    star: Option<u8>,
+}
+
+/// `GET /nodes/{node_id}/reviews/mine`: the stars that the caller gave; nothing in it when there are none.
+pub async fn own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
+    let (node, user) = (call.known_node()?, call.user()?.id);
+    let models = call.services().models.read();
+    let stars = models.nodes.get(&node).and_then(|node| node.reviews.of(user));
+    Answer::ok(&OwnReview { star: stars.map(Stars::get) })
 }

@@ -133,6 +133,7 @@ fn registry() -> Vec<Route> {
         Route::new(get(), "/nodes/{node_id}/install", NoBody, install::install),
         Route::new(get(), "/versions", NoBody, version_list::all),
         Route::new(post(), "/nodes/{node_id}/reviews", Json, review::give),
+        Route::new(get(), "/nodes/{node_id}/reviews/mine", NoBody, review::own),
         Route::new(post(), "/nodes/{node_id}/translations", Json, translation::merge),
         Route::new(put(), "/admin/nodes/{node_id}", Json, moderation::node),
         Route::new(put(), "/admin/nodes/{node_id}/versions/{version}", Json, moderation::version),

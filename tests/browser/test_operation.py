@@ -28,6 +28,15 @@ class Audit(BrowserTest):
         page.locator(".event .inside").get_by_role("link", name=f"node/{node}").click()
         expect(page.get_by_role("heading", name=f"node/{node}")).to_be_visible()
 
+    def test_a_filter_that_cannot_be_says_so_and_nothing_else(self):
+        page = self.page("/audit", token=ADMIN, allowed=(400,))
+        expect(page.locator(".event").first).to_be_visible()
+        page.get_by_label("Who").fill("nobody")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_role("alert")).to_contain_text("must be system")
+        expect(page.get_by_role("alert").get_by_role("listitem")).to_have_count(0)
+        expect(page.locator(".event, .empty")).to_have_count(0)
+
     def test_it_is_followed_live(self):
         page = self.page("/audit?stream=publisher/", token=ADMIN)
         page.get_by_role("button", name="Follow live").click()
@@ -55,7 +64,7 @@ class Audit(BrowserTest):
 class Operation(BrowserTest):
     def test_the_state_of_the_service(self):
         page = self.page("/state", token=ADMIN)
-        expect(page.locator(".gauge").first).to_contain_text("ready")
+        expect(page.locator(".gauge").first).to_contain_text("Ready")
         head = send("GET", "/admin/state")["log"]["head"]
         expect(page.locator(".gauge").nth(1)).to_contain_text(re.compile(r"\d"))
         self.assertGreater(head, 0)

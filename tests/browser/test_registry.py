@@ -179,6 +179,54 @@ class Registry(BrowserTest):
         page.get_by_role("button", name="4 stars").click()
         expect(page.locator(".rating")).to_contain_text("4.0")
 
+    def test_the_own_review_is_shown_to_be_changed(self):
+        # Given a node that somebody else has reviewed, and who signs in now
+        _, (node,) = registry()
+        send("POST", f"/nodes/{node}/reviews?star=1")
+        token = user("Rae")["token"]
+        page = self.page(f"/nodes/{node}", token=token)
+        review = page.get_by_role("group", name="Your review")
+        pressed = review.locator("[aria-pressed=true]")
+        # Then there is no review of the own yet, which the page says and asks for
+        expect(review).to_contain_text("You have not reviewed it yet")
+        expect(pressed).to_have_count(0)
+        # And once it is given it is shown, after a reload too, until another is
+        review.get_by_role("button", name="4 stars").click()
+        expect(review).to_contain_text("You gave 4 stars")
+        page.reload()
+        expect(pressed).to_have_accessible_name("4 stars")
+        expect(review.locator(".lit")).to_have_count(4)
+        review.get_by_role("button", name="2 stars").click()
+        expect(pressed).to_have_accessible_name("2 stars")
+        self.assertEqual(send("GET", f"/nodes/{node}/reviews/mine", token=token), {"star": 2})
+
+    def test_who_is_not_signed_in_is_invited_to_review(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes/{node}")
+        page.get_by_role("button", name="Sign in to give it stars").click()
+        expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+
+    def test_the_menu_is_folded_on_a_phone_and_fits(self):
+        # Given an administrator, who has the longest menu, at a telephone
+        page = self.page("/nodes", token=ADMIN, size={"width": 360, "height": 740})
+        menu, fold = page.get_by_role("navigation", name="Console"), page.get_by_role("button", name="Menu")
+        expect(menu).to_have_count(0)
+        # When it is opened by keyboard, then every page is in it and nothing is cut off
+        fold.focus()
+        page.keyboard.press("Enter")
+        expect(fold).to_have_attribute("aria-expanded", "true")
+        expect(menu.get_by_role("link")).to_have_count(9)
+        wide = "[document.documentElement, document.getElementById('menu')].some(it => it.scrollWidth > it.clientWidth)"
+        self.assertFalse(page.evaluate(wide))
+        # And Escape folds it again, as does going somewhere
+        page.keyboard.press("Escape")
+        expect(menu).to_have_count(0)
+        expect(fold).to_be_focused()
+        fold.click()
+        menu.get_by_role("link", name="Audit log").click()
+        expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
+        expect(menu).to_have_count(0)
+
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)

@@ -7,6 +7,7 @@ import re
 import socketserver
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from playwright.sync_api import expect
@@ -15,6 +16,14 @@ from support import ADMIN, NARROW, PATIENCE_S, WIDE, BrowserTest, Receiver, docu
 
 IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
 UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
+
+
+class NoPicture(socketserver.BaseRequestHandler):
+    """Answers with something that is no picture."""
+
+    def handle(self):
+        self.request.recv(65536)
+        self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnone")
 
 
 def picture(page, label="Image"):
@@ -72,6 +81,15 @@ class Studio(BrowserTest):
         page.go_forward()
         page.reload()
         self.until(page, "document.querySelector('img.shown')?.naturalWidth === 240")
+
+    def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
+        page = self.page("/studio", token=ADMIN, size={"width": 360, "height": 740})
+        page.get_by_role("combobox", name="Job").select_option("relightImage")
+        expect(page.locator("section[aria-label=Job] h2")).to_have_text("Light an image anew")
+        page.get_by_role("combobox", name="Job").select_option("upscaleImage")
+        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator("img[data-result]")).to_be_in_viewport()
 
     def test_parameters_are_sent_and_change_the_result(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
@@ -175,6 +193,49 @@ class Tasks(BrowserTest):
         send("POST", f"/tasks/{task}/cancel", {})
         expect(page.locator(".task-state .state")).to_have_text("Failed")
         expect(page.get_by_role("alert")).to_contain_text("Cancelled")
+        silent.server_close()
+
+    def test_cancelling_asks_first_and_says_what_is_lost(self):
+        # Given a film that waits for its picture, and holds credits
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        film = {"images": [f"http://127.0.0.1:{silent.server_address[1]}/a.png"], "model": "vq2-turbo", "duration": 1}
+        made = send("POST", "/proxy/videovendor/start-end2video", film)
+        state = lambda: send("GET", f"/tasks/{made['task_id']}")["state"]
+        page = self.page(f"/tasks/{made['task_id']}", token=ADMIN)
+        dialog = page.get_by_role("dialog")
+        # When somebody begins to cancel it by keyboard, then nothing is done yet, and it is said what is lost
+        page.get_by_role("button", name="Cancel the task").focus()
+        page.keyboard.press("Enter")
+        for said in ("cannot be taken up again", f"{made['credits']} credits", "may charge for it all the same"):
+            expect(dialog).to_contain_text(said)
+        expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+        # And Enter, and Escape, let it go on
+        for key in ("Enter", "Escape"):
+            page.keyboard.press(key)
+            expect(dialog).to_have_count(0)
+            self.assertEqual(state(), "created")
+            page.get_by_role("button", name="Cancel the task").click()
+            expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+        # But who insists gets it
+        dialog.get_by_role("button", name="Cancel the task").click()
+        expect(dialog).to_have_count(0)
+        expect(page.locator(".task-state .state")).to_have_text("Failed")
+        expect(page.get_by_role("button", name="Cancel the task")).to_have_count(0)
+        self.assertEqual(state(), "failed")
+        silent.server_close()
+
+    def test_a_task_that_ended_while_one_was_asked_is_not_cancelled(self):
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
+        page = self.page(f"/tasks/{task}", token=ADMIN)
+        page.get_by_role("button", name="Cancel the task").click()
+        # What is not a picture ends the task by itself.
+        silent.RequestHandlerClass = NoPicture
+        threading.Thread(target=silent.serve_forever, daemon=True).start()
+        expect(page.get_by_role("dialog")).to_contain_text("It has ended meanwhile")
+        page.get_by_role("button", name="Close", exact=True).last.click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        silent.shutdown()
         silent.server_close()
 
     def test_what_a_cancelled_film_cost_in_the_end_is_shown(self):

@@ -54,3 +54,23 @@ async fn reviews_are_of_users_and_of_1_to_5_stars() {
     assert_eq!(app.send(bare).await.expect(200).json()["rating"], json!(5.0), "no body is needed");
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn everybody_is_shown_the_own_review_and_nobody_that_of_others() {
+    // Given a node that two users have reviewed, one of them twice
+    let app = TestApp::start().await;
+    let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
+    app.publisher("acme", &alice).await;
+    app.node("acme", "Face-Tools", &alice).await;
+    for (user, star) in [(&alice, 2), (&bob, 5), (&alice, 4)] {
+        app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
+    }
+    // When each asks what they gave, then it is their last review, or nothing
+    for (user, own) in [(&alice, json!({"star": 4})), (&bob, json!({"star": 5})), (&carol, json!({}))] {
+        assert_eq!(app.get_as(&user.token, "/nodes/Face-Tools/reviews/mine").await.expect(200).json(), own);
+    }
+    app.get("/nodes/Face-Tools/reviews/mine").await.expect(401);
+    app.get_as(&app.access_token("acme", &alice).await, "/nodes/Face-Tools/reviews/mine").await.expect(403);
+    app.get_as(&alice.token, "/nodes/none/reviews/mine").await.expect(404);
+    app.stop().await;
+}

@@ -7,7 +7,6 @@ use super::{Next, Poller};
 use crate::actors::live::Hindrance;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Failure, TaskRecord};
-use crate::domain::value::Text;
 use crate::projections::task::TaskEntry;
 use crate::vendors::ErrorKind;
 
@@ -46,7 +45,7 @@ impl Cause {
             Self::Unknown => ("vendor_unanswered", "the vendor does not know the task at this time"),
             Self::Results(failure) => {
                 let message = "the vendor is done, and its results cannot be brought home yet";
-                return Failure { message: Text::recorded(message.to_owned()), ..failure };
+                return Failure::new(failure.code.as_str(), message);
             }
         };
         Failure::new(code, message)

@@ -43,7 +43,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The service to fill [default: where a service with these settings listens]
+    /// The service to fill [default: the one that runs on the data directory, else where one with these settings listens]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// The token of an administrator [default: the configured one, then admin-token in the data directory]
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     let Arguments { url, token, only, music, contact_sheet, directory } = arguments;
     let settings = directory.settings(outer)?;
     let samples = samples(&only)?;
-    let base = url.map_or_else(|| address(settings.listen), Ok)?;
+    let base = url.map_or_else(|| running(&settings.data_dir, settings.listen), Ok)?;
     let token = token.map_or_else(|| kept_token(&settings), Ok)?;
     let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
@@ -80,6 +80,12 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
         }
     })?;
     Ok(())
+}
+
+/// Where the service of the data directory says that it listens; else where one with these settings would.
+fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
+    let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
+    kept.map_or_else(|| address(listen), Ok)
 }
 
 /// Where a service with these settings is reached from this machine.
@@ -172,6 +178,18 @@ mod tests {
         assert_eq!(address("0.0.0.0:81".parse().unwrap()).unwrap(), "http://127.0.0.1:81");
         assert_eq!(address("[::1]:81".parse().unwrap()).unwrap(), "http://[::1]:81");
         assert!(address("127.0.0.1:0".parse().unwrap()).unwrap_err().to_string().contains("--url"));
+    }
+
+    #[test]
+    fn a_service_that_runs_on_the_data_directory_is_found_wherever_it_listens() {
+        // Given a data directory whose service says where it is
+        let directory = tempfile::tempdir().unwrap();
+        let listen = "127.0.0.1:8080".parse().unwrap();
+        std::fs::write(directory.path().join("address"), "http://127.0.0.1:9471\n").unwrap();
+        // Then that counts, and only without it what is configured
+        assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:9471");
+        std::fs::remove_file(directory.path().join("address")).unwrap();
+        assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:8080");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What may happen to a task that exists, and what it comes to.
 
 use super::{Failure, Results, Stage, Submission, TaskCommand, TaskEvent, TaskRecord, TaskRejection, TaskStatus};
-use crate::domain::value::{Text, Timestamp};
+use crate::domain::value::Timestamp;
 
 /// What is recorded of a submission: one that lacks nothing waits for a slot at once.
 pub(super) fn submitted(submission: Submission) -> Vec<TaskEvent> {
@@ -97,7 +97,7 @@ impl TaskRecord {
             }
             TaskCommand::RecordUndelivered { reason } => Ok(vec![TaskEvent::SubmissionUndelivered { reason }]),
             TaskCommand::RecordUnknown { reason, repeatable } => {
-                let failure = Failure { code: Text::recorded("outcome_unknown".to_owned()), message: reason.clone() };
+                let failure = Failure::new("outcome_unknown", reason.as_str());
                 let ended = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
                 Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(ended).collect())
             }

@@ -86,6 +86,15 @@ impl JournalReader {
         Some(Anchor { log, position: Position(self.next - 1), chain: self.chain, segment, offset })
     }
 
+    /// The next record, to be found again; `None` unless it ends at `position`.
+    ///
+    /// # Errors
+    /// As [`JournalReader::next_record`].
+    pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, OpenError> {
+        let found = self.next_record()?.is_some();
+        Ok(self.anchor().filter(|anchor| found && anchor.position == position))
+    }
+
     /// The next record; `None` at the end.
     ///
     /// # Errors

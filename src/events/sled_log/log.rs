@@ -181,9 +181,8 @@ impl SledLog {
     /// # Errors
     /// As [`Journal::read_from`], and when its segment is damaged.
     pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
-        let mut reader = self.read_journal(Position(position.0.saturating_sub(1)))?;
-        let found = reader.next_record()?.is_some();
-        Ok(reader.anchor().filter(|anchor| found && anchor.position == position))
+        let reader = self.read_journal(Position(position.0.saturating_sub(1)));
+        reader.and_then(|reader| reader.anchor_at(position)).inspect_err(|error| self.shared.note_damage(error))
     }
 
     /// Tells what streams must have: until what the start left for later is checked, one that ends earlier is damage.

@@ -81,7 +81,10 @@ impl Shared {
     fn reopen(&self) -> Result<Trees, String> {
         let head = self.tail.read().head();
         let journal = || self.journal.read(Position(0), head);
-        let said = |error: OpenError| error.to_string();
+        let said = |error: OpenError| {
+            self.note_damage(&error);
+            error.to_string()
+        };
         let reason = match open_existing(&self.directory, &self.damage_mark) {
             Ok((trees, reach)) => match catch_up(&trees, reach, journal().map_err(said)?).map_err(said)? {
                 Ok(_) => return Ok(trees),
@@ -134,20 +137,44 @@ impl Shared {
         Ok(events)
     }
 
+    /// Damage that a reader met in the journal: nobody calls it sound after that, and the next start reads all of it.
+    pub(super) fn note_damage(&self, error: &OpenError) {
+        if !matches!(error, OpenError::Damaged { .. }) || !self.scrub.met_in_journal(&error.to_string()) {
+            return;
+        }
+        tracing::error!(%error, "damage in the journal, met by a reader");
+        if let Err(error) = std::fs::write(&self.suspicion, error.to_string()) {
+            tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
+        }
+    }
+
     fn before_tail(&self) -> Position {
         Position(self.tail.read().first_position().0.saturating_sub(1))
     }
 
     fn each_commit(&self, after: Position, until: Position, mut each: impl FnMut(&Commit)) -> Result<(), LogFailure> {
         let failed = |error: OpenError| {
-            let doing = "read the journal in place of sled".to_owned();
-            LogFailure::Storage { doing, reason: error.to_string() }
+            self.note_damage(&error);
+            unread(error)
         };
         let mut reader = self.journal.read(after, until).map_err(failed)?;
         while let Some(record) = reader.next_record().map_err(failed)? {
             each(&record.commit);
         }
         Ok(())
+    }
+}
+
+/// What those who asked are told of a journal that could not be read for them.
+fn unread(error: OpenError) -> LogFailure {
+    match error {
+        OpenError::Damaged { file, offset, position, reason } => {
+            LogFailure::Damaged { place: format!("{} at offset {offset}", file.display()), position, reason }
+        }
+        error => {
+            let doing = "read the journal in place of sled".to_owned();
+            LogFailure::Storage { doing, reason: error.to_string() }
+        }
     }
 }
 

@@ -69,10 +69,18 @@ impl Older {
 /// The check as others see it.
 pub(super) struct Scrub {
     known: Mutex<Verified>,
-    /// What a reader met in sled, and when.
-    met: Mutex<Option<(String, Timestamp)>>,
+    met: Mutex<Met>,
     surroundings: Surroundings,
     stopped: AtomicBool,
+}
+
+/// What readers came upon, each with when it was.
+#[derive(Default)]
+struct Met {
+    /// Over when sled is made anew.
+    in_sled: Option<(String, Timestamp)>,
+    /// Not over before the next start has read all of it.
+    in_journal: Option<(String, Timestamp)>,
 }
 
 /// The check was told to stop.
@@ -110,7 +118,8 @@ impl Scrub {
 
     pub fn verified(&self) -> Verified {
         let known = self.known.lock().clone();
-        match self.met.lock().clone() {
+        let met = self.met.lock();
+        match met.in_journal.clone().or_else(|| met.in_sled.clone()) {
             Some((reason, since)) if !matches!(known.state, ScrubState::Damaged { .. }) => {
                 Verified { state: ScrubState::Damaged { reason }, since, ..known }
             }
@@ -118,17 +127,28 @@ impl Scrub {
         }
     }
 
-    /// A reader found damage; the first one is told.
-    pub fn met_damage(&self, what: &str) {
-        self.met.lock().get_or_insert_with(|| {
+    /// A reader found damage in sled; the first one is told.
+    pub fn met_in_sled(&self, what: &str) {
+        self.met.lock().in_sled.get_or_insert_with(|| {
             let reason = format!("{what}; restart the service, which makes the index anew from the journal");
             (reason, self.surroundings.now())
         });
     }
 
-    /// What a reader met is gone: sled holds what the journal holds again.
+    /// A reader found damage in the journal; whether it is the first one, which is told.
+    pub fn met_in_journal(&self, what: &str) -> bool {
+        let mut met = self.met.lock();
+        if met.in_journal.is_some() {
+            return false;
+        }
+        let reason = format!("{what}; restart the service, which heals what can be proven");
+        met.in_journal = Some((reason, self.surroundings.now()));
+        true
+    }
+
+    /// What a reader met in sled is gone: it holds what the journal holds again.
     pub fn mended(&self) {
-        *self.met.lock() = None;
+        self.met.lock().in_sled = None;
     }
 
     fn reached(&self, position: Position) {

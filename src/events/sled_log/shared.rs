@@ -173,7 +173,7 @@ impl Shared {
         if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
             tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
         }
-        self.scrub.met_damage(&format!("damage in sled at position {position}: {reason}"));
+        self.scrub.met_in_sled(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }
     }
 }

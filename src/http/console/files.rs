@@ -39,6 +39,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "pages/users.js",
     "parts/ban.js",
     "parts/basic.js",
+    "parts/cancel.js",
     "parts/confirm.js",
     "parts/events.js",
     "parts/form.js",

@@ -38,6 +38,7 @@ pub fn group() -> Group {
             ("NodeBody", body(said())),
             ("NewNodeBody", new_node()),
             ("NodeOwner", view([field::<PublisherId>("id", "").required(), field::<Name>("name", "").required()])),
+            ("OwnReview", view([field_of("star", "How many the caller gave; absent when it gave none.", stars())])),
             ("Translations", translations_view()),
             ("TranslationsBody", translations_body()),
         ],
@@ -127,13 +128,15 @@ fn writing() -> Vec<Operation> {
 }
 
 fn opinions() -> Vec<Operation> {
-    let star = json!({"type": "integer", "minimum": 1, "maximum": 5});
-    let star = needed_in_query("star", "How many stars.", &star, &json!(5));
+    let star = needed_in_query("star", "How many stars.", &stars(), &json!(5));
     vec![
         post("/nodes/{node_id}/reviews", "reviewNode", "Give a node stars")
             .about("One review a user: a later one takes the place of the earlier one. `rating` is the mean. There is no body.")
             .query([star])
             .shows("The node with its rating.", "Node", &node_example()),
+        get("/nodes/{node_id}/reviews/mine", "getOwnReview", "Show the own review of a node")
+            .about("The stars that the caller gave; an empty object when it gave none. What others gave is shown to nobody, but as `rating`.")
+            .shows("The review of this caller.", "OwnReview", &json!({"star": 4})),
         post("/nodes/{node_id}/translations", "translateNode", "Translate a node")
             .about(
                 "The texts of each language in the body take the place of those there were; a language without texts is \
@@ -230,6 +233,11 @@ pub fn facts() -> Vec<Field> {
 /// Everything that an administrator may say of a node.
 pub fn administered() -> Value {
     body(said().into_iter().chain(facts()).chain([field::<NodeStatus>("status", "")]))
+}
+
+/// What one review may give.
+fn stars() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": 5})
 }
 
 fn rating() -> Value {

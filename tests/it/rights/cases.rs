@@ -198,6 +198,7 @@ fn nodes() -> Vec<Case> {
         delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
         get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
         post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        get(ReadOwnAccount, "/nodes/{node_id}/reviews/mine"),
         post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
         put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
     ]

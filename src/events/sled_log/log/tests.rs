@@ -79,6 +79,54 @@ fn damage_that_a_reader_met_is_over_when_sled_was_made_anew_meanwhile() {
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
 }
 
+/// Flips a bit in the last byte that the journal holds; says in which file.
+fn flip_in_journal(directory: &std::path::Path) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(directory.join("journal")).unwrap().map(|entry| entry.unwrap().path());
+    let segment = files.find(|path| path.extension().is_some_and(|kind| kind == "seg")).unwrap();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[last] ^= 0x80;
+    std::fs::write(&segment, bytes).unwrap();
+    segment
+}
+
+#[test]
+fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of_it() {
+    // Given a log whose sled has failed, and a bit of the journal that has turned
+    let directory = tempfile::tempdir().unwrap();
+    let log = filled(directory.path());
+    let anchor = log.anchor(Position(6)).unwrap().unwrap();
+    drop(log);
+    let (log, _) = open_from(directory.path(), Some(&anchor));
+    log.end_scrub();
+    log.shared.close_trees();
+    let segment = flip_in_journal(directory.path());
+    // When somebody reads, and the journal is read in the place of sled
+    let met = log.read_stream(&stream(), Version(0));
+    // Then that is damage, for whoever asked and in what is said of the log, with its place
+    assert!(matches!(&met, Err(LogFailure::Damaged { place, .. }) if place.contains("offset")), "{met:?}");
+    let ScrubState::Damaged { reason } = log.verified().state else { panic!("{:?}", log.verified()) };
+    assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
+    // And a disk that gives the right bytes later is not believed: sled is filled again, and the journal is still in doubt
+    flip_in_journal(directory.path());
+    assert!(log.shared.bring_back("it failed"));
+    assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
+    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+    drop(log);
+    // But by the next start, which reads all of it whatever the snapshot has vouched for
+    let (log, _) = open_from(directory.path(), Some(&anchor));
+    assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
+}
+
+#[test]
+fn damage_that_a_snapshot_met_in_the_journal_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = filled(directory.path());
+    flip_in_journal(directory.path());
+    assert!(log.anchor(Position(6)).is_err());
+    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+}
+
 #[test]
 fn a_missing_record_is_damage_and_never_partial_data() {
     let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());

@@ -49,31 +49,31 @@ function App() {
   const { user } = useStore(session);
   const main = useRef(null);
   const first = useRef(true);
+  const [open, setOpen] = useState(false);
+  const fold = useRef(null);
+  // On a narrow screen the menu is folded; whoever went somewhere needs it no more.
+  useEffect(() => setOpen(false), [path]);
+  const onKey = (event) => { if (event.key === 'Escape' && open) { setOpen(false); fold.current.focus(); } };
   useEffect(() => {
     if (first.current) { first.current = false; return; }
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [parts[0], parts[1], parts[2]]);
   return html`
-    <aside class="side">
+    <aside class="side ${open ? 'open' : ''}" onKeyDown=${onKey}>
       <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
+      <button type="button" ref=${fold} class="fold" aria-expanded=${open ? 'true' : 'false'} aria-controls="menu" onClick=${() => setOpen(!open)}>
+        <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
-      <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} />
+      <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} onGone=${() => setOpen(false)} />
       <div class="side-end"><${Account} /><${Theme} /></div>
     </aside>
     <main ref=${main} id="main" tabindex="-1"><${Place} key=${parts.slice(0, 3).join('/')} parts=${parts} query=${query} user=${user} /></main>
     <${SignIn} /><${Notes} />`;
 }
 
-function Menu({ here, admin }) {
-  const place = useRef(null);
-  // On a narrow screen the menu is a strip, of which the current page is to be seen. (`scrollIntoView` would have the keyboard
-  // begin there.)
-  useEffect(() => {
-    const link = place.current?.querySelector('[aria-current]');
-    if (link) place.current.scrollLeft = link.offsetLeft - (place.current.clientWidth - link.offsetWidth) / 2;
-  }, [here]);
-  return html`<nav ref=${place} class="menu" aria-label="Console">
+function Menu({ here, admin, onGone }) {
+  return html`<nav id="menu" class="menu" aria-label="Console" onClick=${(event) => { if (event.target.closest('a')) onGone(); }}>
     ${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
     <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
       <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul>

@@ -9,7 +9,8 @@ export function fields(document, schema) {
     return { name, schema: form, required: required.includes(name), kind: kindOf(document, form, name) };
   });
   const order = { picture: 0, pictures: 0, long: 1, group: 3, url: 4 };
-  const rank = (field) => (field.required ? 0 : 10) + (order[field.kind] ?? 2);
+  const named = ({ name }) => /^(id|name)$/.test(name);
+  const rank = (field) => (field.required ? 0 : 10) + (named(field) ? -1 : order[field.kind] ?? 2);
   return all.map((field, at) => [field, at]).sort(([a, at], [b, bt]) => rank(a) - rank(b) || at - bt).map(([field]) => field);
 }
 

@@ -33,7 +33,7 @@ export function AuditPage({ query }) {
     <${Filters} filter=${filter} key=${key} />
     <${Trouble} problem=${live.problem ?? problem} />
     <p class="unseen" role="status">${live.events.length > 0 ? count(live.events.length, 'new event') : ''}</p>
-    <${Loaded} from=${first} bones=${html`<${Skeleton} lines=${10} />`}>${(page) => html`
+    <${Loaded} from=${first.error ? { ...first, data: undefined } : first} bones=${html`<${Skeleton} lines=${10} />`}>${(page) => html`
       <p class="summary">${count(page.head, 'event')} in the log</p>
       ${events.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
         : html`<${Timeline} events=${events} fresh=${new Set(live.events.map((event) => event.position))} />`}
@@ -95,7 +95,7 @@ function useTail(filter, head, key) {
 function Filters({ filter }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
-  const text = (name, label, hint) => html`<label class="order grow"><span>${label}</span>
+  const text = (name, label, hint) => html`<label class="order"><span>${label}</span>
     <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value.trim() })} /></label>`;
   const send = (event) => { event.preventDefault(); refine({ ...typed, type: filter.type }); };
   return html`<form class="filters audit-filters" onSubmit=${send}>
@@ -108,7 +108,7 @@ function Filters({ filter }) {
       <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>
         ${words(type)}</option>`)}</select></div></label>
     ${text('stream', 'Thing', 'node/face-tools')}${text('actor', 'Who', 'user/… or system')}${text('request', 'Request', 'its id')}
-    ${text('from', 'From', 'day, time, position')}${text('to', 'To', 'day, time, position')}
+    ${text('from', 'From', 'time, position')}${text('to', 'To', 'time, position')}
     <button class="button quiet"><${Icon} name="search" />Filter</button>
   </form>`;
 }

@@ -11,6 +11,7 @@ import {
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
 import { OperationForm } from '../parts/form.js';
+import { askToSignIn } from '../parts/login.js';
 import { Prose } from '../parts/prose.js';
 
 const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((status) => `NodeVersionStatus${status}`);
@@ -98,20 +99,28 @@ function Summary({ node, user, onReviewed }) {
       ['Host', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
       ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
     ]} />
-    ${user && html`<${Review} node=${node} onDone=${onReviewed} />`}
+    ${user ? html`<${Review} node=${node} user=${user} onDone=${onReviewed} />` : html`<${ReviewInvitation} />`}
   </aside>`;
 }
 
-function Review({ node, onDone }) {
+// One's own stars, to be given and changed; what they make of the rating comes with the node.
+function Review({ node, user, onDone }) {
+  const own = useLoad((signal) => get(at`/nodes/${node.id}/reviews/mine`, {}, signal), [node.id, user.id]);
   const work = useWork();
+  const given = own.data?.star ?? 0;
   const give = async (star) => {
     const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
-    if (!problem) { tell(`You gave ${count(star, 'star')}`); onDone(); }
+    if (!problem) { tell(`You gave ${count(star, 'star')}`); own.replace({ star }); onDone(); }
   };
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
-    <span>${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy" disabled=${work.busy} aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" /></button>`)}</span>
-    <${Trouble} problem=${work.problem} /></div>`;
+    <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
+      aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
+    <span class="small muted">${own.data && (given ? `You gave ${count(given, 'star')}. Choose others to change it.` : 'You have not reviewed it yet: how many stars?')}</span>
+    <${Trouble} problem=${own.error} again=${own.reload} /><${Trouble} problem=${work.problem} /></div>`;
 }
+
+const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
+  <p><button type="button" class="button quiet small" onClick=${askToSignIn}><${Icon} name="star" />Sign in to give it stars</button></p></div>`;
 
 function Versions({ node, versions, mayEdit }) {
   return html`<${Loaded} from=${versions}>${(list) => list.length === 0

@@ -76,6 +76,8 @@ function Nodes({ publisher, user, query, isMember }) {
 
 function Members({ publisher, user, mayEdit, reload }) {
   const [leaving, set] = useState(null);
+  // Addresses are for members and administrators.
+  const sees = user?.isAdmin || publisher.members.some((member) => member.id === user?.id);
   const [open, setOpen] = useState(false);
   const work = useWork();
   const change = async (member, role) => {
@@ -89,7 +91,7 @@ function Members({ publisher, user, mayEdit, reload }) {
       </thead>
       <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
         <td data-label="Member"><strong>${called(member.user)}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
-        <td data-label="E-mail">${member.user.email || html`<span class="muted">Not shown</span>`}</td>
+        <td data-label="E-mail">${member.user.email || html`<span class="muted">${sees ? 'none' : 'Not shown'}</span>`}</td>
         <td data-label="Role">${mayEdit ? html`<div class="select small">
           <select aria-label=${`Role of ${called(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
           ${['owner', 'member'].map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}

@@ -18,7 +18,7 @@ export function PublishersPage({ query, user }) {
   const [open, set] = useState(false);
   const created = (publisher) => { set(false); tell(`${publisher.name} is there`); go(to('publishers', publisher.id)); };
   const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create a publisher</button>`;
-  return html`<${Page} title="Publishers" lead="Who owns nodes: people and teams, under one id." actions=${user ? create : null}>
+  return html`<${Page} title="Publishers" lead="Who owns nodes: people and teams, under one id." actions=${user ? create : html`<${SignInButton}>Sign in to create one</${SignInButton}>`}>
     ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}
     <section>${own.data?.length > 0 && html`<h2>All</h2>`}
     <${Loaded} from=${all} bones=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0

@@ -1,13 +1,13 @@
 // How the service is: log, read models, queues, storage, vendors; and a signed line that says what the log is now.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { bytes, number } from '../core/format.js';
+import { bytes, number, words } from '../core/format.js';
 import { useEvery, useLoad } from '../core/load.js';
-import { useTitle } from '../core/router.js';
+import { to, useTitle } from '../core/router.js';
 import { Code, Facts, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
 
 const FRESH_MS = 3000;
-const CIRCUITS = { closed: 'Called', open: 'Rests after failures', half_open: 'Tried again' };
+const CIRCUITS = { closed: 'In service', open: 'Resting', half_open: 'Tried again' };
 
 export function StatePage() {
   useTitle('State');
@@ -17,19 +17,19 @@ export function StatePage() {
   return html`<${Page} title="State" lead="What the service does now; looked at every few seconds.">
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       <div class="gauges">
-        <${Gauge} name="Service" of=${ready.data === false ? 'not ready' : 'ready'} tone=${ready.data === false ? 'bad' : 'good'}>since <${Time} at=${now.start.at} /></${Gauge}>
+        <${Gauge} name="Service" of=${ready.data === false ? 'Not ready' : 'Ready'} tone=${ready.data === false ? 'bad' : 'good'}>since <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
         <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
         <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
         <${Gauge} name="Index of the log" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
-        <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : now.storage.state} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
+        <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : words(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
       <div class="columns even">
         <section class="panel"><h2>Queues</h2>
-          <${Facts} name="wide" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
+          <${Facts} name="ledger" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
         <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
-          ${vendor.name}</strong><span class="spread"></span><${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>What it answered</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
           </li>`)}</ul></section>
       </div>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>

@@ -1,14 +1,15 @@
 // The studio: every job that the document of the interface has, as a form made from its schema, with its result beside it.
-import { html, useEffect, useMemo, useState } from '../core/dom.js';
-import { at, call, open, post, root } from '../core/api.js';
+import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
+import { call, open, root } from '../core/api.js';
 import { curl, fileOf } from '../core/curl.js';
 import { words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
 import { listen } from '../core/music.js';
 import { bodyOf, jobs, openapi } from '../core/openapi.js';
-import { to, useTitle } from '../core/router.js';
+import { go, to, useTitle } from '../core/router.js';
 import { body } from '../core/schema.js';
 import { Code, Empty, Icon, LoadedPage, Page, Skeleton, Trouble } from '../parts/basic.js';
+import { CancelTask } from '../parts/cancel.js';
 import { Fields, FormTrouble } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
 import { isOver, useTask } from '../parts/live.js';
@@ -38,7 +39,11 @@ export function StudioPage({ parts: [id], user }) {
 
 function Jobs({ jobs, current }) {
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
-  return html`<nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p>
+  const choose = (event) => go(to('studio', event.target.value));
+  return html`<label class="order jobs-short"><span>Job</span><div class="select"><select value=${current.operationId} onChange=${choose}>
+    ${[...groups].map(([tag, jobs]) => html`<optgroup key=${tag} label=${tag}>${jobs.map((job) => html`<option key=${job.operationId} value=${job.operationId} selected=${job === current}>
+      ${job.summary}</option>`)}</optgroup>`)}</select></div></label>
+    <nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p>
     <${Icon} name=${ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</p>
     <ul>${jobs.map((job) => html`<li key=${job.operationId}>
       <a href=${to('studio', job.operationId)} aria-current=${job === current ? 'page' : undefined}>${job.summary}</a></li>`)}</ul></div>`)}</nav>`;
@@ -51,6 +56,7 @@ function Job({ document, job, user }) {
   const [values, setValues] = useState(before.values);
   const [run, setRun] = useState(before.run);
   const work = useWork();
+  const result = useRef(null);
   useEffect(() => { kept.set(job.operationId, { values, run }); }, [values, run]);
   const isForm = mediaType === 'multipart/form-data';
   const streams = Object.values(job.responses).some((answer) => answer.content?.['application/x-ndjson']);
@@ -58,10 +64,17 @@ function Job({ document, job, user }) {
     event.preventDefault();
     if (!user) return askToSignIn();
     const shown = pictureOf(values);
+    let begun = false;
+    const show = (run) => {
+      // Where the result is below the form, nobody would see that it has begun.
+      if (!begun && result.current?.getBoundingClientRect().top > innerHeight / 2) result.current.scrollIntoView({ block: 'start' });
+      begun = true;
+      setRun(run);
+    };
     const json = body(document, schema, values, textOf);
     const sent = isForm ? { form: formOf(json) } : { body: json };
-    const { done } = await work.run(() => (streams ? stream(job, sent, setRun) : submit(job, sent)));
-    if (done) setRun({ ...done, shown });
+    const { done } = await work.run(() => (streams ? stream(job, sent, show) : submit(job, sent)));
+    if (done) show({ ...done, shown });
   };
   return html`<div class="bench">
     <section class="panel" aria-label="Job">
@@ -76,7 +89,7 @@ function Job({ document, job, user }) {
           <button type="button" class="button quiet" onClick=${() => { setValues({}); work.clear(); }}>Start anew</button></footer>
       </form>
     </section>
-    <section class="panel result-panel" aria-label="Result">
+    <section ref=${result} class="panel result-panel" aria-label="Result">
       <h2>Result</h2>
       ${run?.heard ? html`<${Heard} heard=${run.heard} over=${run.over} />` : run?.task ? html`<${Made} run=${run} />` : html`<${Idle} busy=${work.busy} />`}
       <details class="more curl"><summary>The same by curl</summary>
@@ -119,14 +132,12 @@ async function stream(job, sent, onChange) {
 
 function Made({ run }) {
   const { task, line, problem } = useTask(run.task);
-  const cancelling = useWork();
   if (!task) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
     ${isOver(task) ? html`<${Results} task=${task} before=${run.shown} />`
       : run.shown && html`<img class="shown waiting" src=${run.shown} alt="What was given" />`}
     <p class="row"><a href=${to('tasks', task.task_id)}>Everything of this task</a>
-      ${!isOver(task) && html`<button type="button" class="button quiet small" disabled=${cancelling.busy} onClick=${() => cancelling.run(() => post(at`/tasks/${task.task_id}/cancel`))}>Cancel</button>`}</p>
-    <${Trouble} problem=${cancelling.problem} />`;
+      <${CancelTask} task=${task} small /></p>`;
 }
 
 function Heard({ heard, over }) {

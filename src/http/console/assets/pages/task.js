@@ -5,6 +5,7 @@ import { count, number, span, words } from '../core/format.js';
 import { useEvery, useLoad, useWork } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
+import { CancelTask } from '../parts/cancel.js';
 import { costInTheEnd, isOver, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 
@@ -27,14 +28,8 @@ export function TaskPage({ parts: [id], user }) {
 }
 
 function Actions({ task, user }) {
-  const work = useWork();
-  const cancel = async () => {
-    const { problem } = await work.run(() => post(at`/tasks/${task.task_id}/cancel`));
-    if (!problem) tell('Cancelled');
-  };
-  return html`${!isOver(task) && html`<button type="button" class="button quiet" disabled=${work.busy} onClick=${cancel}>Cancel the task</button>`}
-    ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}
-    <${Trouble} problem=${work.problem} />`;
+  return html`<${CancelTask} task=${task} />
+    ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}`;
 }
 
 // Where a task is, told to those who cannot see the bar too.

@@ -1,5 +1,5 @@
 // One thing through time: each of its events with what it changed, and how the thing was at a moment.
-import { html, useState } from '../core/dom.js';
+import { html, useRef, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { count, exact, number, words } from '../core/format.js';
 import { useLoad } from '../core/load.js';
@@ -20,6 +20,12 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
   const goOn = () => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }).then((page) => setMore([...more, page]), setProblem);
   const entries = pages.flatMap((page) => page.entries);
   const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
+  const panel = useRef(null);
+  // Beside the history it is in view; above it, on a narrow screen, it has to be gone to.
+  const choose = (position) => {
+    refine({ position, time: undefined });
+    if (matchMedia('(max-width: 68rem)').matches) panel.current.scrollIntoView({ block: 'start' });
+  };
   return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
       lead=${history.data ? `${count(entries.length, 'event')}${next ? ' and more' : ''}, oldest first` : ' '}
       actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}
@@ -31,11 +37,11 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
           <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${moment?.position === String(event.position) ? 'chosen' : ''}">
             <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} /></span>
               <span class="spread"></span>
-              <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => refine({ position: event.position, time: undefined })}>As of #${number(event.position)}</button></header>
+              <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>
           ${next && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Later events</button></p>`}`}</${Loaded}>
             </section>
-      <section class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
+      <section ref=${panel} class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
     </div>
   </${Page}>`;
 }

@@ -21,6 +21,7 @@ const ICONS = {
   star: 'M12 3.6l2.6 5.3 5.8.8-4.2 4.1 1 5.8-5.2-2.7-5.2 2.7 1-5.8-4.2-4.1 5.8-.8z',
   out: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',
   close: 'M6 6l12 12M18 6L6 18',
+  menu: 'M4 7h16M4 12h16M4 17h16',
   plus: 'M12 5v14M5 12h14',
   sun: 'M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8M12 3v1.5M12 19.5V21M3 12h1.5M19.5 12H21M5.6 5.6l1.1 1.1M17.3 17.3l1.1 1.1M18.4 5.6l-1.1 1.1M6.7 17.3l-1.1 1.1',
   moon: 'M20 14.2A8 8 0 0 1 9.8 4 8 8 0 1 0 20 14.2z',
@@ -145,7 +146,7 @@ export function Trouble({ problem, again }) {
     <div>
       <strong>${gone ? 'Not found' : problem.title}</strong>
       <p>${problem.message}</p>
-      ${problem.errors?.length > 0 && html`<ul>${problem.errors.map((fault) => html`<li><code>${fault.pointer}</code> ${fault.reason}</li>`)}</ul>`}
+      ${problem.errors?.length > 1 && html`<ul>${problem.errors.map((fault) => html`<li><code>${fault.pointer}</code> ${fault.reason}</li>`)}</ul>`}
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}
     </div>

@@ -4,7 +4,7 @@ import { useWork } from '../core/load.js';
 import { Dialog } from './basic.js';
 import { FormTrouble } from './form.js';
 
-export function Confirm({ title, action, children, onClose, work, onDone, reason }) {
+export function Confirm({ title, action, children, onClose, work, onDone, reason, keep = 'Cancel' }) {
   const [text, set] = useState('');
   const done = useWork();
   const send = async (event) => {
@@ -19,6 +19,6 @@ export function Confirm({ title, action, children, onClose, work, onDone, reason
       <textarea id="reason" rows="3" autofocus maxlength="1000" value=${text} onInput=${(event) => set(event.target.value)}></textarea>
       <p class="hint">${reason}</p></div>`}
     <footer><button class="button danger" disabled=${done.busy || (reason && !text.trim())}>${done.busy ? 'One moment' : action}</button>
-      <button type="button" class="button quiet" autofocus=${!reason} onClick=${onClose}>Cancel</button></footer>
+      <button type="button" class="button quiet" autofocus=${!reason} onClick=${onClose}>${keep}</button></footer>
   </form></${Dialog}>`;
 }

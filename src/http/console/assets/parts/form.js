@@ -120,9 +120,12 @@ export function FormTrouble({ problem }) {
   const number = problem.errors?.length ?? 0;
   return html`<div ref=${place} tabindex="-1">${number
     ? html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${count(number, 'field needs', 'fields need')} another look</strong>
-        <p>${problem.message}</p></div></div>`
+        <ul>${problem.errors.map((fault) => html`<li><strong>${fieldOf(fault.pointer)}</strong> ${fault.reason}</li>`)}</ul></div></div>`
     : html`<${Trouble} problem=${problem} />`}</div>`;
 }
+
+// `/image_settings/0/key_image` as the form has it.
+const fieldOf = (pointer) => pointer.split('/').slice(1).map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : words(part))).join(', ');
 
 // The form of an operation of the interface, by its id.
 export function OperationForm({ id, path, start, skip, submit, onDone, onCancel, query }) {
