@@ -22,12 +22,12 @@ pub struct Work<'a> {
     strength: f32,
     stops: Guided,
     tint: Option<[Guided; 3]>,
-    /// Surfaces without texture.
-    form: Guided,
-    /// The wide surroundings.
-    base: Guided,
-    /// Light that spreads, at the size of the overview.
-    glow: Plane,
+    /// Surfaces without texture, if they are to be smoothed.
+    form: Option<Guided>,
+    /// The wide surroundings, if contrast against them is to change.
+    base: Option<Guided>,
+    /// Light that spreads, at the size of the overview, if it is to.
+    glow: Option<Plane>,
     /// The colour that greys have, blue and red.
     cast: [f32; 2],
 }
@@ -52,9 +52,9 @@ impl<'a> Work<'a> {
         Self {
             stops: fit(&field.stops),
             tint: coloured.then(|| field.tint.each_ref().map(fit)),
-            form: Guide::new(&planes.luma, 3).fit_itself(0.06),
-            base: Guide::wide(&planes.luma, wide).fit_itself(0.2),
-            glow: glow(overview, &field.stops),
+            form: (plan.smooth > 0.0).then(|| Guide::new(&planes.luma, 3).fit_itself(0.06)),
+            base: (plan.local_contrast != 0.0).then(|| Guide::wide(&planes.luma, wide).fit_itself(0.2)),
+            glow: (plan.glow > 0.0).then(|| glow(overview, &field.stops)),
             cast: cast(planes),
             overview,
             plan,
@@ -79,20 +79,22 @@ impl<'a> Work<'a> {
     /// Smooths surfaces, lights them, and shapes contrast and colour, row by row.
     fn light_and_grade(&self, planes: &mut Planes, original: &Plane, region: Region) {
         let over = |guided: &Guided| guided.over(self.overview, region);
-        let (form, stops, base) = (over(&self.form), over(&self.stops), over(&self.base));
+        let (form, stops, base) = (self.form.as_ref().map(over), over(&self.stops), self.base.as_ref().map(over));
         let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
-        let glow = self.overview.stretch(&self.glow, region);
+        let glow = self.glow.as_ref().map(|glow| self.overview.stretch(glow, region));
         let [mut line, mut spread, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
         let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
         for (y, mut row) in planes.rows_mut().enumerate() {
             own_blue.copy_from_slice(row[1]);
             own_red.copy_from_slice(row[2]);
-            if self.plan.smooth > 0.0 {
+            if let Some(form) = &form {
                 form.fill(y, row[0], &mut line);
                 row[0].iter_mut().zip(&line).for_each(|(value, form)| *value += self.plan.smooth * (form - *value));
             }
             stops.fill(y, row[0], &mut line);
-            glow.fill(y, &mut spread);
+            if let Some(glow) = &glow {
+                glow.fill(y, &mut spread);
+            }
             if tints.is_empty() {
                 gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
                 light_up(&mut row, [&gains[0]; 3], &spread, 0.6 * self.plan.glow);
@@ -103,7 +105,10 @@ impl<'a> Work<'a> {
                 }
                 light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, 0.6 * self.plan.glow);
             }
-            base.fill(y, original.row(y), &mut line);
+            match &base {
+                Some(base) => base.fill(y, original.row(y), &mut line),
+                None => line.copy_from_slice(original.row(y)),
+            }
             grade(&mut row, [original.row(y), &own_blue, &own_red], &line, &self.plan, self.cast);
             if self.interpolate {
                 go_half_way(row[1], &own_blue);
