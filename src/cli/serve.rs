@@ -37,7 +37,7 @@ fn greeting(app: &App, data_dir: &Path) -> String {
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),
     ];
-    if app.address().ip().is_unspecified() && url.ends_with(&app.address().to_string()) {
+    if leads_nowhere(url) {
         lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
     }
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
@@ -50,6 +50,16 @@ fn greeting(app: &App, data_dir: &Path) -> String {
         "Ctrl-C stops the service.\n".to_owned(),
     ]);
     lines.join("\n")
+}
+
+/// Whether a URL has the address of all machines, and so of none.
+fn leads_nowhere(url: &str) -> bool {
+    let host = url::Url::parse(url).ok().and_then(|url| url.host().map(|host| host.to_owned()));
+    match host {
+        Some(url::Host::Ipv4(ip)) => ip.is_unspecified(),
+        Some(url::Host::Ipv6(ip)) => ip.is_unspecified(),
+        Some(url::Host::Domain(_)) | None => false,
+    }
 }
 
 /// Where the token of the first request comes from.

@@ -92,7 +92,10 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let token = text.and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     match token.map(|(_, token)| token.trim()) {
         Some(token) if !token.is_empty() && !token.contains(char::is_whitespace) => Ok(Some(token)),
-        _ => Err(bad_credentials()),
+        _ => Err(Problem::unauthorized(
+            "the Authorization header holds one token, after the word Bearer",
+            "Bearer error=\"invalid_token\"",
+        )),
     }
 }
 

@@ -247,12 +247,12 @@ fn answer(
     if let Some(route) = served.routes.iter().find(|route| methods_of(route).contains(method)) {
         return Rc::clone(route).answer(Asking { request, shared: shared.clone(), segments }, payload);
     }
-    // Where the last segment is anybody's, and others stand written in its place that have the method, one of those was meant.
-    let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+    // Where the last segment is no id, and others stand written in its place that have the method, one of those was meant.
+    let (parent, last) = path.rsplit_once('/').map_or((None, path), |(parent, last)| (Some(parent), last));
     let is_meant = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
     let meant: Vec<&str> = near(paths, path, method).into_iter().filter(is_meant).collect();
-    let named = served.routes.iter().any(|route| route.path.ends_with('}'));
-    at_once(if named && !meant.is_empty() {
+    let misspelt = uuid::Uuid::try_parse(last).is_err() && served.routes.iter().any(|route| route.path.ends_with('}'));
+    at_once(if misspelt && !meant.is_empty() {
         Problem::no_such_path(method, &meant)
     } else {
         Problem::method_not_allowed(&served.allow)

@@ -55,7 +55,8 @@ pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(
     if after <= head {
         return Ok(());
     }
-    let reason = format!("is beyond the last event, which has position {head}: this is another history");
+    let reason =
+        format!("or Last-Event-ID is beyond the last event, which has position {head}: this is another history");
     Err(Problem::invalid(vec![Fault::new(pointer, reason)]))
 }
 

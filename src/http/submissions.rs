@@ -53,12 +53,21 @@ impl Counted {
     fn unfinished(&self, tasks: &Tasks) -> usize {
         self.all().map(|owner| tasks.unfinished_of(owner)).sum()
     }
+
+    /// What is being checked and not shown by the read models: that would count twice.
+    fn coming<'a>(&'a self, under_way: &'a UnderWay, tasks: &'a Tasks) -> impl Iterator<Item = Credits> + 'a {
+        let coming = self.all().filter_map(|owner| under_way.get(&owner)).flatten();
+        coming.filter(|(task, _)| tasks.get(**task).is_none()).map(|(_, credits)| *credits)
+    }
 }
+
+/// Those that are being checked, by whose they are.
+type UnderWay = HashMap<Option<UserId>, Coming>;
 
 /// Submissions that are being checked: not in the read models yet, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
-    under_way: Arc<Mutex<HashMap<Option<UserId>, Coming>>>,
+    under_way: Arc<Mutex<UnderWay>>,
 }
 
 /// A place among the caller's unfinished tasks; given back when it is dropped.
@@ -125,84 +134,86 @@ impl Submissions {
         now: Timestamp,
         tasks: &Tasks,
     ) -> Result<Reservation, Problem> {
-        let owner = counted.owner;
         let mut under_way = self.under_way.lock();
-        let waiting = under_way.entry(owner).or_default();
-        // A task that the read models show already must not count twice; far from the limit it may.
         let shown = counted.unfinished(tasks);
-        let not_shown = || waiting.keys().filter(|task| tasks.get(**task).is_none()).count();
-        let is_full = || shown + waiting.len() >= quotas.unfinished && shown + not_shown() >= quotas.unfinished;
+        // What each of them is like is asked only near the limit.
+        let waiting: usize = counted.all().filter_map(|owner| under_way.get(&owner)).map(HashMap::len).sum();
+        let is_full = || {
+            shown + waiting >= quotas.unfinished
+                && shown + counted.coming(&under_way, tasks).count() >= quotas.unfinished
+        };
         let refusal = if tasks.get(task).is_some() {
             None
         } else if is_full() {
-            Some(too_many_unfinished(owner, quotas.unfinished))
-        } else if quotas.tasks_a_day > 0 && of_the_day(&counted, Some(waiting), now, tasks).tasks >= quotas.tasks_a_day
-        {
-            Some(used_up(owner, &format!("{} tasks", quotas.tasks_a_day), now))
+            Some(too_many_unfinished(&counted, quotas.unfinished))
+        } else if quotas.tasks_a_day > 0 && of_the_day(&counted, &under_way, now, tasks).tasks >= quotas.tasks_a_day {
+            Some(used_up(&counted, &format!("{} tasks", quotas.tasks_a_day), now))
         } else {
             None
         };
         if let Some(refusal) = refusal {
-            if waiting.is_empty() {
-                under_way.remove(&owner);
-            }
             return Err(refusal);
         }
-        waiting.entry(task).or_default();
+        under_way.entry(counted.owner).or_default().entry(task).or_default();
         Ok(Reservation { submissions: self.clone(), quotas, counted, task })
     }
 
     /// What a caller has submitted and spent on the day of `now`, with what is being checked.
     fn spent(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> Spent {
         let under_way = self.under_way.lock();
-        of_the_day(counted, under_way.get(&counted.owner), now, tasks)
+        of_the_day(counted, &under_way, now, tasks)
     }
 }
 
 impl Reservation {
     fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
         let mut under_way = self.submissions.under_way.lock();
-        let waiting = under_way.entry(self.counted.owner).or_default();
-        let spent = of_the_day(&self.counted, Some(waiting), now, tasks).credits;
+        let spent = of_the_day(&self.counted, &under_way, now, tasks).credits;
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
             let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
-            return Err(used_up(self.counted.owner, &what, now));
+            return Err(used_up(&self.counted, &what, now));
         }
-        if let Some(coming) = waiting.get_mut(&self.task) {
+        let waiting = under_way.get_mut(&self.counted.owner);
+        if let Some(coming) = waiting.and_then(|waiting| waiting.get_mut(&self.task)) {
             *coming = credits;
         }
         Ok(())
     }
 }
 
-fn of_the_day(counted: &Counted, coming: Option<&Coming>, now: Timestamp, tasks: &Tasks) -> Spent {
+fn of_the_day(counted: &Counted, under_way: &UnderWay, now: Timestamp, tasks: &Tasks) -> Spent {
     let midnight = Timestamp::from_micros(now.micros() - now.micros().rem_euclid(DAY));
     let (mut count, mut credits) = (0, 0_u64);
     for owner in counted.all() {
         let spent = tasks.index.spent_since(owner, midnight);
         (count, credits) = (count + spent.tasks, credits.saturating_add(spent.credits));
     }
-    let not_shown: Vec<_> = coming.into_iter().flatten().filter(|(task, _)| tasks.get(**task).is_none()).collect();
-    let more: u64 = not_shown.iter().map(|(_, credits)| u64::from(**credits)).sum();
-    Spent { tasks: count + not_shown.len() as u64, credits: credits.saturating_add(more) }
+    for coming in counted.coming(under_way, tasks) {
+        (count, credits) = (count + 1, credits.saturating_add(u64::from(coming)));
+    }
+    Spent { tasks: count, credits }
 }
 
 fn until_midnight(now: Timestamp) -> i64 {
     DAY - now.micros().rem_euclid(DAY)
 }
 
-fn whose(owner: Option<UserId>) -> &'static str {
-    if owner.is_some() { "your tasks" } else { "the tasks of callers without a token" }
+fn whose(counted: &Counted) -> &'static str {
+    match counted {
+        Counted { owner: None, .. } => "the tasks of callers without a token",
+        Counted { former, .. } if former.is_empty() => "your tasks",
+        Counted { .. } => "your tasks, with those of accounts that you erased,",
+    }
 }
 
-fn too_many_unfinished(owner: Option<UserId>, limit: usize) -> Problem {
-    let detail = format!("{limit} of {} are unfinished; submit more when some have ended", whose(owner));
+fn too_many_unfinished(counted: &Counted, limit: usize) -> Problem {
+    let detail = format!("{limit} of {} are unfinished; submit more when some have ended", whose(counted));
     Problem::new(Code::TooManySubmissions, detail).retry_after(5)
 }
 
-fn used_up(owner: Option<UserId>, what: &str, now: Timestamp) -> Problem {
-    let detail = format!("{} may have {what} a day; the next day begins at midnight, UTC", whose(owner));
+fn used_up(counted: &Counted, what: &str, now: Timestamp) -> Problem {
+    let detail = format!("{} may have {what} a day; the next day begins at midnight, UTC", whose(counted));
     let seconds = u32::try_from(until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX);
     Problem::new(Code::QuotaExceeded, detail).retry_after(seconds)
 }
@@ -271,8 +282,23 @@ mod tests {
     }
 
     #[test]
+    fn what_an_erased_account_has_under_way_counts_for_the_next_one() {
+        let (submissions, tasks) = (Submissions::default(), Tasks::default());
+        let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
+        // Given an account that was erased with one submission still being checked
+        let _first = submissions.reserve(counted(1), task(1), quotas, NOON, &tasks).ok().unwrap();
+        // When the same person comes with another account
+        let next = Counted { owner: Some(user(2)), former: vec![user(1)] };
+        let _second = submissions.reserve(next.clone(), task(2), quotas, NOON, &tasks).ok().unwrap();
+        let refusal = submissions.reserve(next, task(3), quotas, NOON, &tasks).err().unwrap();
+        // Then both count, and the refusal says whose they are
+        assert_eq!(refusal.code(), Code::TooManySubmissions);
+        assert!(refusal.to_string().contains("accounts that you erased"), "{refusal}");
+    }
+
+    #[test]
     fn a_refusal_says_when_the_day_ends() {
-        let response = used_up(None, "1 tasks", NOON).respond("/");
+        let response = used_up(&Counted { owner: None, former: Vec::new() }, "1 tasks", NOON).respond("/");
         assert_eq!(response.headers().get("retry-after").unwrap(), "43201");
     }
 }

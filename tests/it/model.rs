@@ -20,7 +20,7 @@
 //! | `/nodes`, `/nodes/search`, `/nodes/{node_id}` | – | every filter, order and page, with and without the cache |
 //! | `/nodes/{node_id}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
 //! | `/nodes/{node_id}/install` | install | downloads, once they are recorded |
-//! | `/nodes/{node_id}/reviews`, `…/translations` | give, translate | rating, texts |
+//! | `/nodes/{node_id}/reviews`, `…/translations` | give, translate | rating, own review, texts |
 //! | `/admin/nodes/{node_id}`, `…/versions/{version}` | facts, status | every field |
 //! | `/bulk/nodes/versions` | – | every version there could be |
 //!

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use reqwest::Method;
 
@@ -153,11 +153,23 @@ fn a_first_start_on_a_taken_port_makes_no_token_and_the_next_one_shows_it() {
     assert!(service.printed().contains(token.trim()), "{}", service.printed());
 }
 
-/// What a start prints, up to its first request.
+/// A process that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a start prints, up to its first request or its last line.
 fn greeting(stdout: impl Read) -> String {
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);
     let mut first_request_told = false;
-    let greeting = lines.take_while(|line| !std::mem::replace(&mut first_request_told, line.contains("curl ")));
+    let greeting = lines.take_while(|line| {
+        !std::mem::replace(&mut first_request_told, line.contains("curl ") || line.contains("Ctrl-C"))
+    });
     greeting.collect::<Vec<_>>().join("\n")
 }
 
@@ -169,14 +181,13 @@ fn a_service_on_all_addresses_warns_that_results_lead_nowhere_unless_it_knows_it
         ("0.0.0.0:0", None, true),
         ("127.0.0.1:0", None, false),
         ("0.0.0.0:0", Some("https://media.example.org"), false),
+        ("127.0.0.1:0", Some("http://0.0.0.0:8080"), true),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.args(["serve", "--listen", listen, "--data-dir"]).arg(dir.path().join("data"));
         command.args(url.iter().flat_map(|url| ["--public-url", url])).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut service = command.spawn().expect("the program starts");
-        let printed = greeting(service.stdout.take().expect("a pipe"));
-        service.kill().expect("it can be killed");
-        service.wait().expect("it ends");
+        let mut service = Killed(command.spawn().expect("the program starts"));
+        let printed = greeting(service.0.stdout.take().expect("a pipe"));
         assert_eq!(printed.contains(warning), warns, "{printed}");
     }
 }

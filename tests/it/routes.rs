@@ -46,6 +46,9 @@ async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_nam
     // But what the path of a status does not do is another matter
     app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
     app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);
+    let status = format!("{IMAGES}/skin-enhancer/3ce8ab0d-2f5b-4a5e-9d0c-6f1b7f0a9c11");
+    let answer = app.send(app.request(Method::POST, &status)).await.expect(405);
+    assert_eq!(answer.header("allow"), Some("GET, HEAD"));
     app.stop().await;
 }
 

@@ -18,6 +18,12 @@ pub(super) fn asked(data: &Value, whole: bool) -> Option<Asked> {
     let mut asked = Asked { kind: Vec::new(), fields: Vec::new() };
     let inside = variant(data.get("work")?, &mut asked.kind)?;
     let Value::Object(mut inside) = in_words(&Value::Object(inside.clone()), whole) else { return None };
+    // The oldest kind has kept its shape: one name and `input`.
+    if asked.kind == ["ImageUpscale"] {
+        asked.kind = ["Image", "Upscale"].map(str::to_owned).to_vec();
+        let picture = inside.remove("input").unwrap_or_default();
+        inside.insert("image".to_owned(), picture);
+    }
     // The parameters stand in a job of their own kind; older events have them beside the picture.
     let job = inside.remove("job");
     let job = job.as_ref().and_then(|job| variant(job, &mut asked.kind)).cloned().map(Value::Object);
@@ -73,7 +79,7 @@ mod tests {
         let new = json!({"webhook": "https://a.example/", "work": {"Image": {"image": {"Kept": picture}, "job": job}}});
         let music = json!({"work": {"Music": {"prompt": "waltz", "seconds": 20}}});
 
-        assert_eq!(told(&old), ("ImageUpscale".to_owned(), vec![format!("input={word}"), "hdr=0".to_owned()]));
+        assert_eq!(told(&old), ("Image Upscale".to_owned(), vec![format!("image={word}"), "hdr=0".to_owned()]));
         let fields =
             [&format!("image={word}"), "advanced.engine=\"Soft\"", "prompt=\"dusk\"", "webhook=\"https://a.example/\""];
         assert_eq!(told(&new), ("Image Relight".to_owned(), fields.map(str::to_owned).to_vec()));

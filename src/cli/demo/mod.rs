@@ -23,6 +23,7 @@ use self::sample::{Sample, samples};
 use super::token::kept_token;
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
+use crate::data_dir::{DataDir, DataDirError};
 use crate::outbound::api::Api;
 use crate::outbound::client::CallFailure;
 
@@ -84,6 +85,10 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 /// Where the service of the data directory says that it listens; else where one with these settings would.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
+    // Only while a service holds the directory: at an address that was left behind, somebody else may be told the token.
+    if !matches!(DataDir::hold(data_dir), Err(DataDirError::InUse(_))) {
+        return address(listen);
+    }
     let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
     kept.map_or_else(|| address(listen), Ok)
 }
@@ -186,9 +191,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let listen = "127.0.0.1:8080".parse().unwrap();
         std::fs::write(directory.path().join("address"), "http://127.0.0.1:9471\n").unwrap();
-        // Then that counts, and only without it what is configured
+        let service = DataDir::open(directory.path()).unwrap();
+        // Then that counts while it runs, and afterwards what is configured
         assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:9471");
-        std::fs::remove_file(directory.path().join("address")).unwrap();
+        drop(service);
         assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:8080");
     }
 

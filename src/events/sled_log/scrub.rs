@@ -4,7 +4,6 @@
 //! It takes half of one core at most, at a low priority. What it finds stops all writing: what was decided on top of damage
 //! would be worth nothing.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use super::open::{Reach, Sum};
 use super::shared::Shared;
 use super::{Trees, guarded, stream_entry, u64_at};
 use crate::clock::{Place, Surroundings};
+use crate::data_dir::write_private;
 use crate::domain::value::Timestamp;
 use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
 use crate::events::stream::Position;
@@ -219,13 +219,13 @@ impl Shared {
                 return;
             }
             Err(End::Damaged(reason)) => {
-                if let Err(error) = fs::write(&self.suspicion, &reason) {
+                if let Err(error) = write_private(&self.suspicion, reason.as_bytes()) {
                     tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
                 }
                 format!("{reason}; restart the service, which heals what can be proven")
             }
             Err(End::SledDamaged(reason)) => {
-                if let Err(error) = fs::write(&self.damage_mark, &reason) {
+                if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
                     tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
                 }
                 format!("{reason}; restart the service, which makes the index anew from the journal")

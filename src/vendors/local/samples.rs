@@ -2,15 +2,24 @@
 //!
 //! The work on a tile makes dozens of planes of nearly one size, each for a moment. Asked for at the system each time they
 //! would be cleared by it, page by page, and leave the cache of the core that has just used them.
+//!
+//! A thread keeps 16 MiB, less where there are more than 16 cores: together they keep 256 MiB.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+use std::thread;
 
+/// Fewest samples that are worth keeping.
+const PIECE_MIN: usize = 4 * 1024;
 /// Most samples that are kept in one piece: those of a tile. Planes of a whole picture go back.
 const PIECE_MAX: usize = 512 * 1024;
-/// Most samples that a thread keeps in all: 16 MiB.
-const KEPT_MAX: usize = 4 * 1024 * 1024;
+/// Most samples that a thread keeps in all.
+static KEPT_MAX: LazyLock<usize> = LazyLock::new(|| {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    (64 * 1024 * 1024 / cores).min(4 * 1024 * 1024)
+});
 
 thread_local! {
     static SPARE: RefCell<Spare> = const { RefCell::new(Spare { pieces: Vec::new(), samples: 0 }) };
@@ -24,20 +33,30 @@ struct Spare {
 }
 
 impl Spare {
-    /// The smallest piece that has room.
+    /// The smallest piece that has room, if that is not far more than is needed.
     fn take(&mut self, length: usize) -> Option<Vec<f32>> {
-        let fitting = self.pieces.iter().enumerate().filter(|(_, piece)| piece.len() >= length);
+        let fits = |piece: &Vec<f32>| length >= PIECE_MIN && (length..=2 * length).contains(&piece.len());
+        let fitting = self.pieces.iter().enumerate().filter(|(_, piece)| fits(piece));
         let (at, _) = fitting.min_by_key(|(_, piece)| piece.len())?;
-        let piece = self.pieces.swap_remove(at);
-        self.samples -= piece.len();
-        Some(piece)
+        Some(self.remove(at))
     }
 
+    /// Keeps a piece; where a thread has enough, in place of the one that was kept first.
     fn keep(&mut self, piece: Vec<f32>) {
-        if piece.len() <= PIECE_MAX && self.samples + piece.len() <= KEPT_MAX {
-            self.samples += piece.len();
-            self.pieces.push(piece);
+        if !(PIECE_MIN..=PIECE_MAX).contains(&piece.len()) {
+            return;
         }
+        while !self.pieces.is_empty() && self.samples + piece.len() > *KEPT_MAX {
+            self.remove(0);
+        }
+        self.samples += piece.len();
+        self.pieces.push(piece);
+    }
+
+    fn remove(&mut self, at: usize) -> Vec<f32> {
+        let piece = self.pieces.remove(at);
+        self.samples -= piece.len();
+        piece
     }
 }
 
@@ -64,8 +83,12 @@ impl Samples {
     /// So many samples that were used before and have any value, if there are some: the caller is to write all of them.
     #[must_use]
     pub fn used(length: usize) -> Option<Self> {
-        let piece = SPARE.with_borrow_mut(|spare| spare.take(length))?;
-        Some(Self { piece, length })
+        let mut used = Self { piece: SPARE.with_borrow_mut(|spare| spare.take(length))?, length };
+        if cfg!(debug_assertions) {
+            // What nobody writes spoils whatever is made of it, so that a test sees it.
+            used.fill(f32::NAN);
+        }
+        Some(used)
     }
 }
 
@@ -127,25 +150,27 @@ mod tests {
 
     #[test]
     fn what_was_given_back_is_used_again_and_zeros_are_zeros() {
-        let first = Samples::from(vec![7.0; 100]);
+        let first = Samples::from(vec![7.0; PIECE_MIN + 9]);
         let place = first.as_ptr();
         drop(first);
-        let zeros = Samples::zeros(60);
-        assert_eq!((zeros.as_ptr(), &*zeros), (place, &[0.0; 60][..]));
-        let copy = zeros.clone();
-        assert_ne!(copy.as_ptr(), place);
-        assert_eq!(copy, zeros);
+        let zeros = Samples::zeros(PIECE_MIN);
+        assert_eq!((zeros.as_ptr(), &*zeros), (place, &[0.0; PIECE_MIN][..]));
+        assert_eq!(zeros.clone(), zeros);
     }
 
     #[test]
     fn a_thread_keeps_tiles_up_to_a_bound_and_no_whole_pictures() {
         drop(Samples::zeros(PIECE_MAX + 1));
+        drop(Samples::zeros(PIECE_MIN - 1));
         assert_eq!(kept(), 0);
-        let many: Vec<Samples> = (0..20).map(|_| Samples::zeros(PIECE_MAX)).collect();
-        drop(many);
-        assert_eq!(kept(), KEPT_MAX);
-        // The smallest that has room is taken.
-        drop(Samples::zeros(10));
-        assert_eq!(kept(), KEPT_MAX);
+        // Given a thread that is full of small pieces
+        let is_full = || (*KEPT_MAX - PIECE_MAX..=*KEPT_MAX).contains(&kept());
+        drop((0..=*KEPT_MAX / PIECE_MIN).map(|_| Samples::zeros(PIECE_MIN)).collect::<Vec<_>>());
+        assert!(is_full());
+        // When larger ones come, then they take their place
+        drop((0..20).map(|_| Samples::zeros(PIECE_MAX)).collect::<Vec<_>>());
+        assert!(is_full() && Samples::used(PIECE_MAX).is_some());
+        // And nothing small takes them up
+        assert!(Samples::used(PIECE_MIN).is_none());
     }
 }

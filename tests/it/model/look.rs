@@ -113,9 +113,21 @@ async fn one_node(people: &People, world: &World, node: &Node) -> Agreement {
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
         can_edit(people, world, who, (node.publisher, standing), &path, !node.banned).await?;
     }
+    own_reviews(people, world, node).await?;
     versions_of(people, world, node).await?;
     for (nth, version) in VERSIONS.iter().enumerate() {
         one_version(people, world, node, (nth, version)).await?;
+    }
+    Ok(())
+}
+
+/// What every user is told of its own review.
+async fn own_reviews(people: &People, world: &World, node: &Node) -> Agreement {
+    let path = format!("/nodes/{}/reviews/mine", node.id);
+    for nth in (0..world.users.len()).filter(|nth| world.whoever(Who::User(*nth)).is_ok()) {
+        let expected = node.reviews.get(&nth).map_or(json!({}), |stars| json!({"star": stars}));
+        let seen = people.ask(Some(people.secret(world, nth)), Method::GET, &path, None).await;
+        same(&path, &seen, &(200, expected))?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ export function StatePage() {
         <section class="panel"><h2>Queues</h2>
           <${Facts} name="ledger" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
         <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
-          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>What it answered</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Submissions that did not arrive</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
           </li>`)}</ul></section>
       </div>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>

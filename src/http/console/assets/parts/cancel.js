@@ -1,5 +1,5 @@
 // Cancelling a task, asked back: it is final, and what it costs elsewhere is not known here.
-import { html, useState } from '../core/dom.js';
+import { html, useEffect, useState } from '../core/dom.js';
 import { at, post } from '../core/api.js';
 import { count, words } from '../core/format.js';
 import { Dialog, tell } from './basic.js';
@@ -13,6 +13,9 @@ export function CancelTask({ task, small }) {
   // The button is gone with the task: the keyboard goes on from the page.
   const leave = () => { close(); document.getElementById('main')?.focus({ preventScroll: true }); };
   const done = (ended) => { leave(); tell(ended.error?.code === 'cancelled' ? 'Cancelled' : 'It had ended before'); };
+  // Somebody else was faster.
+  const gone = open && over && task.error?.code === 'cancelled';
+  useEffect(() => { if (gone) leave(); }, [gone]);
   const ask = () => post(at`/tasks/${task.task_id}/cancel`);
   return html`${!over && html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>Cancel the task</button>`}
     ${open && !over && html`<${Confirm} title=${`Cancel this task (${words(task.kind).toLowerCase()})?`} action="Cancel the task" keep="Let it go on" onClose=${close} work=${ask} onDone=${done}>

@@ -112,7 +112,7 @@ function Pictures({ label, value = [], onChange, most = 7, ...others }) {
     <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} ...${others} />`)}</div>`;
 }
 
-// What is wrong, above the form; what belongs to no field of it is listed.
+// What is wrong, above the form: every field by its name.
 export function FormTrouble({ problem }) {
   const place = useRef(null);
   useEffect(() => { if (problem) place.current?.focus(); }, [problem]);
@@ -125,7 +125,8 @@ export function FormTrouble({ problem }) {
 }
 
 // `/image_settings/0/key_image` as the form has it.
-const fieldOf = (pointer) => pointer.split('/').slice(1).map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : words(part))).join(', ');
+const fieldOf = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : words(part))).join(', ') || 'The form';
 
 // The form of an operation of the interface, by its id.
 export function OperationForm({ id, path, start, skip, submit, onDone, onCancel, query }) {

@@ -1,7 +1,7 @@
 // A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
 import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
-import { Icon, useIdentity } from './basic.js';
+import { Icon, tell, useIdentity } from './basic.js';
 
 // What was given: { url } or { file, name, size, shown, base64 }.
 export async function given(file, name = file.name || 'picture') {
@@ -45,7 +45,10 @@ export function Picture({ label, value, onChange, describedBy, invalid, required
   const id = useIdentity('picture');
   const take = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
-    if (!file) return;
+    if (!file) {
+      if (files?.length) tell(`${files[0].name} is not a picture`);
+      return;
+    }
     reading.current = true;
     try {
       onChange(await given(file));
