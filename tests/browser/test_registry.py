@@ -66,6 +66,15 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name=other.title())).to_be_visible()
         expect(page.get_by_role("link", name=lonely.title())).to_be_visible()
 
+    def test_what_has_no_archive_is_not_offered_for_download(self):
+        publisher, _ = registry(0)
+        node = name("bare")
+        send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": node.title(), "latest_version": {"version": "1.0.0"}})
+        page = self.page(f"/nodes/{node}/install")
+        expect(page.get_by_text("1.0.0 has no archive here")).to_be_visible()
+        expect(page.locator("pre")).to_have_count(1)
+        expect(page.locator("pre").first).not_to_contain_text("curl -fL")
+
     def test_order_changes_the_list(self):
         word = name("order").replace("-", "")
         registry(3, description=word)

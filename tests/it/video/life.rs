@@ -72,6 +72,7 @@ async fn what_is_not_given_is_what_the_contract_says() {
         assert_eq!(json!(told), usual);
     }
     assert_ne!(first["seed"], second["seed"], "seeds are drawn");
+    given.ended(&second).await;
     let (_, asked) = given.sim.last_submission().expect("asked");
     assert!(asked["seed"].is_u64() && asked["audio"] == true, "{asked}");
     given.app.stop().await;

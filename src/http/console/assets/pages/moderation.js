@@ -43,7 +43,7 @@ function Waiting({ version, reload }) {
       <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
       ${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
-    ${!version.downloadUrl && html`<p class="muted">Its archive has not come yet.</p>`}
+    ${!version.downloadUrl && html`<p class="muted">It has no archive.</p>`}
     <${Prose} text=${version.changelog} />
     ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log, and shown with the version." onClose=${() => set(null)} work=${decide}
       onDone=${() => { set(null); tell('Decided'); reload(); }}>Its status becomes ${decision}.</${Confirm}>`}</li>`;

@@ -165,7 +165,9 @@ function Install({ node }) {
   return html`<section class="install">
     ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}>
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
-    <h2>From a shell</h2><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />
+    ${latest.downloadUrl
+      ? html`<h2>From a shell</h2><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />`
+      : html`<p class="muted">${latest.version} has no archive here: tools install it from the repository of the node, if it names one.</p>`}
     <h2>As tools install it</h2><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
     <${Code} label="Ask what to install" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
     ${latest.dependencies?.length > 0 && html`<h2>It needs</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
