@@ -149,12 +149,7 @@ fn by_options(detail: &str, path: &str) -> String {
         };
         option + &named[name.len()..]
     };
-    let mut words: Vec<String> = detail.split(' ').map(word).collect();
-    // Two parameters may stand for one argument, which is named once.
-    while let Some(twice) = words.windows(3).position(|words| words[1] == "or" && words[0] == words[2]) {
-        words.drain(twice..twice + 2);
-    }
-    words.join(" ")
+    detail.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -168,8 +163,6 @@ mod tests {
             by_options(diff, "/admin/diff?from=3"),
             "FROM is position 3, and must not be after TO, which is position 2"
         );
-        let either = by_options("/position or /time must be given", "/admin/as-of/node/a");
-        assert_eq!(either, "WHEN must be given");
         assert_eq!(by_options("/position is beyond it", "/admin/as-of/node/a"), "WHEN is beyond it");
         assert_eq!(by_options("/to is /nothing", "/admin/events?to=3"), "--to is /nothing");
     }

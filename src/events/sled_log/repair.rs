@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::Trees;
 use super::open::{catch_up, open_existing, refill, start_over};
 use super::shared::Shared;
-use crate::data_dir::write_private;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::journal::{JournalReader, OpenError};
 use crate::events::log::LogFailure;
@@ -144,9 +143,7 @@ impl Shared {
             return;
         }
         tracing::error!(%error, "damage in the journal, met by a reader");
-        if let Err(error) = write_private(&self.suspicion, error.to_string().as_bytes()) {
-            tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
-        }
+        self.mark_journal(&error.to_string());
     }
 
     fn before_tail(&self) -> Position {

@@ -16,7 +16,6 @@ use super::open::{Reach, Sum};
 use super::shared::Shared;
 use super::{Trees, guarded, stream_entry, u64_at};
 use crate::clock::{Place, Surroundings};
-use crate::data_dir::write_private;
 use crate::domain::value::Timestamp;
 use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
 use crate::events::stream::Position;
@@ -219,15 +218,11 @@ impl Shared {
                 return;
             }
             Err(End::Damaged(reason)) => {
-                if let Err(error) = write_private(&self.suspicion, reason.as_bytes()) {
-                    tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
-                }
+                self.mark_journal(&reason);
                 format!("{reason}; restart the service, which heals what can be proven")
             }
             Err(End::SledDamaged(reason)) => {
-                if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
-                    tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
-                }
+                self.mark_sled(&reason);
                 format!("{reason}; restart the service, which makes the index anew from the journal")
             }
         };

@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use super::scrub::{Scrub, ScrubState};
 use super::{Flaw, Trees};
 use crate::clock::{Mishaps, Step};
+use crate::data_dir::write_private;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
 use crate::events::journal::Place;
@@ -166,13 +167,25 @@ impl Shared {
         }
     }
 
+    /// Has the next start make sled anew, also after a power cut.
+    pub fn mark_sled(&self, reason: &str) {
+        if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
+            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
+        }
+    }
+
+    /// Has the next start read all of the journal, also after a power cut.
+    pub fn mark_journal(&self, reason: &str) {
+        if let Err(error) = write_private(&self.suspicion, reason.as_bytes()) {
+            tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
+        }
+    }
+
     /// Notes for the next start that sled must be rebuilt.
     pub fn damaged(&self, flaw: Flaw) -> LogFailure {
         let Flaw { position, reason } = flaw;
         tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
-        if let Err(error) = std::fs::write(&self.damage_mark, &reason) {
-            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
-        }
+        self.mark_sled(&reason);
         self.scrub.met_in_sled(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }
     }
