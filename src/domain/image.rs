@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::value::{Digest, Invalid, Text, named_values};
 
 mod job;
+mod parameters;
 mod precision;
 mod relight;
 mod skin;

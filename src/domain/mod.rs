@@ -14,6 +14,7 @@ mod labels;
 pub mod music;
 pub mod network;
 pub mod node;
+pub mod parameter;
 pub mod personal;
 pub mod policy;
 pub mod publisher;

@@ -9,6 +9,7 @@ mod file;
 mod generate;
 mod job;
 mod multiframe;
+mod parameters;
 mod price;
 
 pub use extend::{Extend, ExtendModel, ExtendResolution};
@@ -138,6 +139,17 @@ impl WatermarkPosition {
         let refusal = || Invalid::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
         Self::parse(&value.to_string()).map_err(|_| refusal())
     }
+
+    /// The number of the interface.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::TopLeft => 1,
+            Self::TopRight => 2,
+            Self::BottomRight => 3,
+            Self::BottomLeft => 4,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +182,9 @@ mod tests {
 
     #[test]
     fn corners_are_named_by_their_numbers() {
-        assert_eq!(WatermarkPosition::new(4), Ok(WatermarkPosition::BottomLeft));
+        for corner in WatermarkPosition::ALL {
+            assert_eq!(WatermarkPosition::new(corner.number().into()), Ok(*corner));
+        }
         assert!([0, 5, -3].into_iter().all(|value| WatermarkPosition::new(value).is_err()));
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::publisher::{PublisherView, Shown};
+use super::task::requested;
 use super::token::KeptTokenView;
 use super::user::UserView;
 use crate::audit::fold::Folded;
@@ -37,12 +38,16 @@ pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Val
     }
 }
 
-/// As its gateway shows it; what a caller gets back as it was is not part of the log.
+/// As its gateway shows it, with its kind and what was asked for; what a caller gets back as it was is not part of the log.
 fn task(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Option<Value> {
-    match record.submission.work.gateway() {
+    let work = &record.submission.work;
+    let mut state = match work.gateway() {
         Gateway::Image => written(&ImageTaskView::of_record(record, public_url)),
         Gateway::Video | Gateway::Music => written(&CreationsView::of_record(record, reached, public_url)),
-    }
+    }?;
+    state["kind"] = work.kind().as_str().into();
+    state["request"] = written(&requested(&record.submission))?;
+    Some(state)
 }
 
 fn written(view: &impl Serialize) -> Option<Value> {

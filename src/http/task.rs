@@ -10,11 +10,13 @@ use crate::domain::policy::Action;
 use crate::domain::task::TaskCommand;
 
 mod list;
+mod request;
 mod stream;
 mod view;
 
 pub use list::{LIMIT_DEFAULT, LIMIT_MAX, cursor, list, read_cursor};
 pub use stream::stream;
+pub use request::requested;
 use view::Viewer;
 pub use view::advanced;
 

@@ -3,5 +3,6 @@
 pub mod hindrance;
 mod list;
 mod live;
+mod request;
 mod retention;
 mod stream;

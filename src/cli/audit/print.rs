@@ -4,7 +4,6 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Map, Value};
 
-use super::asked::{Asked, asked};
 use super::input::{in_words, is_input};
 use super::text::{cut, printable, printable_json};
 use crate::audit::record::canonical;
@@ -73,7 +72,6 @@ impl Printer {
             text("type"),
             text("actor"),
         ))?;
-        self.asked(&event["data"])?;
         let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
@@ -81,16 +79,6 @@ impl Printer {
             return self.line(&format!("    ({told})"));
         }
         self.changes(changes)
-    }
-
-    /// What was asked for with a task, a line for each parameter.
-    fn asked(&mut self, data: &Value) -> anyhow::Result<()> {
-        let Some(Asked { kind, fields }) = asked(data, self.wide) else { return Ok(()) };
-        self.line(&format!("    asked for: {}", printable(&kind.join(" · "))))?;
-        fields.iter().try_for_each(|(way, value)| {
-            let line = format!("      {}: {}", printable(&way.join(" · ")), self.value(value));
-            self.line(&line)
-        })
     }
 
     /// A thing as it was.
@@ -163,13 +151,14 @@ impl Printer {
         Ok(())
     }
 
-    /// Everything of a thing that came or went.
+    /// Everything of a thing that came or went, a line for each field; what a task was asked for is many.
     fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
-        for (name, value) in members {
-            let line = format!("    {sign} {}: {}", printable(name), self.value(value));
-            self.line(&line)?;
-        }
-        Ok(())
+        let words = in_words(&Value::Object(members.clone()), self.wide);
+        let mut lines = Vec::new();
+        leaves(&mut Vec::new(), &words, &mut |way, value| {
+            lines.push(format!("    {sign} {}: {}", printable(&way.join(" · ")), self.value(value)));
+        });
+        lines.iter().try_for_each(|line| self.line(line))
     }
 
     fn value(&self, value: &Value) -> String {
@@ -237,6 +226,20 @@ fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
 fn place(path: &str) -> String {
     let names = path.trim_start_matches('/').split('/').map(|name| name.replace("~1", "/").replace("~0", "~"));
     printable(&names.collect::<Vec<_>>().join(" · "))
+}
+
+/// Every value that is no object with something in it, by the way to it.
+fn leaves<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, member) in members {
+                way.push(name);
+                leaves(way, member, each);
+                way.pop();
+            }
+        }
+        value => each(way, value),
+    }
 }
 
 /// The times of a table need no more than milliseconds.

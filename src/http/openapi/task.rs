@@ -28,6 +28,13 @@ pub fn group() -> Group {
 const AT: &str = "2026-03-01T09:30:00.000000Z";
 const THEN: &str = "2026-03-01T09:30:02.500000Z";
 
+fn shown() -> Value {
+    let picture = json!({"digest": "5a".repeat(32), "format": "jpg", "bytes": 48_213, "width": 640, "height": 480});
+    let mut task = in_progress();
+    task["request"] = json!({"image": picture, "sharpen": 40, "smart_grain": 10});
+    task
+}
+
 fn in_progress() -> Value {
     json!({"task_id": TASK, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "created_at": AT,
         "updated_at": THEN, "history": [{"state": "CREATED", "at": AT}, {"state": "IN_PROGRESS", "at": THEN}], "generated": []})
@@ -70,12 +77,12 @@ fn hint() -> Operation {
 fn show() -> Operation {
     get("/tasks/{task_id}", "getTask", "Show a task of any kind")
         .about("With every change of its state. Tasks of other users are not found, except by administrators.")
-        .shows("The task.", "Task", &in_progress())
+        .shows("The task.", "Task", &shown())
         .waits()
 }
 
 fn stream() -> Operation {
-    let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", in_progress());
+    let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", shown());
     get("/tasks/{task_id}/events", "streamTask", "Follow a task")
         .about(
             "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
@@ -139,6 +146,13 @@ fn task() -> Value {
             "What keeps it from going on: it was tried in vain, and will be tried again. Gone once it has gone on. Not recorded: after a \
              restart of the service it is absent until the next attempt.",
             hindrance(),
+        ),
+        field_of(
+            "request",
+            "What was asked for: every parameter by its name, those that were not given as they are by default. A picture that it is \
+             made from is told by its `digest` (SHA-256), `format`, `bytes`, `width` and `height`, or by its URL until it was fetched; \
+             `payload` and `meta_data` by `digest` and `bytes`. Not in lists.",
+            json!({"type": "object"}),
         ),
         field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),
         field::<Moment>("created_at", "").required(),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
+use super::request::requested;
 use crate::actors::live::{Hindrance, Live};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Stage, TaskRecord, TaskStatus};
@@ -30,6 +32,9 @@ pub struct TaskView {
     /// What keeps it from going on.
     #[serde(skip_serializing_if = "Option::is_none")]
     hindrance: Option<HindranceView>,
+    /// What was asked for; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Box<RawValue>>,
     /// In credits.
     cost: u32,
     created_at: String,
@@ -100,6 +105,11 @@ impl<'s> Viewer<'s> {
         self.view_hindered(moment, self.live.hindrance(moment.record.submission.task).as_ref())
     }
 
+    /// The same among others, of which nobody wants to read what each was asked for.
+    pub fn listed(&self, moment: &TaskMoment) -> TaskView {
+        TaskView { request: None, ..self.view(moment) }
+    }
+
     /// The same with what is known to keep it from going on.
     pub fn view_hindered(
         &self,
@@ -123,6 +133,7 @@ impl<'s> Viewer<'s> {
             progress: advanced(progress(record, states), self.live.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
             hindrance: hindrance.map(HindranceView::of),
+            request: Some(requested(&record.submission)),
             cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),

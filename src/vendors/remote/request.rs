@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::domain::image::{
-    ImageJob, LightSettings, LightSource, Relight, SkinEnhance, SkinMode, StyleTransfer, Upscale, UpscalePrecision,
-};
+use crate::domain::image::{ImageJob, SkinMode};
+use crate::domain::parameter::Parameters;
 
 /// Below the vendor's base URL.
 const INTERFACE: &str = "/proxy/imagevendor/v1/ai/";
@@ -28,23 +28,36 @@ pub(super) struct Request {
 
 /// The request for a job. Every parameter is spelled out, so that the vendor's own defaults decide nothing.
 pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String>) -> Request {
-    let (endpoint, mut body) = match job {
-        ImageJob::Upscale(job) => ("image-upscaler", upscale(job)),
-        ImageJob::UpscalePrecision(job) => ("image-upscaler-precision-v2", upscale_precisely(*job)),
-        ImageJob::StyleTransfer(job) => ("image-style-transfer", transfer_style(job)),
-        ImageJob::SkinEnhance(job) => enhance_skin(*job),
-        ImageJob::Relight(job) => ("image-relight", relight(job)),
+    let endpoint = match job {
+        ImageJob::Upscale(_) => "image-upscaler",
+        ImageJob::UpscalePrecision(_) => "image-upscaler-precision-v2",
+        ImageJob::StyleTransfer(_) => "image-style-transfer",
+        ImageJob::SkinEnhance(job) => match job.mode {
+            SkinMode::Creative => "skin-enhancer/creative",
+            SkinMode::Faithful { .. } => "skin-enhancer/faithful",
+            SkinMode::Flexible { .. } => "skin-enhancer/flexible",
+        },
+        ImageJob::Relight(_) => "image-relight",
     };
-    let mut set = |field: &str, text: Option<String>| {
-        if let Some(text) = text {
-            body.insert(field.to_owned(), Value::String(text));
-        }
-    };
-    set("image", Some(pictures.image));
-    set(reference_field(job), pictures.reference);
-    set("prompt", prompt(job));
-    set("webhook_url", webhook);
-    Request { path: format!("{INTERFACE}{endpoint}"), body }
+    let body = members(&job.parameters(pictures.image, pictures.reference));
+    Request { path: format!("{INTERFACE}{endpoint}"), body: with(body, "webhook_url", webhook) }
+}
+
+/// Parameters as they are sent.
+pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Value> {
+    match serde_json::to_value(parameters) {
+        Ok(Value::Object(members)) => members,
+        // They are written as an object, whose names are text.
+        _ => Map::new(),
+    }
+}
+
+/// The same with one more field, or another value of it.
+pub(super) fn with(mut body: Map<String, Value>, field: &str, text: Option<String>) -> Map<String, Value> {
+    if let Some(text) = text {
+        body.insert(field.to_owned(), Value::String(text));
+    }
+    body
 }
 
 /// The segment of the path at which jobs of this kind are asked after.
@@ -76,113 +89,15 @@ pub(super) fn segment(id: &str) -> String {
     segment
 }
 
-fn reference_field(job: &ImageJob) -> &'static str {
-    match job {
-        ImageJob::Relight(Relight { source: LightSource::Lightmap, .. }) => "transfer_light_from_lightmap",
-        ImageJob::Relight(_) => "transfer_light_from_reference_image",
-        _ => "reference_image",
-    }
-}
-
-fn prompt(job: &ImageJob) -> Option<String> {
-    let prompt = match job {
-        ImageJob::Upscale(job) => &job.prompt,
-        ImageJob::StyleTransfer(job) => &job.prompt,
-        ImageJob::Relight(job) => &job.prompt,
-        ImageJob::UpscalePrecision(_) | ImageJob::SkinEnhance(_) => &None,
-    };
-    prompt.as_ref().map(|prompt| prompt.as_str().to_owned())
-}
-
-fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn upscale(job: &Upscale) -> Map<String, Value> {
-    fields([
-        ("scale_factor", json!(job.scale_factor.as_str())),
-        ("engine", json!(job.engine.as_str())),
-        ("optimized_for", json!(job.optimized_for.as_str())),
-        ("creativity", json!(job.creativity.get())),
-        ("fractality", json!(job.fractality.get())),
-        ("hdr", json!(job.hdr.get())),
-        ("resemblance", json!(job.resemblance.get())),
-    ])
-}
-
-fn upscale_precisely(job: UpscalePrecision) -> Map<String, Value> {
-    fields([
-        ("scale_factor", json!(job.scale_factor.get())),
-        ("flavor", json!(job.flavor.as_str())),
-        ("sharpen", json!(job.sharpen.get())),
-        ("smart_grain", json!(job.smart_grain.get())),
-        ("ultra_detail", json!(job.ultra_detail.get())),
-    ])
-}
-
-fn transfer_style(job: &StyleTransfer) -> Map<String, Value> {
-    let mut body = fields([
-        ("engine", json!(job.engine.as_str())),
-        ("flavor", json!(job.flavor.as_str())),
-        ("is_portrait", json!(job.portrait.is_some())),
-        ("structure_strength", json!(job.structure_strength.get())),
-        ("style_strength", json!(job.style_strength.get())),
-        ("fixed_generation", json!(job.fixed_generation)),
-    ]);
-    if let Some(portrait) = &job.portrait {
-        body.insert("portrait_style".to_owned(), json!(portrait.style.as_str()));
-        if let Some(beautifier) = portrait.beautifier {
-            body.insert("portrait_beautifier".to_owned(), json!(beautifier.as_str()));
-        }
-    }
-    body
-}
-
-fn enhance_skin(job: SkinEnhance) -> (&'static str, Map<String, Value>) {
-    let mut body = fields([("sharpen", json!(job.sharpen.get())), ("smart_grain", json!(job.smart_grain.get()))]);
-    let endpoint = match job.mode {
-        SkinMode::Creative => "skin-enhancer/creative",
-        SkinMode::Faithful { detail } => {
-            body.insert("skin_detail".to_owned(), json!(detail.get()));
-            "skin-enhancer/faithful"
-        }
-        SkinMode::Flexible { focus } => {
-            body.insert("optimized_for".to_owned(), json!(focus.as_str()));
-            "skin-enhancer/flexible"
-        }
-    };
-    (endpoint, body)
-}
-
-fn relight(job: &Relight) -> Map<String, Value> {
-    fields([
-        ("light_transfer_strength", json!(job.light_transfer_strength.get())),
-        ("interpolate_from_original", json!(job.interpolate_from_original)),
-        ("change_background", json!(job.change_background)),
-        ("preserve_details", json!(job.preserve_details)),
-        ("style", json!(job.style.as_str())),
-        ("advanced_settings", Value::Object(light_settings(&job.advanced))),
-    ])
-}
-
-fn light_settings(settings: &LightSettings) -> Map<String, Value> {
-    fields([
-        ("whites", json!(settings.whites.get())),
-        ("blacks", json!(settings.blacks.get())),
-        ("brightness", json!(settings.brightness.get())),
-        ("contrast", json!(settings.contrast.get())),
-        ("saturation", json!(settings.saturation.get())),
-        ("engine", json!(settings.engine.as_str())),
-        ("transfer_light_a", json!(settings.transfer_light_a.as_str())),
-        ("transfer_light_b", json!(settings.transfer_light_b.as_str())),
-        ("fixed_generation", json!(settings.fixed_generation)),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::domain::image::{Portrait, PortraitBeautifier, PortraitStyle, Prompt, SkinFocus};
+    use crate::domain::image::{
+        LightSource, Portrait, PortraitBeautifier, PortraitStyle, Prompt, Relight, SkinEnhance, SkinFocus,
+        StyleTransfer, Upscale, UpscalePrecision,
+    };
 
     fn jobs() -> Vec<ImageJob> {
         let prompt = Some(Prompt::recorded("soft light".to_owned()));

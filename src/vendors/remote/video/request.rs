@@ -1,29 +1,21 @@
 //! Our job as the vendor is asked for it: the path and the body of the seed's video interface. Pure.
 
-use serde_json::{Map, Value, json};
-
-use super::super::request::{Request, segment};
+use super::super::request::{Request, members, segment, with};
 use crate::domain::task::TaskKind;
-use crate::domain::video::{Extend, Generate, Multiframe, Seed, VideoJob, VideoPrompt};
+use crate::domain::video::{Seed, VideoJob};
 
 /// Below the vendor's base URL.
 const INTERFACE: &str = "/proxy/videovendor/";
 
 /// The request for a job, whose pictures are base64. Every parameter is spelled out, so that the vendor's own defaults decide
-/// nothing. What is only handed back to the caller does not leave this house.
+/// nothing. What is only handed back to the caller does not leave this house. Of a video that this vendor made it is told its own
+/// name for it.
 pub(super) fn request(job: &VideoJob<String>, images: &[String], seed: Seed, callback: Option<String>) -> Request {
-    let mut body = match job {
-        VideoJob::StartEnd(job) | VideoJob::Reference(job) => generate(job, seed),
-        VideoJob::Extend(job) => extend(job),
-        VideoJob::Multiframe(job) => multiframe(job),
-    };
-    if !images.is_empty() {
-        body.insert("images".to_owned(), json!(images));
-    }
-    if let Some(callback) = callback {
-        body.insert("callback_url".to_owned(), json!(callback));
-    }
-    Request { path: format!("{INTERFACE}{}", TaskKind::of_video(job).as_str()), body }
+    let known_there = if let VideoJob::Extend(job) = job { job.video.at_vendor.as_ref() } else { None };
+    let body = members(&job.parameters(images, seed));
+    let body = with(body, "video_creation_id", known_there.map(|id| id.as_str().to_owned()));
+    let path = format!("{INTERFACE}{}", TaskKind::of_video(job).as_str());
+    Request { path, body: with(body, "callback_url", callback) }
 }
 
 /// Where the vendor is asked how a job stands.
@@ -31,86 +23,16 @@ pub(super) fn creations_path(id: &str) -> String {
     format!("{INTERFACE}tasks/{}/creations", segment(id))
 }
 
-fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn set(body: &mut Map<String, Value>, field: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        body.insert(field.to_owned(), value);
-    }
-}
-
-fn text(prompt: Option<&VideoPrompt>) -> Option<Value> {
-    prompt.map(|prompt| json!(prompt.as_str()))
-}
-
-fn generate(job: &Generate<String>, seed: Seed) -> Map<String, Value> {
-    let mut body = fields([
-        ("model", json!(job.model.as_str())),
-        ("resolution", json!(job.resolution.as_str())),
-        ("duration", json!(job.seconds.get())),
-        ("movement_amplitude", json!(job.movement_amplitude.as_str())),
-        ("style", json!(job.style.as_str())),
-        ("audio", json!(job.audio)),
-        ("audio_type", json!(job.audio_type.as_str())),
-        ("bgm", json!(job.bgm)),
-        ("enhance", json!(job.enhance)),
-        ("is_rec", json!(job.is_rec)),
-        ("off_peak", json!(job.off_peak)),
-        ("priority", json!(job.priority)),
-        ("seed", json!(seed.get())),
-        ("watermark", json!(job.watermark.is_some())),
-    ]);
-    set(&mut body, "aspect_ratio", job.aspect_ratio.map(|ratio| json!(ratio.to_string())));
-    set(&mut body, "voice_id", job.voice_id.as_ref().map(|voice| json!(voice.as_str())));
-    set(&mut body, "prompt", text(job.prompt.as_ref()));
-    if let Some(mark) = &job.watermark {
-        // The corner's name is its number.
-        set(&mut body, "wm_position", mark.position.as_str().parse::<i64>().ok().map(Value::from));
-        set(&mut body, "wm_url", mark.image.as_ref().map(|image| json!(image)));
-    }
-    body
-}
-
-/// Of a video that this vendor made it is told its own name for it.
-fn extend(job: &Extend) -> Map<String, Value> {
-    let own_id = job.video.creation.to_string();
-    let id = job.video.at_vendor.as_ref().map_or(own_id.as_str(), |id| id.as_str());
-    let mut body = fields([
-        ("model", json!(job.model.as_str())),
-        ("resolution", json!(job.resolution.as_str())),
-        ("duration", json!(job.seconds.get())),
-        ("video_creation_id", json!(id)),
-        ("video_url", json!(job.video.url.as_str())),
-    ]);
-    set(&mut body, "prompt", text(job.prompt.as_ref()));
-    body
-}
-
-fn multiframe(job: &Multiframe<String>) -> Map<String, Value> {
-    let settings = job.key_frames.iter().map(|frame| {
-        let mut settings = fields([("key_image", json!(frame.image)), ("duration", json!(frame.seconds.get()))]);
-        set(&mut settings, "prompt", text(frame.prompt.as_ref()));
-        settings
-    });
-    let mut body = fields([
-        ("model", json!(job.model.as_str())),
-        ("resolution", json!(job.resolution.as_str())),
-        ("image_settings", json!(settings.collect::<Vec<_>>())),
-    ]);
-    set(&mut body, "start_image", job.start_image.as_ref().map(|image| json!(image)));
-    body
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::domain::ids::TaskId;
     use crate::domain::value::{CallbackUrl, Text};
     use crate::domain::video::{
-        AspectRatio, ExtendModel, ExtendResolution, Footage, KeyFrame, Seconds, VideoModel, Watermark,
-        WatermarkPosition,
+        AspectRatio, Extend, ExtendModel, ExtendResolution, Footage, Generate, KeyFrame, Multiframe, Seconds,
+        VideoModel, VideoPrompt, Watermark, WatermarkPosition,
     };
 
     fn jobs() -> Vec<(VideoJob<String>, Vec<String>)> {

@@ -48,6 +48,20 @@ export function words(name) {
   return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
 }
 
+// A file that is known by its hash, in a few words.
+export const fileOf = ({ digest, format, bytes: size, width, height }) =>
+  [format, width && `${width} × ${height}`, bytes(size), digest.slice(0, 12)].filter(Boolean).join(', ');
+
+const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes === 'number';
+
+// Every value of a JSON value that holds no others, with the way to it; a file is one value.
+export function leaves(value, way = []) {
+  if (value === null || typeof value !== 'object') return [[way, value]];
+  if (isFile(value)) return [[way, fileOf(value)]];
+  const inside = Object.entries(value);
+  return inside.length ? inside.flatMap(([name, part]) => leaves(part, [...way, name])) : [[way, value]];
+}
+
 // Only what leads to the web may be a link.
 export function webAddress(text) {
   if (!text || !URL.canParse(text)) return null;

@@ -1,17 +1,33 @@
 // Forms follow from schemas: what kind of field a property is, what it begins with, what is sent of it.
 import { plain } from './openapi.js';
 
-// The properties of a body as fields, those that are required first.
+// What most people fill in, in the order in which they think of it; all else comes after.
+const FIRST = ['id', 'name', 'email', 'version', 'image', 'images', 'start_image', 'image_settings', 'video_creation_id', 'video_url',
+  'reference_image', 'prompt', 'description', 'changelog', 'model', 'duration', 'resolution', 'aspect_ratio', 'scale_factor', 'engine',
+  'style', 'flavor', 'repository', 'tags', 'supported_os'];
+const KINDS = { picture: -1, pictures: -1, group: 1, url: 2 };
+
+// The properties of a body as fields, those that are required first. `either` names those of which one is required.
 export function fields(document, schema) {
   const required = schema.required ?? [];
+  const choices = (schema.anyOf ?? []).flatMap((choice) => choice.required ?? []);
   const all = Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const form = plain(document, property);
-    return { name, schema: form, required: required.includes(name), kind: kindOf(document, form, name) };
+    const isOne = { required: required.includes(name), either: choices.includes(name) && choices };
+    return { name, schema: form, ...isOne, first: isOne.required || FIRST.includes(name), kind: kindOf(document, form, name) };
   });
-  const order = { picture: 0, pictures: 0, long: 1, group: 3, url: 4 };
-  const named = ({ name }) => /^(id|name)$/.test(name);
-  const rank = (field) => (field.required ? 0 : 10) + (named(field) ? -1 : order[field.kind] ?? 2);
-  return all.map((field, at) => [field, at]).sort(([a, at], [b, bt]) => rank(a) - rank(b) || at - bt).map(([field]) => field);
+  return all.map((field, at) => [field, [...rank(field), at]]).sort(([, one], [, other]) => inOrder(one, other)).map(([field]) => field);
+}
+
+// Details of the watermark stay with the watermark, of whatever kind they are.
+function rank({ name, required, kind }) {
+  const place = FIRST.indexOf(name);
+  return [required ? 0 : 1, place < 0 ? FIRST.length : place, name.startsWith('wm_') ? 0 : KINDS[kind] ?? 0];
+}
+
+function inOrder(one, other) {
+  const at = one.findIndex((part, at) => part !== other[at]);
+  return at < 0 ? 0 : one[at] - other[at];
 }
 
 // From so many characters on a text gets several lines.

@@ -1,7 +1,7 @@
 // One task: how far it is, live; what it made; what happened to it; whom was told.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, number, span, words } from '../core/format.js';
+import { count, leaves, number, span, words } from '../core/format.js';
 import { useEvery, useLoad, useWork } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
@@ -22,10 +22,16 @@ export function TaskPage({ parts: [id], user }) {
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
+    ${task.request && html`<section><h2>What was asked for</h2><${Facts} of=${asked(task.request)} /></section>`}
     <section><h2>What happened</h2><${Course} task=${task} /></section>
     <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
   </${Page}>`;
 }
+
+// Every parameter by its name; those within others by all names on the way.
+const asked = (request) => leaves(request).map(([way, value]) =>
+  [way.map((name) => (/^\d+$/.test(name) ? Number(name) + 1 : words(name))).join(', '), typeof value === 'object' ? undefined : said(value)]);
+const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
 function Actions({ task, user }) {
   return html`<${CancelTask} task=${task} />

@@ -1,6 +1,6 @@
 // Recorded events, as a timeline.
 import { html, useState } from '../core/dom.js';
-import { clock, count, day, exact, number, words } from '../core/format.js';
+import { clock, count, day, exact, leaves, number, words } from '../core/format.js';
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
@@ -55,9 +55,16 @@ function Inside({ event }) {
 // What changed, each with what was and what is.
 export function Changes({ of }) {
   if (of.length === 0) return html`<p class="muted">Nothing that is shown changed.</p>`;
-  return html`<dl class="changes">${of.map((change) => html`<div key=${change.path}><dt><code>${change.path || 'all of it'}</code></dt>
+  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path || 'all of it'}</code></dt>
     <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${shown(change.before)}</del>`}
       ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
+}
+
+// What came or went as a whole is told field by field.
+function apart(change) {
+  if (change.path !== '' || (change.before !== undefined && change.after !== undefined)) return [change];
+  const side = change.after === undefined ? 'before' : 'after';
+  return leaves(change[side]).map(([way, value]) => ({ path: `/${way.join('/')}`, [side]: value }));
 }
 
 const LINES_MAX = 9;

@@ -1,7 +1,7 @@
 // A form made from a schema: ranges, defaults, choices and descriptions are those of the document.
 import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { count, words } from '../core/format.js';
-import { allowed, body, fields, initial, valuesOf } from '../core/schema.js';
+import { allowed, body, fields, initial, isUntouched, valuesOf } from '../core/schema.js';
 import { bodyOf, openapi, operations, plain } from '../core/openapi.js';
 import { call } from '../core/api.js';
 import { useLoad, useWork } from '../core/load.js';
@@ -13,12 +13,28 @@ import { inline } from './prose.js';
 // fields change: so what is changed is always what is there by then.
 const become = (change, before) => (typeof change === 'function' ? change(before) : change);
 
+// From so many fields on, those that few people need are folded.
+const FOLDED_FROM = 13;
+
 // All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
 export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: become(value, before?.[name]) }));
-  return all.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
+  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
+  const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
+  if (rest.length === 0) return drawn(all);
+  const isFaulty = rest.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`${pointer}/${name}/`)));
+  return html`${drawn(all.filter((field) => field.first))}
+    <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isUntouched(values?.[name]))}>${drawn(rest)}</${Folded}>`;
+}
+
+// Open at first where something is filled in, and whenever something is wrong inside.
+function Folded({ name, open, filled, children }) {
+  const [isOpen, set] = useState(filled);
+  useEffect(() => { if (open) set(true); }, [open]);
+  return html`<details class="field more folded" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
+    <div>${children}</div></details>`;
 }
 
 function Field({ document, field, value, onChange, problem, pointer }) {
@@ -31,7 +47,8 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   const described = [about && `${id}-about`, fault && `${id}-fault`].filter(Boolean).join(' ') || undefined;
   const shared = { id, 'aria-describedby': described, 'aria-invalid': fault ? 'true' : undefined };
   const name = words(field.name);
-  const label = html`${name}${field.required && html` <span class="required">required</span>`}`;
+  const needed = field.required ? 'required' : field.either && `${field.either.map(words).join(' or ')} is required`;
+  const label = html`${name}${needed && html` <span class="required">${needed}</span>`}`;
   if (field.kind === 'group' || field.kind === 'groups') {
     const Inner = field.kind === 'group' ? Group : Groups;
     return html`<${Inner} ...${{ document, field, value, onChange, problem, pointer, label, hints }} />`;
@@ -44,7 +61,7 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   if (field.kind === 'picture' || field.kind === 'pictures') {
     return html`<div class="field ${fault ? 'faulty' : ''}"><span class="label">${label}</span>
       <${field.kind === 'picture' ? Picture : Pictures} label=${name} value=${value} onChange=${onChange} describedBy=${described}
-        invalid=${Boolean(fault)} required=${field.required} most=${field.schema.maxItems} />${hints}</div>`;
+        invalid=${Boolean(fault)} withSample=${field.first} most=${field.schema.maxItems} />${hints}</div>`;
   }
   return html`<div class="field ${field.kind} ${fault ? 'faulty' : ''}"><label for=${id}>${label}</label>
     <${Input} ...${{ field, value, onChange, shared }} />${hints}</div>`;

@@ -38,7 +38,7 @@ export async function sample() {
   return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
 }
 
-export function Picture({ label, value, onChange, describedBy, invalid, required }) {
+export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
   const [over, setOver] = useState(false);
   const input = useRef(null);
   const reading = useRef(false);
@@ -87,7 +87,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, required
     <div class="or">
       <input type="url" placeholder="or https://… of a picture" aria-label=${`${label}: address`} value=${value?.url ?? ''}
         onInput=${(event) => onChange(event.target.value ? { url: event.target.value } : undefined)} />
-      ${required && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample())}>Use a sample</button>`}
+      ${withSample && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample())}>Use a sample</button>`}
     </div>
   </div>`;
 }

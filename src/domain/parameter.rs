@@ -1,0 +1,110 @@
+//! What a job is asked for, in the words of the interface: its parameters by name, as plain data.
+//!
+//! Every parameter is there, also one that nobody gave: what it is by default is part of what is made. Who hands a job on and who
+//! shows it write the same list, each with the files in its own way.
+
+use serde::{Serialize, Serializer};
+
+use super::value::{CallbackUrl, Text};
+
+/// The parameters of a job, in the order in which people read them; written as the members of one object. `P` stands for a file
+/// that it is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameters<P>(Vec<(&'static str, Parameter<P>)>);
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Parameter<P> {
+    Text(String),
+    Number(i64),
+    Flag(bool),
+    File(P),
+    Group(Parameters<P>),
+    List(Vec<Self>),
+}
+
+impl<P> Parameters<P> {
+    /// None yet.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Parameter<P>>) -> Self {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    /// With one more, if it was given.
+    #[must_use]
+    pub fn given(self, name: &'static str, value: Option<impl Into<Parameter<P>>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// With a file, if it was given.
+    #[must_use]
+    pub fn given_file(self, name: &'static str, file: Option<P>) -> Self {
+        self.given(name, file.map(Parameter::File))
+    }
+
+    /// With all of the others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+}
+
+impl<P: Serialize> Serialize for Parameters<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<P> From<&str> for Parameter<P> {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl<P, const MAX: usize> From<&Text<MAX>> for Parameter<P> {
+    fn from(text: &Text<MAX>) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl<P> From<&CallbackUrl> for Parameter<P> {
+    fn from(url: &CallbackUrl) -> Self {
+        url.as_str().into()
+    }
+}
+
+impl<P> From<bool> for Parameter<P> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl<P> From<Parameters<P>> for Parameter<P> {
+    fn from(group: Parameters<P>) -> Self {
+        Self::Group(group)
+    }
+}
+
+/// Whole numbers of every size that parameters have.
+macro_rules! numbers {
+    ($($number:ty),+) => { $(
+        impl<P> From<$number> for Parameter<P> {
+            fn from(number: $number) -> Self {
+                Self::Number(number.into())
+            }
+        }
+    )+ };
+}
+numbers!(i8, u8, u16, i32, u32);
