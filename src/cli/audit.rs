@@ -2,7 +2,6 @@
 //! that the log is whole.
 
 mod ask;
-mod draft;
 mod follow;
 mod input;
 mod log;

@@ -8,6 +8,7 @@ mod backup;
 mod completions;
 mod config;
 mod demo;
+mod draft;
 mod openapi;
 mod progress;
 mod projections;

@@ -15,8 +15,8 @@ mod stream;
 mod view;
 
 pub use list::{LIMIT_DEFAULT, LIMIT_MAX, cursor, list, read_cursor};
-pub use stream::stream;
 pub use request::requested;
+pub use stream::stream;
 use view::Viewer;
 pub use view::advanced;
 

@@ -68,7 +68,7 @@ impl Reply {
 pub struct Api {
     client: Client,
     base: String,
-    authorization: HeaderValue,
+    authorization: Option<HeaderValue>,
 }
 
 impl Api {
@@ -77,12 +77,24 @@ impl Api {
     /// # Errors
     /// [`ApiError`] when the URL or the token cannot be used.
     pub fn new(base: &str, token: &str) -> Result<Self, ApiError> {
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
+        authorization.set_sensitive(true);
+        Self::with(base, Some(authorization))
+    }
+
+    /// The same without a token.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the URL cannot be used.
+    pub fn anonymous(base: &str) -> Result<Self, ApiError> {
+        Self::with(base, None)
+    }
+
+    fn with(base: &str, authorization: Option<HeaderValue>) -> Result<Self, ApiError> {
         let refused = || ApiError::Url(base.to_owned());
         let url = Url::parse(base).map_err(|_| refused())?;
         let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(refused)?;
         let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
-        authorization.set_sensitive(true);
         let base = base.trim_end_matches('/').to_owned();
         Ok(Self { client: Client::new(rules, LIMITS)?, base, authorization })
     }
@@ -193,7 +205,7 @@ impl Api {
     }
 
     fn headers(&self) -> HeaderMap {
-        HeaderMap::from_iter([(AUTHORIZATION, self.authorization.clone())])
+        self.authorization.iter().map(|token| (AUTHORIZATION, token.clone())).collect()
     }
 
     async fn attempts(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Reply, CallFailure> {

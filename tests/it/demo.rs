@@ -3,19 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use actix_web::rt::task::spawn_blocking;
 use serde_json::Value;
 
 use crate::support::TestApp;
+use crate::support::process::run;
 
 /// Runs the demo beside the service, with two publishers of the sample.
 async fn demo(url: String, token: String, music: PathBuf) -> Output {
-    let run = move || {
+    let ended = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.args(["demo", "--url", &url, "--token", &token, "--only", "saltmarsh", "--only", "yarrowgate"]);
         command.arg("--music").arg(music);
         command.stdin(Stdio::null()).output().expect("the program starts")
     };
-    actix_web::rt::task::spawn_blocking(run).await.expect("the program ends")
+    spawn_blocking(ended).await.expect("the program ends")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -105,4 +107,13 @@ async fn the_demo_says_what_keeps_it_from_running() {
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains(said), "{said}: {}", text(&output.stderr));
     }
+    // A service that is not there is said before a token that is missing, and a file that cannot be written before anything is done
+    let empty = tempfile::tempdir().unwrap();
+    let url = format!("http://{free}");
+    let nobody = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
+    assert!(nobody.err.contains("no service answers"), "{}", nobody.err);
+    let output = demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("name another file with --music"), "{}", text(&output.stderr));
+    assert_eq!(app.get("/nodes").await.expect(200).json()["total"], 0);
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use super::draft::Draft;
 use super::verify;
 use crate::app;
+use crate::cli::draft::Draft;
 use crate::cli::progress::{Progress, Unit};
+use crate::cli::token::kept_token;
 use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
 use crate::data_dir::write_whole;
@@ -23,7 +24,7 @@ still contains them. They hold hashes only.
 
 Examples:
   mediary audit checkpoint --out 2026-11-21.checkpoint
-  mediary audit checkpoint --url https://registry.example.org --token \"$TOKEN\"
+  MEDIARY_ADMIN_TOKEN=... mediary audit checkpoint --url https://registry.example.org
   mediary audit verify --since 2026-11-21.checkpoint";
 
 const EXPORT_HELP: &str = "\
@@ -56,9 +57,9 @@ pub(in crate::cli) struct Checkpoint {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Ask this running service, in place of reading the data directory
-    #[arg(long, value_name = "URL", requires = "token")]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator of that service
+    /// The token of an administrator of that service [default: the configured one, then admin-token in the data directory]
     #[arg(long, value_name = "TOKEN", requires = "url")]
     token: Option<String>,
     #[command(flatten)]
@@ -84,11 +85,12 @@ pub(in crate::cli) fn run(command: Command, outer: SettingFlags) -> Result<(), F
 
 fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure> {
     let Checkpoint { out, url, token, directory } = arguments;
-    let signed = if let Some((url, token)) = url.zip(token) {
+    let settings = directory.settings(outer)?;
+    let signed = if let Some(url) = url {
+        let token = token.map_or_else(|| kept_token(&settings), Ok)?;
         app::block_on(asked(&url, &token))?
     } else {
-        let log = directory.settings(outer)?.data_dir.join("log");
-        export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
+        export::checkpoint(&settings.data_dir.join("log"), &Surroundings::real()).map_err(anyhow::Error::from)?
     };
     let text = format!("{}\n", super::verify::style().line(&signed.to_json()));
     match out {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use super::load::refused;
 use super::music::{Piece, listen};
 use super::picture;
 use super::task::made;
+use crate::cli::draft::Draft;
 use crate::cli::progress::{Progress, Unit};
+use crate::clock::Surroundings;
 use crate::outbound::api::Api;
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -32,34 +35,52 @@ pub(super) struct Results {
     base: String,
     /// What it is, its task, its URL.
     files: Vec<(&'static str, String, String)>,
-    piece: Piece,
-    saved: String,
+    /// The music, and where it was written.
+    piece: Option<(Piece, String)>,
 }
 
-/// Has one job of each kind done; the music is saved as `sound`.
+impl Results {
+    /// Nothing yet of the service at `base`.
+    pub(super) fn of(base: &str) -> Self {
+        Self { base: base.to_owned(), files: Vec::new(), piece: None }
+    }
+}
+
+/// Begins the file that the music is written to.
+///
+/// # Errors
+/// When it cannot be written there.
+pub(super) fn sound(file: &Path) -> anyhow::Result<Draft> {
+    Draft::beside(file, Surroundings::real().random_uuid()).with_context(|| unwritten(file))
+}
+
+fn unwritten(file: &Path) -> String {
+    format!("cannot write {}; name another file with --music", file.display())
+}
+
+/// Has one job of each kind done, and notes each in `results` when it is; the music becomes the `sound` at `file`.
 ///
 /// # Errors
 /// When the service does not answer, refuses or fails, or the file cannot be written.
-pub(super) async fn one_of_each(api: &Api, base: &str, sound: &Path) -> anyhow::Result<Results> {
-    let mut files = Vec::new();
+pub(super) async fn one_of_each(api: &Api, mut sound: Draft, file: &Path, results: &mut Results) -> anyhow::Result<()> {
     for (name, doing, path, body) in [
         ("picture", "a picture, four times as wide", UPSCALER, upscaling()?),
         ("film", "a film of two seconds", FILMS, filming()),
     ] {
         let done = shown(doing, async |reached| made(api, path, &body, &mut |part| reached(part)).await).await;
         let done = done.with_context(|| format!("the {name} was not made"))?;
-        files.push((name, done.task.clone(), done.first()?));
+        results.files.push((name, done.task.clone(), done.first()?));
     }
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
     let heard = shown("twenty seconds of music", async |reached| match api.listen(MUSIC, &form).await? {
         Ok(incoming) => listen(incoming, reached).await,
         Err(reply) => Err(refused(&reply, "the service was asked for music".to_owned()).into()),
     });
-    let (piece, bytes) = heard.await?;
-    fs::write(sound, bytes)
-        .with_context(|| format!("cannot write {}; name another file with --music", sound.display()))?;
-    let saved = fs::canonicalize(sound).unwrap_or_else(|_| sound.to_owned()).display().to_string();
-    Ok(Results { base: base.to_owned(), files, piece, saved })
+    let (piece, bytes) = heard.await.context("the music was not made")?;
+    sound.write_all(&bytes).and_then(|()| sound.keep()).with_context(|| unwritten(file))?;
+    let saved = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+    results.piece = Some((piece, saved));
+    Ok(())
 }
 
 fn upscaling() -> anyhow::Result<Value> {
@@ -101,12 +122,15 @@ fn thousandths(part: f64) -> u64 {
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { base, files, piece, saved } = self;
+        let Self { base, files, piece } = self;
+        if files.is_empty() {
+            return Ok(());
+        }
         writeln!(f, "What was made, and its task in the console:")?;
         for (name, task, url) in files {
             writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
         }
-        let Piece { title, task, seconds } = piece;
+        let Some((Piece { title, task, seconds }, saved)) = piece else { return Ok(()) };
         writeln!(f, "  {:<8} {saved} ({title:?}, {seconds:.0} s)\n  {:<8} {base}/#/tasks/{task}", "music", "")
     }
 }

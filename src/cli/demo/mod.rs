@@ -69,14 +69,14 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     let settings = directory.settings(outer)?;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| running(&settings.data_dir, settings.listen), Ok)?;
+    // Whoever has named the wrong service needs no token, but a word about the service.
+    app::block_on(answers(&base))?;
     let token = token.map_or_else(|| kept_token(&settings), Ok)?;
     let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
+        greet(&api, &base).await?;
         match contact_sheet {
-            Some(directory) => {
-                greet(&api, &base).await?;
-                contact::contact_sheet(&api, &directory).await
-            }
+            Some(directory) => contact::contact_sheet(&api, &directory).await,
             None => demo(&api, &base, &samples, &music).await,
         }
     })?;
@@ -103,7 +103,8 @@ fn address(listen: SocketAddr) -> anyhow::Result<String> {
 }
 
 async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow::Result<()> {
-    greet(api, base).await?;
+    // Before anything is done that would be for nothing.
+    let sound = media::sound(music)?;
     let progress = Progress::new(sizes(samples));
     let loader = Loader { api, progress: &progress };
     let refusals: Result<Vec<_>, CallFailure> = stream::iter(samples.iter().map(|sample| loader.publisher(sample)))
@@ -117,8 +118,11 @@ async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow
         bail!("not everything could be loaded:\n  {}", shown(refusals).join("\n  "));
     }
     print("\nA picture, a film and a piece of music are being made …\n").context("cannot write to stdout")?;
-    let results = media::one_of_each(api, base, music).await?;
-    print(&format!("{results}\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
+    let mut results = media::Results::of(base);
+    let all = media::one_of_each(api, sound, music, &mut results).await;
+    print(&results.to_string()).context("cannot write to stdout")?;
+    all?;
+    print(&format!("\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
     Ok(())
 }
 
@@ -130,11 +134,18 @@ fn shown(mut refusals: Vec<String>) -> Vec<String> {
     refusals
 }
 
-/// Whether somebody is there, and knows the token as an administrator's.
-async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
-    let reply = api.get("/users").await.with_context(|| {
+/// Whether somebody is there.
+async fn answers(base: &str) -> anyhow::Result<()> {
+    let silent = || {
         format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
-    })?;
+    };
+    Api::anonymous(base)?.get("/health").await.with_context(silent)?;
+    Ok(())
+}
+
+/// Whether the token is known there as an administrator's.
+async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
+    let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped answering"))?;
     match reply.status {
         200 if reply.json()["isAdmin"] == true => Ok(()),
         200 => bail!("the sample registry needs the token of an administrator"),

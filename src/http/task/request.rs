@@ -74,7 +74,5 @@ fn of_video(work: &VideoWork, told: Option<&CallbackUrl>) -> serde_json::Result<
 }
 
 fn of_music(work: &MusicWork) -> Parameters<FileView> {
-    Parameters::none()
-        .with("prompt", work.prompt.as_str())
-        .given("duration", work.seconds.map(MusicSeconds::get))
+    Parameters::none().with("prompt", work.prompt.as_str()).given("duration", work.seconds.map(MusicSeconds::get))
 }

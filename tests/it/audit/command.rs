@@ -166,7 +166,12 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
     let told = good(running, &["show", &format!("task/{picture}")]).await;
     let history = lines(&good(running, &["show", "--json", &format!("task/{video}")]).await);
     // Then what was asked for is there, files by format, size and hash
-    for line in ["+ kind: \"image-upscaler\"", "+ request · creativity: 7", "+ request · prompt: \"soft light\"", "+ request · image: \"png:18x16:"] {
+    for line in [
+        "+ kind: \"image-upscaler\"",
+        "+ request · creativity: 7",
+        "+ request · prompt: \"soft light\"",
+        "+ request · image: \"png:18x16:",
+    ] {
         assert!(told.contains(line), "{line} is not in: {told}");
     }
     assert!(!told.contains("base64") && !told.contains("iVBOR"), "{told}");

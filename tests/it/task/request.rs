@@ -51,22 +51,40 @@ fn jobs(picture: &str, video: &Value) -> Vec<(String, Value)> {
         "watermark": true, "wm_position": 4, "wm_url": picture, "payload": "order 41", "meta_data": "{}", "callback_url": hook});
     let frames = json!([{"key_image": picture, "duration": 2, "prompt": "up"}, {"key_image": picture, "duration": 5}]);
     let jobs = [
-        (UPSCALER, json!({"image": picture, "prompt": "soft", "scale_factor": "4x", "engine": "premium_sharpy",
-            "optimized_for": "3d_renders", "creativity": -10, "fractality": 3, "hdr": 0, "resemblance": 10, "webhook_url": hook})),
-        (PRECISION, json!({"image": picture, "scale_factor": 3, "flavor": "sublime", "sharpen": 1, "smart_grain": 2,
-            "ultra_detail": 100, "webhook_url": hook})),
-        (STYLE, json!({"image": picture, "reference_image": picture, "prompt": "clay", "engine": "softy", "flavor": "gen_z",
+        (
+            UPSCALER,
+            json!({"image": picture, "prompt": "soft", "scale_factor": "4x", "engine": "premium_sharpy",
+            "optimized_for": "3d_renders", "creativity": -10, "fractality": 3, "hdr": 0, "resemblance": 10, "webhook_url": hook}),
+        ),
+        (
+            PRECISION,
+            json!({"image": picture, "scale_factor": 3, "flavor": "sublime", "sharpen": 1, "smart_grain": 2,
+            "ultra_detail": 100, "webhook_url": hook}),
+        ),
+        (
+            STYLE,
+            json!({"image": picture, "reference_image": picture, "prompt": "clay", "engine": "softy", "flavor": "gen_z",
             "style_strength": 60, "structure_strength": 40, "is_portrait": true, "portrait_style": "pop",
-            "portrait_beautifier": "beautify_face", "fixed_generation": true, "webhook_url": hook})),
-        (RELIGHT, json!({"image": picture, "transfer_light_from_lightmap": picture, "prompt": "dusk", "style": "smooth",
+            "portrait_beautifier": "beautify_face", "fixed_generation": true, "webhook_url": hook}),
+        ),
+        (
+            RELIGHT,
+            json!({"image": picture, "transfer_light_from_lightmap": picture, "prompt": "dusk", "style": "smooth",
             "light_transfer_strength": 70, "interpolate_from_original": true, "change_background": false,
-            "preserve_details": false, "advanced_settings": advanced, "webhook_url": hook})),
+            "preserve_details": false, "advanced_settings": advanced, "webhook_url": hook}),
+        ),
         (START_END, generate.clone()),
         (REFERENCE, generate),
-        (EXTEND, json!({"images": [picture], "prompt": "on", "model": "vq2-pro", "duration": 1, "resolution": "540p",
-            "video_creation_id": video["id"], "video_url": video["url"], "payload": "x", "meta_data": "[]", "callback_url": hook})),
-        (MULTIFRAME, json!({"image_settings": frames, "start_image": picture, "model": "vq2-pro", "resolution": "540p",
-            "payload": "x", "meta_data": "{}", "callback_url": hook})),
+        (
+            EXTEND,
+            json!({"images": [picture], "prompt": "on", "model": "vq2-pro", "duration": 1, "resolution": "540p",
+            "video_creation_id": video["id"], "video_url": video["url"], "payload": "x", "meta_data": "[]", "callback_url": hook}),
+        ),
+        (
+            MULTIFRAME,
+            json!({"image_settings": frames, "start_image": picture, "model": "vq2-pro", "resolution": "540p",
+            "payload": "x", "meta_data": "{}", "callback_url": hook}),
+        ),
     ];
     let skin = |mode: &str, field: &str, value: Value| {
         let mut body = json!({"image": picture, "sharpen": 5, "smart_grain": 6, "webhook_url": hook});
