@@ -145,6 +145,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_for_readers_has_this_very_table() {
+        let page = include_str!("../../docs/rights.md");
+        let shown: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
+        let row = |action: &Action| {
+            let cells = Standing::ALL.map(|standing| if action.allows(standing) { "yes" } else { "no" });
+            format!("| {} | {} |", action.as_str(), cells.join(" | "))
+        };
+        assert_eq!(shown, Action::ALL.iter().map(row).collect::<Vec<_>>(), "docs/rights.md");
+    }
+
+    #[test]
     fn an_administrator_may_do_everything() {
         assert!(Action::ALL.iter().all(|action| action.allows(Standing::Admin)));
     }

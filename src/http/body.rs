@@ -268,6 +268,22 @@ mod tests {
     }
 
     #[test]
+    fn the_pages_tell_the_limits() {
+        let shown = |limit: BodyLimit| match limit.bytes() {
+            bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+            bytes => format!("{} KiB", bytes >> 10),
+        };
+        let errors = include_str!("../../docs/errors.md").split("## `payload_too_large`").nth(1).unwrap();
+        let limits = include_str!("../../docs/migration.md").split("## Limits").nth(1).unwrap();
+        for limit in [BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form] {
+            for page in [errors, limits] {
+                let section = page.split("\n## ").next().unwrap();
+                assert!(section.contains(&format!("| {}", shown(limit))), "{limit:?}: {section}");
+            }
+        }
+    }
+
+    #[test]
     fn shape_counts_brackets_and_commas_outside_strings() {
         assert_eq!(shape(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
         assert_eq!(shape(b"]]]["), (1, 1));

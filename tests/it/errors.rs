@@ -108,6 +108,23 @@ async fn bodies_and_headers_that_are_too_large() {
 }
 
 #[actix_web::test]
+async fn what_is_no_request_is_answered_with_a_bare_status_as_the_page_of_errors_says() {
+    let app = TestApp::start().await;
+    let many = format!("GET /nodes HTTP/1.1\r\n{}\r\n", "x-many: x\r\n".repeat(97));
+    for (request, status) in
+        [("nonsense\r\n\r\n", "400"), ("GET /nodes HTTP/1.1\r\nno header\r\n\r\n", "400"), (&many, "431")]
+    {
+        let mut connection = TcpStream::connect(app.url("").trim_start_matches("http://")).await.unwrap();
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_chunked_body_without_a_length_is_limited_too() {
     let app = TestApp::start().await;
     let address = app.url("").trim_start_matches("http://").to_owned();

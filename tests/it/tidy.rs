@@ -2,6 +2,7 @@
 //!
 //! Simple text scanning, so the rules see what is written and not what it means; that is enough for what is asked here.
 
+mod failures;
 mod hazards;
 mod rules;
 mod source;

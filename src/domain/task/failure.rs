@@ -84,4 +84,14 @@ mod tests {
         assert_eq!(Failure::new("odd", "").known_code(), None);
         assert!(Failure::CODES.is_sorted());
     }
+
+    #[test]
+    fn every_code_is_explained_and_no_other_is() {
+        let page = include_str!("../../../docs/tasks.md");
+        let table = page.split("## Why tasks fail").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+        let cells = table.lines().filter(|line| line.starts_with("| `")).filter_map(|row| row.split(" | ").next());
+        let mut explained: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        explained.sort_unstable();
+        assert_eq!(explained, Failure::CODES, "docs/tasks.md");
+    }
 }

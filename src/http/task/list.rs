@@ -12,7 +12,7 @@ use crate::domain::task::{TaskKind, TaskStatus};
 use crate::domain::user::UserProfile;
 use crate::domain::value::{Invalid, Timestamp};
 use crate::http::answer::Answer;
-use crate::http::error::Problem;
+use crate::http::error::{Code, Problem};
 use crate::http::gate::Call;
 use crate::http::query::{Query, with_plus};
 use crate::projections::ReadModels;
@@ -38,10 +38,11 @@ struct TaskPage {
 /// `GET /tasks`: own tasks; administrators see those of everybody (contract 3).
 pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
-    let filter = read_filter(&mut query, call.user()?);
+    let asked = read_filter(&mut query);
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
     let before = query.given("cursor", read_cursor);
     query.finish()?;
+    let filter = permitted(asked, call.user()?)?;
     let services = call.services();
     let Found { tasks, rest } = search(&services.models, &filter, before, usize::try_from(limit).unwrap_or(1));
     let (tasks, viewer) = (services.models.tasks_now(tasks).await?, Viewer::of(services));
@@ -62,8 +63,8 @@ fn search(models: &ReadModels, filter: &Filter, before: Option<Position>, limit:
     found
 }
 
-/// What a caller asks for. Whoever is no administrator has tasks of their own only: of others they find none.
-fn read_filter(query: &mut Query, caller: &UserProfile) -> Filter {
+/// What a caller asks for.
+fn read_filter(query: &mut Query) -> Filter {
     let owner = query.checked("owner", UserId::parse);
     let kinds = query.many_checked("kind", TaskKind::parse);
     let states = query.many_checked("state", TaskStatus::parse);
@@ -72,11 +73,18 @@ fn read_filter(query: &mut Query, caller: &UserProfile) -> Filter {
     if from.zip(to).is_some_and(|(from, to)| from > to) {
         query.fault("created_from", "must not be after /created_to");
     }
-    if !caller.is_admin && owner.is_some_and(|owner| owner != caller.id) {
-        query.fault("owner", "may be somebody else for administrators only");
-    }
-    let owner = if caller.is_admin { owner } else { Some(caller.id) };
     Filter { owner, kinds, states, from, to }
+}
+
+/// Whoever is no administrator has tasks of their own only.
+fn permitted(asked: Filter, caller: &UserProfile) -> Result<Filter, Problem> {
+    if caller.is_admin {
+        return Ok(asked);
+    }
+    if asked.owner.is_some_and(|owner| owner != caller.id) {
+        return Err(Problem::new(Code::Forbidden, "only administrators see the tasks of somebody else"));
+    }
+    Ok(Filter { owner: Some(caller.id), ..asked })
 }
 
 /// A place in a list, in a form that says nothing.

@@ -24,7 +24,7 @@ pub struct TaskView {
     task_id: String,
     kind: &'static str,
     state: &'static str,
-    /// From 0 to 1; never falls.
+    /// From 0 to 1; falls to what is recorded at a restart, and never otherwise.
     progress: f64,
     /// Of a task that no vendor has taken.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,34 @@
+//! Every code that a task can fail with is one of those that are known, and so in the docs; and each of those is given somewhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use mediary::domain::task::Failure;
+
+use super::files;
+use super::source::Source;
+
+/// What stands before the code of a failure where one is made.
+const HEADS: [&str; 5] = ["Failure::new(", "defect(", "refused(", "failure(", "code: "];
+/// Codes with a name of their own.
+const NAMED: [&str; 3] = ["cancelled", "client_gone", Failure::INTERRUPTED];
+
+#[test]
+fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut given: BTreeSet<_> = NAMED.map(str::to_owned).into();
+    for path in files(&["src"]).iter().filter(|path| path.ends_with(".rs")) {
+        let source = Source::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
+        given.extend(HEADS.iter().flat_map(|head| codes_after(head, &source)));
+    }
+    assert_eq!(given, Failure::CODES.map(str::to_owned).into());
+}
+
+/// The codes that stand as literals after `head`, outside of tests.
+fn codes_after(head: &str, source: &Source) -> Vec<String> {
+    let heads = source.code.match_indices(head).filter(|(at, _)| !source.is_test(*at));
+    let literals = heads.filter_map(|(at, _)| source.text[at + head.len()..].trim_start().strip_prefix('"'));
+    let codes = literals.filter_map(|rest| Some(rest.split_once('"')?.0));
+    codes.filter(|code| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')).map(str::to_owned).collect()
+}
