@@ -46,6 +46,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "parts/live.js",
     "parts/login.js",
     "parts/media.js",
+    "parts/more.js",
     "parts/music.js",
     "parts/picture.js",
     "parts/prose.js",

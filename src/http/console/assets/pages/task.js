@@ -15,8 +15,11 @@ export function TaskPage({ parts: [id], user }) {
   const { task, line, problem } = useTask(id);
   useTitle(task ? `${words(task.kind)} task` : 'Task');
   const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
-  if (problem && !task) return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} /></${Page}>`;
-  if (!task) return html`<${Page} title="Task" before=${back}><${Skeleton} lines=${6} /></${Page}>`;
+  if (!task) {
+    return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} />
+      ${line === 'lost' && html`<p class="muted" role="status">It is tried again, and appears here as soon as an answer comes.</p>`}
+      ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
+  }
   return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}
     </${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
@@ -65,7 +68,7 @@ function Course({ task }) {
 function Deliveries({ task }) {
   const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
   const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
-  useEvery(pending ? PENDING_MS : 0, deliveries.reload);
+  useEvery(pending ? PENDING_MS : 0, deliveries.refresh);
   return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">Nobody is told of this task: it was submitted without an address for callbacks.</p>`
     : html`<ul class="deliveries">
