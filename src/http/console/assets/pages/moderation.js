@@ -13,7 +13,7 @@ const PAGE_SIZE = 20;
 const status = (name) => `NodeVersionStatus${name}`;
 const LISTS = [['Waiting', ['Pending', 'Flagged']], ['Pending', ['Pending']], ['Flagged', ['Flagged']], ['Banned', ['Banned']]];
 // From each status, what may be decided.
-const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'], Active: ['Flagged', 'Banned'] };
+const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'] };
 const NAMES = { Active: 'Approve', Flagged: 'Flag', Banned: 'Ban' };
 
 export function ModerationPage({ query }) {

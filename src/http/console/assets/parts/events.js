@@ -4,7 +4,7 @@ import { clock, count, day, exact, leaves, number, words } from '../core/format.
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
-export const thingLink = (thing) => {
+const thingLink = (thing) => {
   const [kind, ...id] = thing.split('/');
   return to('audit', kind, id.join('/'));
 };
