@@ -25,15 +25,15 @@ export function TaskPage({ parts: [id], user }) {
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
-    ${task.request && html`<section><h2>What was asked for</h2><${Facts} of=${asked(task.request)} /></section>`}
+    ${task.request && html`<section><h2>What was asked for</h2><${Facts} name="wide" of=${asked(task.request)} /></section>`}
     <section><h2>What happened</h2><${Course} task=${task} /></section>
     <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
   </${Page}>`;
 }
 
-// Every parameter by its name; those within others by all names on the way.
-const asked = (request) => leaves(request).map(([way, value]) =>
-  [way.map((name) => (/^\d+$/.test(name) ? Number(name) + 1 : words(name))).join(', '), typeof value === 'object' ? undefined : said(value)]);
+// Every parameter by its name; those within others by all names on the way, each with its number where there are several.
+const asked = (request) => leaves(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : said(value)]);
+const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${words(name)}`)).join('');
 const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
 function Actions({ task, user }) {
