@@ -19,7 +19,7 @@ export function StatePage() {
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       ${state.error && html`<p class="muted">This is what was told last, <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
-        <${Gauge} name="Service" of=${word} tone=${mood}>since <${Time} at=${now.start.at} /></${Gauge}>
+        <${Gauge} name="Service" of=${word} tone=${mood}>started <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
         <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
         <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
