@@ -179,7 +179,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.seen, [], "what pages did that they must not do")
 
     def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), **options):
-        """A page of the console, signed in with a token; failures with an `allowed` status are no fault of it."""
+        """A page of the console, signed in with a token; failures with an `allowed` status, or by that name, are no fault of it."""
         context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=BASE, reduced_motion="reduce", **options)
         context.set_default_timeout(PATIENCE_S * 1000)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=BASE)
@@ -197,7 +197,7 @@ class BrowserTest(unittest.TestCase):
         page.on("pageerror", told("error"))
 
         def on_console(message):
-            expected = any(f"status of {status}" in message.text for status in allowed)
+            expected = any(f"status of {failure}" in message.text or f"net::{failure}" in message.text for failure in allowed)
             if message.type in ("error", "warning") and not expected:
                 self.seen.append(f"console: {message.text}")
 

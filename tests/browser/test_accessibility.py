@@ -1,22 +1,56 @@
 """What axe-core finds on every page, light and dark, wide and narrow."""
 
+import base64
 import unittest
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, WIDE, BrowserTest, registry, send
+from support import ADMIN, NARROW, WIDE, BrowserTest, name, png, publish, registry, send
 
 GRAVE = ("serious", "critical")
+PHONE = {"width": 360, "height": 740}
+
+
+def task(address="http://127.0.0.1:9/hook", **fields):
+    """A task that tries to tell somebody, who does not listen."""
+    picture = base64.b64encode(png(8, 8)).decode()
+    sent = {"image": picture, "webhook_url": address, **fields}
+    return send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", sent)["data"]["task_id"]
+
+
+def flagged(node, version="1.0.0"):
+    reason = {"status": "NodeVersionStatusFlagged", "status_reason": "Looks odd. " * 20}
+    send("PUT", f"/admin/nodes/{node}/versions/{version}", reason)
 
 
 def pages():
-    publisher, (node,) = registry(supported_os=["Linux"], tags=["portrait"], description="Finds faces.")
+    publisher, (node, odd) = registry(2, supported_os=["Linux"], tags=["portrait"], description="Finds faces.")
+    flagged(odd)
     return [
         "/nodes", f"/nodes/{node}", f"/nodes/{node}/install", f"/nodes/{node}/about", "/publishers", f"/publishers/{publisher}",
-        f"/publishers/{publisher}/members", f"/publishers/{publisher}/tokens", "/studio", "/studio/relightImage", "/tasks", "/state", "/audit", f"/audit/node/{node}?position=1",
-        "/moderation", "/users", "/docs", "/docs/upscaleImage", "/nodes?search=nothing-like-this",
+        f"/publishers/{publisher}/members", f"/publishers/{publisher}/tokens", "/studio", "/studio/relightImage",
+        "/studio/startEndToVideo", "/studio/multiframeToVideo", "/studio/generateMusic", "/tasks", f"/tasks/{task()}", "/state",
+        "/audit", f"/audit/node/{node}?position=1", "/moderation", "/users", "/docs", "/docs/upscaleImage", "/nodes?search=nothing-like-this",
     ]
+
+
+def longest():
+    """Pages of things whose every text is as long as it may be, and cannot be broken between words."""
+    text, address = "W" * 200, "https://example.org/" + "w" * 2000
+    publisher, node = name("p") + "p" * 50, (name("n") + "n" * 100)[:100]
+    send("POST", "/publishers", {"id": publisher, "name": text, "description": text, "support": text, "website": address, "source_code_repo": address})
+    fields = {"author": text, "license": text, "category": text, "repository": address, "icon": address, "tags": [text], "supported_os": [text],
+              "supported_accelerators": [text], "supported_host_version": text, "description": text, "preempted_host_node_names": [text]}
+    send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": text, **fields})
+    version = "1.0.0-" + "a" * 94
+    publish(publisher, node, version, changelog=text, dependencies=[text])
+    send("POST", "/admin/users", {"name": text, "email": "w" * 300 + "@example.org"})
+    send("POST", f"/publishers/{publisher}/tokens", {"name": "w" * 60, "description": text})
+    busy = task("http://127.0.0.1:9/" + "w" * 2000, prompt=text)
+    paths = [f"/nodes/{node}", f"/nodes/{node}/install", f"/nodes/{node}/about", f"/audit/node/{node}?position=1", f"/nodes?search={node}", f"/publishers/{publisher}",
+             f"/publishers/{publisher}/members", f"/publishers/{publisher}/tokens", "/publishers", "/users", f"/tasks/{busy}", f"/audit/task/{busy}", f"/audit?stream=node/{node}"]
+    return paths, node, version
 
 
 class Accessibility(BrowserTest):
@@ -32,20 +66,38 @@ class Accessibility(BrowserTest):
         # Only colours differ in the dark; everything is where it was.
         colours = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
         paths, found = pages(), []
-        for theme, size, options in (("light", WIDE, {}), ("dark", WIDE, colours)):
+        for theme, size, options in (("light", WIDE, {}), ("dark", WIDE, colours), ("dark", PHONE, {})):
             page = self.page("/nodes", token=ADMIN, theme=theme, size=size, bypass_csp=True)
             for path in paths:
                 self.show(page, path)
-                found += self.grave(page, f"{path} {theme}", **options)
+                # What is folded is looked at too.
+                page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
+                found += self.grave(page, f"{path} {theme} {size['width']}", **options)
+                found += self.too_wide(page, path)
         self.assertEqual(found, [])
 
+    def too_wide(self, page, where):
+        return [f"{where} is too wide"] if page.evaluate("document.documentElement.scrollWidth > innerWidth") else []
+
     def test_no_page_is_wider_than_a_narrow_screen(self):
-        page, found = self.page("/nodes", token=ADMIN, size=NARROW, bypass_csp=True), []
-        for path in pages():
+        (paths, node, version), found = longest(), []
+        page = self.page("/nodes", token=ADMIN, size=PHONE, bypass_csp=True)
+        for path in paths:
             self.show(page, path)
-            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                found.append(f"{path} is too wide")
-        found += self.grave(page, "the last of them, narrow")
+            found += self.too_wide(page, path)
+        # Nor is a dialog that names such a thing, nor what waits for a decision on it.
+        self.show(page, f"/nodes/{node}")
+        for button in ("Ban", "Delete", "Publish a version"):
+            page.locator(".actions").get_by_role("button", name=button, exact=True).click()
+            dialog = page.get_by_role("dialog")
+            if dialog.evaluate("it => it.scrollWidth > it.clientWidth"):
+                found.append(f"the dialog of {button} is too wide")
+            page.keyboard.press("Escape")
+            expect(dialog).to_have_count(0)
+        flagged(node, version)
+        self.show(page, "/moderation?list=Flagged")
+        expect(page.get_by_role("main")).to_contain_text(version)
+        found += self.too_wide(page, "moderation")
         self.assertEqual(found, [])
 
     def test_dialogs_and_faults(self):
@@ -63,6 +115,17 @@ class Accessibility(BrowserTest):
         page.get_by_role("button", name="Make it").click()
         page.locator("img[data-result]").wait_for()
         self.check(page, "result")
+
+    def test_signing_in(self):
+        for theme, size in (("light", WIDE), ("dark", NARROW)):
+            page = self.page("/tasks", theme=theme, size=size, bypass_csp=True, allowed=(401,))
+            self.check(page, "what needs a token")
+            page.get_by_role("main").get_by_role("button", name="Sign in").click()
+            self.check(page, "the dialog")
+            page.get_by_label("Token", exact=True).fill("mdu_wrong")
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_be_visible()
+            self.check(page, "a wrong token")
 
     def test_the_appearance_is_chosen_and_kept(self):
         page = self.page("/nodes", theme="light")

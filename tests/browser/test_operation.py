@@ -1,11 +1,45 @@
 """For administrators: the audit log, the past, state, moderation, users."""
 
+import json
 import re
+import threading
 import unittest
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BrowserTest, name, publish, registry, send, user
+from support import ADMIN, BrowserTest, name, registry, send, user
+
+BUSY = {"type": "about:blank", "title": "Too many requests", "status": 429, "error": "too_many_requests", "detail": "Ask less often."}
+
+
+def asked(route):
+    return {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}
+
+
+def refuse(route):
+    route.fulfill(status=429, content_type="application/problem+json", body=json.dumps(BUSY))
+
+
+class Log:
+    """A log of so many events of one thing, as the service would tell it."""
+
+    def __init__(self, head):
+        self.head, self.refuses = head, False
+
+    def answer(self, route):
+        query = asked(route)
+        if self.refuses and "to" in query:
+            return refuse(route)
+        first = max(int(query.get("after", 0)) + 1, int(query.get("from", 1)))
+        last = min(int(query.get("to", self.head)), self.head)
+        positions = range(first, min(last, first + int(query["limit"]) - 1) + 1)
+        told = {"events": [self.event(position) for position in positions], "head": self.head}
+        return route.fulfill(json={**told, "next": positions[-1]} if positions and positions[-1] < last else told)
+
+    def event(self, position):
+        return {"id": str(position), "position": position, "at": "2026-01-01T00:00:00.000000Z", "actor": "system",
+                "stream": "node/busy", "type": "DownloadsCounted", "version": position, "schema": 1, "data": {}}
 
 
 class Audit(BrowserTest):
@@ -28,6 +62,62 @@ class Audit(BrowserTest):
         page.locator(".event .inside").get_by_role("link", name=f"node/{node}").click()
         expect(page.get_by_role("heading", name=f"node/{node}")).to_be_visible()
 
+    def test_no_event_of_a_long_history_is_left_out(self):
+        # Given more events than are shown at a time, of one thing and then of all
+        log = Log(4500)
+        page = self.page("/nodes", token=ADMIN, allowed=(429,))
+        page.route(re.compile("/admin/events[?]"), log.answer)
+        shown = lambda: [int(text[1:].replace(",", "")) for text in page.locator(".event .position").all_inner_texts()]
+        older = page.get_by_role("button", name="Older events")
+        for path in ("/audit?stream=node/busy", "/audit?from=1", "/audit"):
+            self.show(page, path)
+            expect(older).to_be_visible()
+            # When going on fails once, then that is said until it succeeds
+            log.refuses = True
+            older.click()
+            expect(page.get_by_role("alert")).to_contain_text("Ask less often.")
+            log.refuses = False
+            while older.count():
+                before = len(shown())
+                older.click()
+                self.until(page, f"document.querySelectorAll('.event').length > {before}")
+            # Then every event is there, the newest first
+            self.assertEqual(shown(), list(range(log.head, 0, -1)), path)
+            expect(page.get_by_role("alert")).to_have_count(0)
+
+    def test_filters_keep_what_is_typed_and_the_keyboard(self):
+        page = self.page("/audit", token=ADMIN)
+        who, type_ = page.get_by_label("Who"), page.get_by_label("Type")
+        who.fill("system")
+        type_.focus()
+        for times in (1, 2):
+            page.keyboard.press("ArrowDown")
+            chosen = type_.evaluate("(it, at) => it.options[at].value", times)
+            self.until(page, f"location.hash.endsWith('type={chosen}')")
+            self.settle(page)
+            expect(type_).to_be_focused()
+            expect(type_).to_have_value(chosen)
+        expect(who).to_have_value("system")
+        self.assertNotIn("actor", page.url)
+        # What the address says anew takes its place.
+        self.show(page, "/audit?actor=system&from=3")
+        expect(page.get_by_label("From")).to_have_value("3")
+        self.show(page, "/audit")
+        expect(who).to_have_value("")
+
+    def test_a_part_of_the_log_is_filtered_by_positions_and_days(self):
+        registry()
+        page = self.page("/audit?from=2&to=3", token=ADMIN)
+        expect(page.locator(".event .position")).to_have_text(["#3", "#2"])
+        page.get_by_label("From").fill("3")
+        page.get_by_label("To", exact=True).fill("3")
+        page.keyboard.press("Enter")
+        expect(page.locator(".event .position")).to_have_text(["#3"])
+        self.show(page, "/audit?to=2001-01-01")
+        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        self.show(page, "/audit?from=2001-01-01&stream=publisher/")
+        expect(page.locator(".event").first).to_be_visible()
+
     def test_a_filter_that_cannot_be_says_so_and_nothing_else(self):
         page = self.page("/audit", token=ADMIN, allowed=(400,))
         expect(page.locator(".event").first).to_be_visible()
@@ -43,7 +133,25 @@ class Audit(BrowserTest):
         expect(page.locator(".pulse.live")).to_be_visible()
         publisher = name("live")
         send("POST", "/publishers", {"id": publisher, "name": "Live"})
-        expect(page.locator(".event.fresh").filter(has_text=publisher).first).to_be_visible()
+        fresh = page.locator(".event.fresh").filter(has_text=publisher)
+        expect(fresh.first).to_be_visible()
+        # What was seen stays, and what happens meanwhile comes when it is followed again.
+        page.get_by_role("button", name="Live").click()
+        expect(page.locator(".pulse.live")).to_have_count(0)
+        before = fresh.count()
+        self.assertGreater(before, 0)
+        later = name("later")
+        send("POST", "/publishers", {"id": later, "name": "Later"})
+        page.get_by_role("button", name="Follow live").click()
+        expect(page.locator(".event.fresh").filter(has_text=later).first).to_be_visible()
+        expect(fresh).to_have_count(before)
+
+    def test_following_a_part_of_the_log_ends_with_it(self):
+        head = send("GET", "/admin/events?limit=1")["head"]
+        page = self.page(f"/audit?stream=publisher/&to={head}", token=ADMIN)
+        page.get_by_role("button", name="Follow live").click()
+        expect(page.get_by_text("Nothing more can come")).to_be_visible()
+        expect(page.get_by_role("button", name="Follow live")).to_be_visible()
 
     def test_a_thing_as_it_was_and_what_changed(self):
         publisher, (node,) = registry(description="Before.")
@@ -75,6 +183,95 @@ class Operation(BrowserTest):
         expect(page.locator(".gauge").filter(has_text="Verification")).to_contain_text("Not verified yet")
         page.get_by_role("button", name="Take a checkpoint").click()
         expect(page.locator("pre")).to_contain_text('"signature"')
+
+    def test_circuits_queues_and_storage_are_told(self):
+        page = self.page("/nodes", token=ADMIN)
+        told = send("GET", "/admin/state")
+        told["vendors"] = [{"name": state, "circuit": state} for state in ("closed", "open", "half_open")]
+        told["queues"] = {"appends": 3, "tasks": 1234, "deliveries": 56}
+        told["storage"] = {**told["storage"], "state": "read_only", "reason": "the disk is nearly full"}
+        page.route("**/admin/state", lambda route: route.fulfill(json=told))
+        self.show(page, "/state")
+        vendors = page.locator(".panel").filter(has_text="Vendors").get_by_role("listitem")
+        expect(vendors.locator(".state")).to_have_text(["In service", "Resting", "Tried again"])
+        expect(vendors.get_by_role("link", name="Submissions that did not arrive")).to_have_count(2)
+        expect(page.locator(".ledger dd")).to_have_text(["3", "1,234", "56"])
+        storage = page.locator(".gauge").filter(has_text="Storage")
+        expect(storage).to_contain_text("Read only")
+        expect(storage).to_contain_text("the disk is nearly full")
+        told["storage"] = {"state": "ok", "free_bytes": 3 * 2**30, "reserve_bytes": 2**20}
+        expect(storage).to_contain_text("3.0 GiB")
+        expect(storage).to_contain_text("below 1.0 MiB")
+
+    def test_what_does_not_answer_is_not_called_ready_and_what_is_slow_is_heard(self):
+        page = self.page("/nodes", token=ADMIN, allowed=("ERR_FAILED",))
+        told = send("GET", "/admin/state")
+        # Given answers that take longer than the page waits before it asks again, on a clock that the test turns
+        page.clock.install()
+        waiting = []
+        page.route("**/admin/state", lambda route: waiting.append(route))
+        page.evaluate("location.hash = '/state'")
+        service = page.locator(".gauge").first
+        self.until(page, "document.querySelector('[aria-busy=true]')")
+        for _ in range(4):
+            page.clock.run_for(3000)
+        self.assertEqual(len(waiting), 1)
+        waiting.pop().fulfill(json=told)
+        expect(service).to_contain_text("Ready")
+        # When nothing answers any more, then that is said
+        page.unroute("**/admin/state")
+        for path in ("**/admin/state", "**/ready"):
+            page.route(path, lambda route: route.abort())
+        page.clock.run_for(3000)
+        expect(service).to_contain_text("No answer")
+        expect(page.get_by_role("alert")).to_contain_text("No answer came")
+
+    def test_a_task_that_cannot_be_heard_says_why(self):
+        page = self.page("/nodes", token=ADMIN, allowed=(503,))
+        refusal = {"type": "about:blank", "title": "The service is stopping", "status": 503, "error": "stopping", "detail": "Come back soon."}
+        page.route("**/tasks/*/events", lambda route: route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(refusal)))
+        page.evaluate("location.hash = '/tasks/00000000-0000-4000-8000-00000000000a'")
+        expect(page.get_by_role("alert")).to_contain_text("Come back soon.")
+        expect(page.get_by_text("It is tried again")).to_be_visible()
+
+    def test_older_tasks_go_on_where_newer_ones_came(self):
+        # Given two pages of tasks of which one is under way
+        page = self.page("/nodes", token=ADMIN, allowed=(429,))
+        page.clock.install()
+        task = lambda at: {"task_id": f"00000000-0000-4000-8000-{at:012d}", "kind": "image-upscaler", "state": "COMPLETED", "generated": [], "history": [],
+                           "progress": 1, "cost": 1, "created_at": f"2026-01-01T00:00:{at:02d}Z", "updated_at": f"2026-01-01T00:00:{at:02d}Z"}
+        tasks = [task(at) for at in range(40, 0, -1)]
+        tasks[30]["state"] = tasks[0]["state"] = "IN_PROGRESS"
+        refusing = threading.Event()
+
+        def answer(route):
+            query = asked(route)
+            if refusing.is_set():
+                return refuse(route)
+            first = next(at for at, it in enumerate(tasks) if it["task_id"] == query["cursor"]) + 1 if "cursor" in query else 0
+            listed = tasks[first:first + int(query["limit"])]
+            more = {"next_cursor": listed[-1]["task_id"]} if first + len(listed) < len(tasks) else {}
+            return route.fulfill(json={"tasks": listed, **more})
+
+        page.route(re.compile("/tasks[?]"), answer)
+        page.evaluate("location.hash = '/tasks'")
+        rows, older = page.locator(".tasks tbody tr"), page.get_by_role("button", name="Older tasks")
+        expect(rows).to_have_count(25)
+        # When going on fails, then that is said, and it can be tried again
+        refusing.set()
+        older.click()
+        expect(page.get_by_role("alert")).to_contain_text("Ask less often.")
+        refusing.clear()
+        older.click()
+        expect(rows).to_have_count(40)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        # And when tasks are submitted and end meanwhile, then every task is there, as it is now
+        tasks[30]["state"] = "COMPLETED"
+        tasks[:0] = [task(at) for at in range(59, 40, -1)]
+        page.clock.run_for(4000)
+        expect(rows.first).to_contain_text(tasks[0]["task_id"])
+        self.assertEqual([row.split()[0] for row in page.locator(".tasks .id").all_inner_texts()], [it["task_id"] for it in tasks])
+        expect(rows.get_by_role("progressbar")).to_have_count(1)
 
     def test_only_what_was_verified_is_called_sound(self):
         page = self.page("/nodes", token=ADMIN)
@@ -119,6 +316,37 @@ class Operation(BrowserTest):
         page.get_by_role("dialog").get_by_role("button", name="Unban").click()
         expect(page.locator(".trouble")).to_have_count(0)
         self.assertEqual(send("GET", f"/nodes/{node}")["status"], "NodeStatusActive")
+
+    def test_publishers_and_users_are_banned_on_their_pages(self):
+        publisher, _ = registry()
+        page = self.page(f"/publishers/{publisher}", token=ADMIN)
+        dialog = page.get_by_role("dialog")
+        page.get_by_role("button", name="Ban", exact=True).click()
+        dialog.get_by_label("Reason").fill("Copies of others.")
+        dialog.get_by_role("button", name="Ban", exact=True).click()
+        expect(page.locator(".trouble")).to_contain_text("Copies of others.")
+        self.assertEqual(send("GET", f"/publishers/{publisher}")["status"], "PublisherStatusBanned")
+        page.get_by_role("button", name="Unban").click()
+        dialog.get_by_label("Reason").fill("Cleared up.")
+        dialog.get_by_role("button", name="Unban").click()
+        expect(page.locator(".trouble")).to_have_count(0)
+
+        finn = user(name("Finn"))
+        users = [user["id"] for user in send("GET", "/admin/users?limit=1000")["users"]]
+        self.show(page, f"/users?page={users.index(finn['id']) // 25 + 1}")
+        row = page.get_by_role("row").filter(has_text=finn["id"])
+        row.get_by_role("button", name="Ban", exact=True).click()
+        dialog.get_by_label("Reason").fill("Spam.")
+        dialog.get_by_role("button", name="Ban", exact=True).click()
+        expect(row).to_contain_text("Spam.")
+        claim = lambda: send("POST", "/publishers", {"id": name("claim"), "name": "Finn's"}, token=finn["token"])
+        with self.assertRaisesRegex(AssertionError, "403"):
+            claim()
+        row.get_by_role("button", name="Unban").click()
+        dialog.get_by_label("Reason").fill("A mistake.")
+        dialog.get_by_role("button", name="Unban").click()
+        expect(row.get_by_role("button", name="Ban", exact=True)).to_be_visible()
+        claim()
 
     def test_users_are_made_and_given_tokens(self):
         page = self.page("/users", token=ADMIN)

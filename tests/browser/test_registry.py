@@ -1,11 +1,10 @@
-"""Signing in, browsing, searching, publishing, members and tokens."""
+"""Signing in, browsing, searching, reviews, and the reference."""
 
-import re
 import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BASE, NARROW, BrowserTest, archive, document, name, publish, registry, send, user
+from support import ADMIN, BASE, NARROW, WIDE, BrowserTest, archive, document, name, registry, send, user
 
 
 class Registry(BrowserTest):
@@ -29,6 +28,17 @@ class Registry(BrowserTest):
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
         self.assertIsNone(page.evaluate("sessionStorage.getItem('mediary.token')"))
+
+    def test_a_token_that_cannot_be_looked_up_is_not_called_unknown(self):
+        page = self.page("/nodes", token=ADMIN, allowed=(500,))
+        broken = {"type": "about:blank", "title": "Something broke", "status": 500, "error": "internal", "detail": "It is being looked at."}
+        page.route("**/users", lambda route: route.fulfill(status=500, content_type="application/problem+json", json=broken))
+        page.goto("/#/tasks")
+        page.reload()
+        expect(page.get_by_role("alert")).to_contain_text("It is being looked at.")
+        page.unroute("**/users")
+        page.get_by_role("button", name="Try again").click()
+        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
 
     def test_browsing_and_searching(self):
         word = name("zebra").replace("-", "")
@@ -66,6 +76,51 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name=other.title())).to_be_visible()
         expect(page.get_by_role("link", name=lonely.title())).to_be_visible()
 
+    def test_what_is_typed_while_a_search_goes_on_is_kept(self):
+        page = self.page("/nodes")
+        field = page.get_by_label("Search nodes")
+        for gap in (215, 221, 227, 235):
+            field.fill("")
+            self.until(page, "!location.hash.includes('search')")
+            page.evaluate("""gap => new Promise((done) => {
+                const field = document.querySelector('input[type=search]');
+                const letters = [...'abcdefgh'];
+                const type = () => {
+                    field.value += letters.shift();
+                    field.dispatchEvent(new Event('input', { bubbles: true }));
+                    setTimeout(letters.length ? type : done, gap);
+                };
+                type();
+            })""", gap)
+            self.until(page, "location.hash.endsWith('search=abcdefgh')")
+            expect(field).to_have_value("abcdefgh")
+
+    def test_going_to_another_page_of_a_list_begins_at_its_top(self):
+        word = name("pages").replace("-", "")
+        registry(30, description=word)
+        page = self.page(f"/nodes?search={word}", size=NARROW)
+        expect(page.locator(".node-card")).to_have_count(24)
+        page.get_by_role("link", name="Next page").click()
+        expect(page.locator(".node-card")).to_have_count(6)
+        expect(page.get_by_role("region", name="Nodes that were found")).to_be_focused()
+        expect(page.locator(".node-card").first).to_be_in_viewport()
+        # But a filter that leads back to the first page leaves the keyboard where it is.
+        page.get_by_role("checkbox", name="Linux").click()
+        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        expect(page.get_by_role("checkbox", name="Linux")).to_be_focused()
+
+    def test_the_parts_of_a_node_are_one_page(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes/{node}")
+        self.settle(page)
+        asked = []
+        page.on("request", lambda request: asked.append(request.url) if "/nodes/" in request.url else None)
+        tab = page.get_by_role("link", name="Details")
+        tab.click()
+        expect(page.get_by_text("Created", exact=True)).to_be_visible()
+        expect(tab).to_be_focused()
+        self.assertEqual(asked, [])
+
     def test_what_has_no_archive_is_not_offered_for_download(self):
         publisher, _ = registry(0)
         node = name("bare")
@@ -86,101 +141,6 @@ class Registry(BrowserTest):
         page.reload()
         expect(page.locator(".node-card")).to_have_count(3)
         self.assertEqual(titles(), sorted(titles(), reverse=True))
-
-    def test_a_version_that_is_published_by_the_interface_appears(self):
-        publisher, (node,) = registry()
-        page = self.page(f"/nodes/{node}")
-        expect(page.get_by_role("heading", name="1.0.0")).to_be_visible()
-
-        publish(publisher, node, "1.1.0", changelog="- Masks are soft\n- `blur` is faster")
-        page.reload()
-
-        expect(page.locator(".release h2")).to_have_text(["1.1.0", "1.0.0"])
-        expect(page.locator(".release").first.locator("li")).to_have_text(["Masks are soft", "blur is faster"])
-
-    def test_publishing_and_changing_a_version_in_the_console(self):
-        publisher, (node,) = registry()
-        page = self.page(f"/nodes/{node}", token=ADMIN, allowed=(400,))
-        page.get_by_role("button", name="Publish a version").click()
-        page.get_by_role("textbox", name=re.compile("^Version")).fill("not a version")
-        page.get_by_role("button", name="Go on to the archive").click()
-        expect(page.get_by_role("alert")).to_contain_text("1 field needs another look")
-        expect(page.locator(".field.faulty")).to_have_count(1)
-        expect(page.locator(".field.faulty .fault")).to_contain_text("semantic version")
-        page.get_by_role("textbox", name=re.compile("^Version")).fill("2.0.0")
-        page.get_by_role("button", name="Go on to the archive").click()
-        file = {"name": "node.zip", "mimeType": "application/zip", "buffer": archive()}
-        page.get_by_label("Archive", exact=True).set_input_files(file)
-        page.get_by_role("button", name="Send the archive").click()
-        expect(page.locator(".release h2")).to_have_text(["2.0.0", "1.0.0"])
-
-        page.locator(".release").first.get_by_role("button", name="Edit").click()
-        page.get_by_label("Changelog").fill("Rewritten.")
-        page.get_by_label("Deprecated").check()
-        page.get_by_role("button", name="Save").click()
-        expect(page.locator(".release").first).to_contain_text("Rewritten.")
-        versions = send("GET", f"/nodes/{node}/versions")
-        self.assertEqual((versions[0]["changelog"], versions[0]["deprecated"]), ("Rewritten.", True))
-
-    def test_a_token_of_a_publisher_is_shown_once(self):
-        publisher, (node,) = registry()
-        page = self.page(f"/publishers/{publisher}/tokens", token=ADMIN, allowed=(400,))
-        page.get_by_role("button", name="Create a token").click()
-        page.get_by_role("button", name="Create", exact=True).click()
-        expect(page.locator(".fault")).to_be_visible()
-        page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
-        page.get_by_role("button", name="Create", exact=True).click()
-        page.get_by_role("button", name="Copy the token").click()
-        token = page.evaluate("navigator.clipboard.readText()")
-        self.assertRegex(token, "^mdp_")
-        publish(publisher, node, "1.0.1", token=token)
-        page.get_by_role("button", name="I have it").click()
-        expect(page.get_by_text("build machine")).to_be_visible()
-        self.assertNotIn(token, page.content())
-
-        page.get_by_role("button", name="Revoke").click()
-        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-        expect(page.get_by_role("heading", name="No tokens")).to_be_visible()
-        with self.assertRaisesRegex(AssertionError, "401"):
-            publish(publisher, node, "1.0.2", token=token)
-
-    def test_members_come_and_go(self):
-        publisher, _ = registry()
-        ada = user("Ada of the members")
-        page = self.page(f"/publishers/{publisher}/members", token=ADMIN)
-        page.get_by_role("button", name="Add a member").click()
-        page.get_by_label("User id").fill(ada["id"])
-        page.get_by_role("button", name="Add", exact=True).click()
-        row = page.get_by_role("row").filter(has_text="Ada of the members")
-        expect(row).to_be_visible()
-        row.get_by_role("combobox").select_option("owner")
-        expect(page.get_by_text("Saved")).to_be_visible()
-        roles = {member["id"]: member["role"] for member in send("GET", f"/publishers/{publisher}")["members"]}
-        self.assertEqual(roles[ada["id"]], "owner")
-        row.get_by_role("button", name="Remove").click()
-        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-        expect(row).to_have_count(0)
-
-    def test_a_publisher_and_a_node_are_created_from_nothing(self):
-        ben, publisher, node = user("Ben"), name("ben"), name("first")
-        page = self.page("/publishers", token=ben["token"], allowed=(409,))
-        page.get_by_role("button", name="Create a publisher").click()
-        page.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
-        page.get_by_role("textbox", name=re.compile("^Name")).fill("Ben's")
-        page.get_by_role("button", name="Create", exact=True).click()
-        expect(page.get_by_role("heading", name="Ben's")).to_be_visible()
-        expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
-        page.get_by_role("button", name="Create a node").click()
-        page.get_by_role("textbox", name=re.compile("^ID")).fill(node)
-        page.get_by_role("button", name="Create", exact=True).click()
-        expect(page.get_by_role("heading", name=node)).to_be_visible()
-
-        page.goto("/#/publishers")
-        page.get_by_role("button", name="Create a publisher").click()
-        page.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
-        page.get_by_role("textbox", name=re.compile("^Name")).fill("Again")
-        page.get_by_role("button", name="Create", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text(re.compile("taken|exists", re.I))
 
     def test_a_review_counts(self):
         _, (node,) = registry()
@@ -273,6 +233,22 @@ class Reference(BrowserTest):
         page.reload()
         for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Needs a token", "too_many_submissions"):
             expect(page.locator("article")).to_contain_text(text)
+
+    def test_the_list_stays_as_it_is_while_one_reads(self):
+        for size in (WIDE, NARROW):
+            page = self.page("/docs", size=size)
+            index = page.locator(".index")
+            index.get_by_role("link").nth(40).scroll_into_view_if_needed()
+            scrolled = index.evaluate("it => it.scrollTop")
+            self.assertGreater(scrolled, 0)
+            index.get_by_role("link").nth(40).click()
+            expect(page.locator("article h2")).to_be_in_viewport()
+            expect(page.locator("article")).to_be_focused()
+            self.assertEqual(index.evaluate("it => it.scrollTop"), scrolled)
+            search = page.get_by_label("Search operations")
+            search.fill("upscale")
+            index.get_by_role("link").first.click()
+            expect(search).to_have_value("upscale")
 
 
 if __name__ == "__main__":

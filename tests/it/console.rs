@@ -6,17 +6,18 @@ use reqwest::Method;
 
 use crate::support::{Answer, TestApp};
 
-const POLICY: [&str; 10] = [
+const POLICY: [&str; 11] = [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' blob: data:",
+    "img-src 'self' blob:",
     "media-src 'self' blob:",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
 ];
 
 /// What the page names: scripts, style sheets, its picture.

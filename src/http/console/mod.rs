@@ -24,10 +24,10 @@ use super::conditional::{self, tag_of};
 use super::error::Problem;
 
 /// What the pages may do. Everything comes from here and nothing is inline; text can become markup nowhere (trusted types);
-/// nobody frames them. Pictures and sound may be made in the page (`blob:`, `data:`).
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
+/// nobody frames them. Pictures and sound may be made in the page (`blob:`).
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
                       media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'; require-trusted-types-for 'script'";
+                      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// What is the same for every file.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [

@@ -5,7 +5,7 @@ import { called } from './core/format.js';
 import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
-import { Empty, Icon, Notes, Page, Skeleton } from './parts/basic.js';
+import { Empty, Icon, Notes, Page, Skeleton, Trouble } from './parts/basic.js';
 import { Account, SignIn, SignInButton, recognise } from './parts/login.js';
 import { AuditPage } from './pages/audit.js';
 import { DocsPage } from './pages/docs.js';
@@ -21,21 +21,24 @@ import { TasksPage } from './pages/tasks.js';
 import { ThingPage } from './pages/thing.js';
 import { UsersPage } from './pages/users.js';
 
-// The first part of an address, its page, and who may see it: everybody, whoever is signed in, administrators.
+// The first part of an address: its page, who may see it (everybody, whoever is signed in, administrators), and how many parts of
+// the address say which thing it is about. What follows is a part of the same page.
 const EVERYBODY = 0;
 const SIGNED_IN = 1;
 const ADMINISTRATORS = 2;
 const PAGES = {
-  nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY],
-  publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY],
-  studio: [() => StudioPage, EVERYBODY],
-  tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN],
-  state: [() => StatePage, ADMINISTRATORS],
-  audit: [([kind]) => (kind ? ThingPage : AuditPage), ADMINISTRATORS],
-  moderation: [() => ModerationPage, ADMINISTRATORS],
-  users: [() => UsersPage, ADMINISTRATORS],
-  docs: [() => DocsPage, EVERYBODY],
+  nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY, 2],
+  publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY, 2],
+  studio: [() => StudioPage, EVERYBODY, 1],
+  tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
+  state: [() => StatePage, ADMINISTRATORS, 1],
+  audit: [([kind]) => (kind ? ThingPage : AuditPage), ADMINISTRATORS, 3],
+  moderation: [() => ModerationPage, ADMINISTRATORS, 1],
+  users: [() => UsersPage, ADMINISTRATORS, 1],
+  docs: [() => DocsPage, EVERYBODY, 1],
 };
+
+const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
@@ -46,7 +49,9 @@ const MENU = [
 
 function App() {
   const { parts, query, path } = useStore(route);
-  const { user } = useStore(session);
+  const { user, problem } = useStore(session);
+  const [, , length] = pageOf(parts[0]);
+  const key = parts.slice(0, length).join('/');
   const main = useRef(null);
   const first = useRef(true);
   const [open, setOpen] = useState(false);
@@ -58,7 +63,7 @@ function App() {
     if (first.current) { first.current = false; return; }
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
-  }, [parts[0], parts[1], parts[2]]);
+  }, [key]);
   return html`
     <aside class="side ${open ? 'open' : ''}" onKeyDown=${onKey}>
       <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
@@ -68,7 +73,7 @@ function App() {
       <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} onGone=${() => setOpen(false)} />
       <div class="side-end"><${Account} /><${Theme} /></div>
     </aside>
-    <main ref=${main} id="main" tabindex="-1"><${Place} key=${parts.slice(0, 3).join('/')} parts=${parts} query=${query} user=${user} /></main>
+    <main ref=${main} id="main" tabindex="-1"><${Place} key=${key} ...${{ parts, query, user, problem }} /></main>
     <${SignIn} /><${Notes} />`;
 }
 
@@ -80,15 +85,18 @@ function Menu({ here, admin, onGone }) {
         </div>`)}</nav>`;
 }
 
-function Place({ parts, query, user }) {
+function Place({ parts, query, user, problem }) {
   const [name = 'nodes', ...rest] = parts;
-  const [find, who] = PAGES[name] ?? [];
+  const [find, who] = pageOf(name);
   if (!find) {
     return html`<${Page} title="No such page">
       <${Empty} icon="search" title="Nothing is here" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
       The address leads to no page of the console.</${Empty}></${Page}>`;
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
+  if (who !== EVERYBODY && !user && problem) {
+    return html`<${Page} title="Who are you?" lead="The service could not tell whose token this is."><${Trouble} problem=${problem} again=${recognise} /></${Page}>`;
+  }
   if (who !== EVERYBODY && !user) {
     return html`<${Page} title="Sign in first"><${Empty} icon="key" title="This page is for people with a token" action=${html`<${SignInButton} />`}>
       What it shows belongs to somebody: sign in to see what is yours.</${Empty}></${Page}>`;

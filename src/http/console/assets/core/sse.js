@@ -5,10 +5,12 @@ import { open, Problem } from './api.js';
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 30000;
 
-// Reads until the stream has ended for good or the signal is given. `onEvent({ id, event, data })`; `onState('live' | 'lost')`.
+// Reads until the stream has ended for good or the signal is given. `onEvent({ id, event, data })`;
+// `onState('live' | 'lost', why)`, where a connection that only ended has no reason.
 export async function follow(path, { query, onEvent, onState = () => {}, signal, ended = () => false }) {
   const seen = { id: undefined, wait: RETRY_MS };
   for (let failures = 0; !signal.aborted; ) {
+    let why = null;
     try {
       const headers = seen.id === undefined ? {} : { 'Last-Event-ID': seen.id };
       const answer = await open('GET', path, { query, headers, signal });
@@ -20,8 +22,9 @@ export async function follow(path, { query, onEvent, onState = () => {}, signal,
     } catch (failure) {
       if (signal.aborted) return;
       if (failure instanceof Problem && failure.status >= 400 && failure.status < 500 && failure.status !== 429) throw failure;
+      why = failure instanceof Problem ? failure : null;
     }
-    onState('lost');
+    onState('lost', why);
     await pause(Math.min(seen.wait * 2 ** failures++, RETRY_MAX_MS), signal);
   }
 }

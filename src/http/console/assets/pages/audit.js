@@ -1,103 +1,131 @@
 // The audit log: what happened, newest first, with filters, and live.
-import { html, useEffect, useState } from '../core/dom.js';
-import { get } from '../core/api.js';
+import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { get, Problem } from '../core/api.js';
 import { count, words } from '../core/format.js';
-import { useLoad } from '../core/load.js';
+import { useLoad, useParts } from '../core/load.js';
 import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { follow } from '../core/sse.js';
-import { Empty, Icon, Loaded, Page, Skeleton, Trouble } from '../parts/basic.js';
+import { Empty, Icon, Loaded, Page, Skeleton, tell, Trouble } from '../parts/basic.js';
 import { Timeline } from '../parts/events.js';
+import { More } from '../parts/more.js';
 
 // The log is read forwards; the newest come first by asking for windows of it from its end, wider where little fits.
 const WINDOW = 100;
 const WINDOW_MAX = 50000;
 const ENOUGH = 60;
+// More are not shown at a time: older ones are asked for.
+const SHOWN_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
+const TEXTS = ['stream', 'actor', 'request', 'from', 'to'];
 
 export function AuditPage({ query }) {
   useTitle('Audit log');
-  const filter = { stream: query.get('stream') ?? '', type: query.getAll('type'), actor: query.get('actor') ?? '', request: query.get('request') ?? '', from: query.get('from') ?? '', to: query.get('to') ?? '' };
-  const key = query.toString();
-  const first = useLoad((signal) => backwards(filter, null, signal), [key]);
-  const [older, setOlder] = useState([]);
-  const [problem, setProblem] = useState(null);
+  const filter = { type: query.getAll('type'), ...Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) };
+  const list = useParts(({ next, signal }) => backwards(filter, next, signal), [filter]);
   const [tail, setTail] = useState(false);
-  const live = useTail(tail && first.data ? filter : null, first.data?.head, key);
-  useEffect(() => { setOlder([]); }, [key]);
-  const last = older.at(-1) ?? first.data;
-  const goOn = () => backwards(filter, last.before).then((more) => setOlder([...older, more]), setProblem);
-  const events = [...live.events, ...(first.data?.events ?? []), ...older.flatMap((page) => page.events)];
+  const live = useTail(tail, filter, list, () => setTail(false));
+  const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
   return html`<${Page} title="Audit log" lead="Every change there ever was: what, when, who, and because of what."
       actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
-    <${Filters} filter=${filter} key=${key} />
-    <${Trouble} problem=${live.problem ?? problem} />
-    <p class="unseen" role="status">${live.events.length > 0 ? count(live.events.length, 'new event') : ''}</p>
-    <${Loaded} from=${first.error ? { ...first, data: undefined } : first} bones=${html`<${Skeleton} lines=${10} />`}>${(page) => html`
-      <p class="summary">${count(page.head, 'event')} in the log</p>
-      ${events.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
-        : html`<${Timeline} events=${events} fresh=${new Set(live.events.map((event) => event.position))} />`}
-      ${last.before > 0 && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older events</button></p>`}`}
-        </${Loaded}>
+    <${Filters} filter=${filter} />
+    <${Trouble} problem=${live.problem} />
+    <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
+    <${Loaded} from=${list.error ? { ...list, data: undefined } : list} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
+      <p class="summary">${count(head, 'event')} in the log</p>
+      ${entries.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
+        : html`<${Timeline} events=${entries} fresh=${fresh} />`}
+      <${More} of=${list}>Older events</${More}>`}</${Loaded}>
   </${Page}>`;
 }
 
-// Events that fit, newest first, from position `before` (not included) or the end backwards; `before` tells where to go on.
+const asked = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
+
+// Events that fit, newest first, from position `before` (not included) or the end backwards; `next` tells where to go on.
 async function backwards(filter, before, signal) {
-  const asked = { stream: filter.stream || undefined, type: filter.type, actor: filter.actor || undefined, request: filter.request || undefined };
-  const bounds = { from: filter.from || undefined, to: filter.to || undefined };
-  if (bounds.from || bounds.to || /\/./.test(filter.stream)) {
-    const { events, head } = await whole({ ...asked, ...bounds }, signal);
-    return { events: events.reverse(), head, before: 0 };
+  if (filter.from || filter.to || /\/./.test(filter.stream)) {
+    return newestOf({ ...asked(filter), to: before ? before - 1 : filter.to }, signal);
   }
   const { head } = await get('/admin/events', { limit: 1 }, signal);
-  const found = { events: [], head, before: before ?? head + 1 };
-  for (let width = WINDOW; found.before > 1 && found.events.length < ENOUGH && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
-    const from = Math.max(1, found.before - width);
-    const { events } = await whole({ ...asked, from: String(from), to: String(found.before - 1) }, signal);
-    found.events.push(...events.reverse());
-    found.before = from;
-    found.looked = width;
+  const found = { entries: [], head, next: before ?? head + 1 };
+  for (let width = WINDOW; found.next > 1 && found.entries.length < ENOUGH && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
+    const from = Math.max(1, found.next - width);
+    const { entries, next = from } = await newestOf({ ...asked(filter), from, to: found.next - 1 }, signal);
+    found.entries.push(...entries);
+    Object.assign(found, { next, looked: width });
   }
-  if (found.before <= 1) found.before = 0;
-  return found;
+  return { ...found, next: found.next > 1 ? found.next : undefined };
 }
 
-// All events of a part of the log, page after page; at most so many, the last of them.
-const WHOLE_MAX = 2000;
-async function whole(asked, signal) {
-  let events = [];
+// The newest of a part of the log, which is read page after page; `next` where there were too many.
+async function newestOf(asked, signal) {
+  let entries = [];
+  let next;
   for (let after; ; ) {
     const page = await get('/admin/events', { ...asked, after, limit: 1000 }, signal);
-    events = [...events, ...page.events].slice(-WHOLE_MAX);
+    entries.push(...page.events);
+    if (entries.length > SHOWN_MAX) {
+      entries = entries.slice(-SHOWN_MAX);
+      next = entries[0].position;
+    }
     after = page.next;
-    if (after === undefined) return { events, head: page.head };
+    if (after === undefined) return { entries: entries.reverse(), head: page.head, next };
   }
 }
 
-function useTail(filter, head, key) {
-  const [state, set] = useState({ events: [], line: 'lost', problem: null });
-  const active = Boolean(filter);
+// What happens from now on comes to the top of the list, and stays there when nobody follows any more.
+function useTail(on, filter, list, onEnd) {
+  const [state, set] = useState({ line: 'lost', problem: null });
+  const active = on && list.isCurrent && !list.error;
   useEffect(() => {
-    set({ events: [], line: 'lost', problem: null });
+    set({ line: 'lost', problem: null });
     if (!active) return undefined;
     const abort = new AbortController();
+    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    const { head, entries } = list.data;
     follow('/admin/events/stream', {
-      query: { stream: filter.stream, type: filter.type, actor: filter.actor, request: filter.request, after: head }, signal: abort.signal,
-      onState: (line) => set((before) => ({ ...before, line })),
-      onEvent: ({ data }) => set((before) => ({ ...before, events: [data, ...before.events].slice(0, 500) })),
-    }).catch((problem) => set((before) => ({ ...before, problem, line: 'lost' })));
+      query: { ...asked(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
+      // A part of the log that has an end has been seen when the stream ends.
+      ended: () => Boolean(filter.to),
+      onState: (line) => merge({ line }),
+      onEvent: ({ event, data }) => {
+        if (event === 'failed') throw new Problem(data);
+        if (!abort.signal.aborted) list.change((there) => grown(there, data));
+      },
+    }).then(() => {
+      if (abort.signal.aborted) return;
+      tell('Nothing more can come: the end of what the filters ask for was reached');
+      onEnd();
+    }, (problem) => merge({ problem, line: 'lost' }));
     return () => abort.abort();
-  }, [active, head, key]);
+  }, [active, JSON.stringify(filter)]);
   return state;
+}
+
+// A long list does not grow: its oldest events are among those that can be asked for.
+function grown(there, event) {
+  const entries = [event, ...there.entries];
+  if (entries.length <= Math.max(SHOWN_MAX, there.entries.length)) return { ...there, entries };
+  entries.pop();
+  return { ...there, entries, next: entries.at(-1).position };
 }
 
 function Filters({ filter }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
+  const before = useRef(filter);
+  // What is typed stays until it is sent; only what the address says anew takes its place.
+  useEffect(() => {
+    const changed = TEXTS.filter((name) => filter[name] !== before.current[name]);
+    before.current = filter;
+    if (changed.length > 0) set((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
+  }, [JSON.stringify(filter)]);
   const text = (name, label, hint) => html`<label class="order"><span>${label}</span>
-    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value.trim() })} /></label>`;
-  const send = (event) => { event.preventDefault(); refine({ ...typed, type: filter.type }); };
+    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value })} /></label>`;
+  const send = (event) => {
+    event.preventDefault();
+    refine(Object.fromEntries(TEXTS.map((name) => [name, typed[name].trim()])));
+  };
   return html`<form class="filters audit-filters" onSubmit=${send}>
     <label class="order"><span>Kind</span><div class="select">
       <select value=${filter.stream.endsWith('/') ? filter.stream : ''} onChange=${(event) => refine({ stream: event.target.value })}>

@@ -1,5 +1,5 @@
 // The reference of the interface, made from its document; nothing of it comes from elsewhere.
-import { html, useMemo, useState } from '../core/dom.js';
+import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
@@ -7,6 +7,7 @@ import { openapi, operations, plain, pointer } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { allowed } from '../core/schema.js';
 import { Code, Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
+import { beginAt } from '../parts/more.js';
 import { Prose } from '../parts/prose.js';
 
 const DEEPEST = 4;
@@ -28,6 +29,14 @@ function Reference({ document, id }) {
   const found = all.filter((operation) => needles.every((needle) => `${operation.method} ${operation.path} ${operation.summary} ${operation.operationId}`.toLowerCase().includes(needle)));
   const groups = Map.groupBy(found, (operation) => operation.tags[0]);
   useTitle(shown ? shown.summary : 'API reference');
+  const place = useRef(null);
+  const before = useRef(id);
+  // What was chosen is gone to; the list stays as it is.
+  useEffect(() => {
+    if (before.current === id) return;
+    before.current = id;
+    beginAt(place.current);
+  }, [id]);
   return html`<div class="bench reference">
     <nav class="panel index" aria-label="Operations">
       <div class="search"><${Icon} name="search" />
@@ -38,7 +47,7 @@ function Reference({ document, id }) {
         <a href=${to('docs', operation.operationId)} aria-current=${operation === shown ? 'page' : undefined}>
           <span class="method ${operation.method}">${operation.method}</span><span>${operation.summary}</span></a></li>`)}</ul></section>`)}
     </nav>
-    <article class="panel">
+    <article ref=${place} class="panel" tabindex="-1">
       ${shown ? html`<${Operation} key=${shown.operationId} document=${document} operation=${shown} />` : id ? html`<${Empty} icon="docs" title="There is no such operation">Choose one from the list.</${Empty}>`
       : html`<${Prose} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>

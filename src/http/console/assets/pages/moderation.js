@@ -6,13 +6,14 @@ import { useLoad } from '../core/load.js';
 import { to, refine, useTitle } from '../core/router.js';
 import { Empty, Loaded, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
 import { Confirm } from '../parts/confirm.js';
+import { Paged } from '../parts/more.js';
 import { Prose } from '../parts/prose.js';
 
 const PAGE_SIZE = 20;
 const status = (name) => `NodeVersionStatus${name}`;
 const LISTS = [['Waiting', ['Pending', 'Flagged']], ['Pending', ['Pending']], ['Flagged', ['Flagged']], ['Banned', ['Banned']]];
 // From each status, what may be decided.
-const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'], Active: ['Flagged', 'Banned'] };
+const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'] };
 const NAMES = { Active: 'Approve', Flagged: 'Flag', Banned: 'Ban' };
 
 export function ModerationPage({ query }) {
@@ -27,10 +28,10 @@ export function ModerationPage({ query }) {
       </label>`)}</fieldset>
     <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
       ? html`<${Empty} icon="moderation" title="Nothing waits">A version comes here while it waits for its archive, for its approval (<code>registry.moderation</code>), or once it was flagged.</${Empty}>`
-      : html`<p class="summary">${count(found.total, 'version')}</p>
+      : html`<${Paged} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
         <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
           </ol>
-        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} />`}</${Loaded}>
+        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} /></${Paged}>`}</${Loaded}>
   </${Page}>`;
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
+import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
 import { Prose } from '../parts/prose.js';
@@ -51,7 +52,8 @@ function Actions({ node, mayEdit, user, reload }) {
   const done = (text) => () => { close(); tell(text); reload(); };
   return html`
     ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish a version</button>
-      <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
+      <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
+      <${DeleteNode} node=${node} user=${user} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${node.name}`} onClose=${close}>

@@ -1,10 +1,11 @@
 // Browsing the registry: search, filters, order, pages. All of it is in the address.
-import { html, useEffect, useState } from '../core/dom.js';
+import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count, number } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Loaded, Monogram, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
+import { Paged } from '../parts/more.js';
 
 const PAGE_SIZE = 24;
 const SYSTEMS = ['Linux', 'Windows', 'macOS'];
@@ -26,13 +27,13 @@ export function NodesPage({ query, user }) {
   return html`<${Page} title="Nodes" lead="Everything that publishers offer to the host application.">
     <${Filters} asked=${asked} admin=${user?.isAdmin} />
     <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
-      ${(list) => html`
+      ${(list) => html`<${Paged} page=${list.page} label="Nodes that were found">
       <p class="summary" role="status">
         ${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
       ${list.nodes.length === 0 ? html`<${Nothing} filtered=${filtered} page=${asked.page} />` : html`
         <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}
           </ul>`}
-      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} />`}</${Loaded}>
+      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} /></${Paged}>`}</${Loaded}>
   </${Page}>`;
 }
 
@@ -43,13 +44,20 @@ function address(query, page) {
 
 function Filters({ asked, admin }) {
   const [text, set] = useState(asked.search);
-  useEffect(() => { set(asked.search); }, [asked.search]);
+  // What was asked for from here comes back as the address, while somebody goes on to type: only others may change the text.
+  const sent = useRef(asked.search);
+  const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
   useEffect(() => {
-    if (text === asked.search) return undefined;
-    const timer = setTimeout(() => refine({ search: text, page: undefined }, { quiet: true }), 220);
+    if (asked.search === sent.current) return;
+    sent.current = asked.search;
+    set(asked.search);
+  }, [asked.search]);
+  useEffect(() => {
+    if (text === sent.current) return undefined;
+    const timer = setTimeout(() => send({ quiet: true }), 220);
     return () => clearTimeout(timer);
   }, [text]);
-  return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); refine({ search: text, page: undefined }); }}>
+  return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="search"><${Icon} name="search" />
       <input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
       value=${text} onInput=${(event) => set(event.target.value)} /></div>

@@ -1,20 +1,25 @@
 // One publisher: its nodes, its members, its access tokens.
 import { html, useState } from '../core/dom.js';
-import { at, get, put, remove } from '../core/api.js';
-import { called, words } from '../core/format.js';
-import { useLoad, useWork } from '../core/load.js';
+import { at, get, open, remove } from '../core/api.js';
+import { useLoad } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
 import {
-  Back, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Pager, Skeleton, Tabs, tell, Time, Trouble,
+  Back, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Pager, Skeleton, Tabs, tell, Time,
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
+import { DeletePublisher } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
+import { Members } from '../parts/members.js';
+import { Paged } from '../parts/more.js';
 import { Prose } from '../parts/prose.js';
 import { NewToken } from '../parts/token.js';
 import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
+// What is found by searching is looked through in pages of this size, and so many of them.
+const SEARCHED = 200;
+const SEARCHED_MAX = 10;
 
 export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const loaded = useLoad((signal) => get(at`/publishers/${id}`, {}, signal), [id, user?.id]);
@@ -23,29 +28,31 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const back = html`<${Back} href=${to('publishers')}>Publishers</${Back}>`;
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
+    const isOwner = role === 'owner' || user?.isAdmin;
     const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : [])];
     return html`<${Page} before=${back} title=${html`<${Monogram} id=${publisher.id} name=${publisher.name} large />
       ${publisher.name || publisher.id}`}
         lead=${html`<${Id}>${publisher.id}</${Id}>`}
-        actions=${html`<${Actions} ...${{ publisher, user }} mayEdit=${rights.data?.canEdit} isMember=${Boolean(role) || user?.isAdmin} reload=${loaded.reload} />`}>
+        actions=${html`<${Actions} ...${{ publisher, user }} mayEdit=${rights.data?.canEdit} isMember=${Boolean(role) || user?.isAdmin} isOwner=${isOwner} reload=${loaded.reload} />`}>
       ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>
         ${publisher.status_detail || 'No reason was given.'}</p></div></div>`}
       <${Prose} text=${publisher.description} name="lead-text" />
       <${Facts} of=${[['Website', publisher.website && html`<${Out} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${Out} href=${publisher.source_code_repo} />`],
         ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />
-      ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${role === 'owner' || user?.isAdmin} reload=${loaded.reload} />`
-        : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${role === 'owner' || user?.isAdmin} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
+      ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${isOwner} reload=${loaded.reload} />`
+        : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${isOwner} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
     </${Page}>`;
   }}</${LoadedPage}>`;
 }
 
-function Actions({ publisher, user, mayEdit, isMember, reload }) {
+function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   return html`
     ${isMember && html`<button type="button" class="button" onClick=${() => set('node')}><${Icon} name="plus" />Create a node</button>`}
     ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
+    ${isOwner && html`<${DeletePublisher} publisher=${publisher} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
     ${open === 'node' && html`<${Dialog} title="Create a node" onClose=${close}>
@@ -59,59 +66,38 @@ function Actions({ publisher, user, mayEdit, isMember, reload }) {
 // What others decide on, or what comes with versions.
 const HIDDEN = ['latest_version', 'translations', 'publisher', 'created_at', 'downloads', 'github_stars', 'rating', 'search_ranking', 'status', 'status_detail', 'tags_admin'];
 
-// The list of a publisher's own route is for whoever is signed in; everybody may search by the publisher's name.
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
-  const nodes = useLoad(async (signal) => {
-    if (user) return { nodes: await get(at`/publishers/${publisher.id}/nodes`, { page, limit: PAGE_SIZE, include_banned: user.isAdmin || undefined }, signal) };
-    const found = await get('/nodes/search', { search: publisher.id, limit: 100 }, signal);
-    return { nodes: found.nodes.filter((node) => node.publisher.id === publisher.id) };
-  }, [publisher.id, page, user?.id]);
-  return html`<${Loaded} from=${nodes} bones=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ nodes }) => nodes.length === 0
-    ? html`<${Empty} icon="nodes" title=${page > 1 ? 'There is no such page' : 'No nodes yet'}>
-      ${isMember ? 'Create the first one, then publish a version of it.' : 'This publisher has nothing to offer yet.'}</${Empty}>`
-    : html`<ul class="cards">${nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>
-      <${Pager} page=${page} pages=${nodes.length === PAGE_SIZE ? page + 1 : page} address=${(page) => to('publishers', publisher.id, { page })} />`}</${Loaded}>`;
+  const nodes = useLoad((signal) => (user ? listed(publisher, user, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id]);
+  const pages = Math.ceil((nodes.data?.total ?? 0) / PAGE_SIZE);
+  return html`<${Loaded} from=${nodes} bones=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ shown, isAll }) => html`
+    ${shown.length > 0 ? html`<${Paged} page=${page} label="Nodes of this publisher">
+        <ul class="cards">${shown.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>
+        <${Pager} page=${page} pages=${pages} address=${(page) => to('publishers', publisher.id, { page })} /></${Paged}>`
+    : page > 1 ? html`<${Empty} icon="nodes" title="There is no such page" action=${html`<a class="button quiet" href=${to('publishers', publisher.id)}>To the first</a>`}>The list is shorter than that.</${Empty}>`
+    : isAll && html`<${Empty} icon="nodes" title="No nodes yet">
+      ${isMember ? 'Create the first one, then publish a version of it.' : 'This publisher has nothing to offer yet.'}</${Empty}>`}
+    ${!isAll && html`<p class="muted">It may have more nodes than these: <a href=${to('nodes', { search: publisher.id })}>search for all of them</a>, or sign in.</p>`}`}</${Loaded}>`;
 }
 
-function Members({ publisher, user, mayEdit, reload }) {
-  const [leaving, set] = useState(null);
-  // Addresses are for members and administrators.
-  const sees = user?.isAdmin || publisher.members.some((member) => member.id === user?.id);
-  const [open, setOpen] = useState(false);
-  const work = useWork();
-  const change = async (member, role) => {
-    const { problem } = await work.run(() => put(at`/publishers/${publisher.id}/members/${member.id}`, { role }));
-    if (!problem) { tell('Saved'); reload(); }
-  };
-  return html`<section>
-    ${mayEdit && html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />Add a member</button></p>`}
-    <${Trouble} problem=${work.problem} />
-    <table class="table"><thead><tr><th>Member</th><th>E-mail</th><th>Role</th>${mayEdit && html`<th><span class="unseen">Actions</span></th>`}</tr>
-      </thead>
-      <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
-        <td data-label="Member"><strong>${called(member.user)}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
-        <td data-label="E-mail">${member.user.email || html`<span class="muted">${sees ? 'none' : 'Not shown'}</span>`}</td>
-        <td data-label="Role">${mayEdit ? html`<div class="select small">
-          <select aria-label=${`Role of ${called(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
-          ${['owner', 'member'].map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}
-            </select></div>` : member.role}</td>
-        ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => set(member)}>Remove</button></td>`}
-      </tr>`)}</tbody></table>
-    ${leaving && html`<${Confirm} title=${`Remove ${called(leaving.user)}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
-      onDone=${() => { set(null); tell('Removed'); reload(); }}>Who is removed changes nothing of this publisher any more. The tokens of the publisher stay.</${Confirm}>`}
-    ${open && html`<${AddMember} publisher=${publisher} onClose=${() => setOpen(false)} onDone=${() => { setOpen(false); tell('Added'); reload(); }} />`}
-  </section>`;
+async function listed(publisher, user, page, signal) {
+  const answer = await open('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: user.isAdmin || undefined }, signal });
+  return { shown: await answer.json(), total: Number(answer.headers.get('X-Total-Count')), isAll: true };
 }
 
-function AddMember({ publisher, onClose, onDone }) {
-  const [id, set] = useState('');
-  return html`<${Dialog} title="Add a member" onClose=${onClose}>
-    <div class="form"><div class="field"><label for="member">User id</label>
-      <input id="member" type="text" autocomplete="off" spellcheck="false" value=${id} onInput=${(event) => set(event.target.value.trim())} />
-      <p class="hint">A UUID; the user sees it in the console as the id of their account.</p></div></div>
-    <${OperationForm} id="setMember" path=${at`/publishers/${publisher.id}/members/${id || '-'}`} submit="Add" onDone=${onDone} onCancel=${onClose} /></${Dialog}>`;
+// The list of a publisher's own route is for whoever is signed in; everybody may search by its id, which finds those of others too.
+async function searched(publisher, page, signal) {
+  const own = [];
+  for (let at = 1, pages = 1; at <= Math.min(pages, SEARCHED_MAX); at += 1) {
+    const found = await get('/nodes/search', { search: publisher.id, page: at, limit: SEARCHED }, signal);
+    own.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
+    pages = found.totalPages;
+    if (at === SEARCHED_MAX && at < pages) return { ...partOf(own, page), isAll: false };
+  }
+  return { ...partOf(own, page), isAll: true };
 }
+
+const partOf = (nodes, page) => ({ shown: nodes.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), total: nodes.length });
 
 function Tokens({ publisher, mayManage }) {
   const tokens = useLoad((signal) => (mayManage ? get(at`/publishers/${publisher.id}/tokens`, {}, signal) : Promise.resolve([])), [publisher.id, mayManage]);

@@ -7,6 +7,7 @@ import { go, to, useTitle } from '../core/router.js';
 import { Dialog, Empty, Icon, Loaded, Monogram, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
 import { OperationForm } from '../parts/form.js';
 import { SignInButton } from '../parts/login.js';
+import { Paged } from '../parts/more.js';
 
 const PAGE_SIZE = 30;
 
@@ -23,8 +24,8 @@ export function PublishersPage({ query, user }) {
     <section>${own.data?.length > 0 && html`<h2>All</h2>`}
     <${Loaded} from=${all} bones=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
       ? html`<${Empty} icon="publishers" title="Nobody publishes yet" action=${user ? create : html`<${SignInButton} />`}>A publisher is where nodes, members and access tokens belong. Create the first one.</${Empty}>`
-      : html`<p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
-        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} />`}</${Loaded}></section>
+      : html`<${Paged} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
+        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${Paged}>`}</${Loaded}></section>
     ${open && html`<${Dialog} title="Create a publisher" onClose=${() => set(false)}>
       <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
   </${Page}>`;

@@ -11,13 +11,15 @@ const CIRCUITS = { closed: 'In service', open: 'Resting', half_open: 'Tried agai
 
 export function StatePage() {
   useTitle('State');
-  const state = useLoad((signal) => get('/admin/state', {}, signal), []);
+  const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
-  useEvery(FRESH_MS, () => { state.reload(); ready.reload(); });
+  useEvery(FRESH_MS, () => { state.refresh(); ready.refresh(); });
+  const [word, mood] = service(ready);
   return html`<${Page} title="State" lead="What the service does now; looked at every few seconds.">
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
+      ${state.error && html`<p class="muted">This is what was told last, <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
-        <${Gauge} name="Service" of=${ready.data === false ? 'Not ready' : 'Ready'} tone=${ready.data === false ? 'bad' : 'good'}>since <${Time} at=${now.start.at} /></${Gauge}>
+        <${Gauge} name="Service" of=${word} tone=${mood}>started <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
         <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
         <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
@@ -36,6 +38,13 @@ export function StatePage() {
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
     <${Checkpoint} />
   </${Page}>`;
+}
+
+// Whether it takes work; what does not answer is not called ready because it was.
+function service({ data, error }) {
+  if (error) return ['No answer', 'bad'];
+  if (data === undefined) return ['Asked'];
+  return data ? ['Ready', 'good'] : ['Not ready', 'bad'];
 }
 
 const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };

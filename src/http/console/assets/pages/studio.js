@@ -39,12 +39,7 @@ export function StudioPage({ parts: [id], user }) {
 
 function Jobs({ jobs, current }) {
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
-  // Whoever goes through the list by keyboard stays in it.
-  const choose = (event) => {
-    go(to('studio', event.target.value));
-    setTimeout(() => document.querySelector('.jobs-short select')?.focus({ preventScroll: true }));
-  };
-  return html`<label class="order jobs-short"><span>Job</span><div class="select"><select value=${current.operationId} onChange=${choose}>
+  return html`<label class="order jobs-short"><span>Job</span><div class="select"><select value=${current.operationId} onChange=${(event) => go(to('studio', event.target.value))}>
     ${[...groups].map(([tag, jobs]) => html`<optgroup key=${tag} label=${tag}>${jobs.map((job) => html`<option key=${job.operationId} value=${job.operationId} selected=${job === current}>
       ${job.summary}</option>`)}</optgroup>`)}</select></div></label>
     <nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p>

@@ -15,22 +15,25 @@ export function TaskPage({ parts: [id], user }) {
   const { task, line, problem } = useTask(id);
   useTitle(task ? `${words(task.kind)} task` : 'Task');
   const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
-  if (problem && !task) return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} /></${Page}>`;
-  if (!task) return html`<${Page} title="Task" before=${back}><${Skeleton} lines=${6} /></${Page}>`;
+  if (!task) {
+    return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} />
+      ${line === 'lost' && html`<p class="muted" role="status">It is tried again, and appears here as soon as an answer comes.</p>`}
+      ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
+  }
   return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}
     </${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
-    ${task.request && html`<section><h2>What was asked for</h2><${Facts} of=${asked(task.request)} /></section>`}
+    ${task.request && html`<section><h2>What was asked for</h2><${Facts} name="wide" of=${asked(task.request)} /></section>`}
     <section><h2>What happened</h2><${Course} task=${task} /></section>
     <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
   </${Page}>`;
 }
 
-// Every parameter by its name; those within others by all names on the way.
-const asked = (request) => leaves(request).map(([way, value]) =>
-  [way.map((name) => (/^\d+$/.test(name) ? Number(name) + 1 : words(name))).join(', '), typeof value === 'object' ? undefined : said(value)]);
+// Every parameter by its name; those within others by all names on the way, each with its number where there are several.
+const asked = (request) => leaves(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : said(value)]);
+const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${words(name)}`)).join('');
 const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
 function Actions({ task, user }) {
@@ -65,7 +68,7 @@ function Course({ task }) {
 function Deliveries({ task }) {
   const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
   const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
-  useEvery(pending ? PENDING_MS : 0, deliveries.reload);
+  useEvery(pending ? PENDING_MS : 0, deliveries.refresh);
   return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">Nobody is told of this task: it was submitted without an address for callbacks.</p>`
     : html`<ul class="deliveries">

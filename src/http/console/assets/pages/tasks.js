@@ -1,32 +1,32 @@
 // Media tasks, newest first.
-import { html, useEffect, useState } from '../core/dom.js';
+import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { number, span, words } from '../core/format.js';
-import { useEvery, useLoad } from '../core/load.js';
+import { useEvery, useLoad, useParts } from '../core/load.js';
 import { costInTheEnd, isOver } from '../parts/live.js';
 import { openapi, plain, pointer } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
+import { More } from '../parts/more.js';
 
 const PAGE_SIZE = 25;
+const LOOKED_AT_MAX = 100;
 const FRESH_MS = 4000;
-
 
 export function TasksPage({ query, user }) {
   useTitle('Tasks');
   const asked = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
     created_from: time(query.get('from')), created_to: time(query.get('to')) };
-  const [more, setMore] = useState([]);
-  const first = useLoad((signal) => get('/tasks', { ...asked, limit: PAGE_SIZE }, signal), [query.toString(), user.id]);
+  const list = useParts(async ({ next, there, signal }) => {
+    // As many as are shown are looked at again.
+    const limit = Math.min(Math.max(there?.entries.length ?? 0, PAGE_SIZE), LOOKED_AT_MAX);
+    const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
+    return { entries: page.tasks, next: page.next_cursor };
+  }, [asked, user.id], joined);
   const choices = useLoad(async () => listed(await openapi()), []);
-  useEffect(() => setMore([]), [query.toString()]);
-  const running = first.data?.tasks.some((task) => !isOver(task));
-  useEvery(running ? FRESH_MS : 0, first.reload);
-  const pages = first.data ? [first.data, ...more] : [];
-  const cursor = pages.at(-1)?.next_cursor;
-  const goOn = async () => setMore([...more, await get('/tasks', { ...asked, limit: PAGE_SIZE, cursor })]);
-  const known = new Set();
-  const tasks = pages.flatMap((page) => page.tasks).filter((task) => !known.has(task.task_id) && known.add(task.task_id));
+  const tasks = list.data?.entries ?? [];
+  const running = tasks.slice(0, LOOKED_AT_MAX).some((task) => !isOver(task));
+  useEvery(running ? FRESH_MS : 0, list.refresh);
   return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'What everybody had made.' : 'What you had made.'}
       actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />To the studio</a>`}>
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
@@ -40,7 +40,7 @@ export function TasksPage({ query, user }) {
         <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
         <span>Only mine</span></label>`}
     </form>
-    <${Loaded} from=${first} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
+    <${Loaded} from=${list} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'Nothing fits' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>To the studio</a>`}>
           ${query.toString() ? 'No task fits these filters.' : 'Have a picture made in the studio, or submit one by the interface: it appears here.'}</${Empty}>`
       : html`<table class="table tasks"><thead><tr><th>Task</th><th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
@@ -52,8 +52,16 @@ export function TasksPage({ query, user }) {
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Took">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
           <td data-label="Cost"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
-        ${cursor && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Older tasks</button></p>`}`}</${Loaded}>
+        <${More} of=${list}>Older tasks</${More}>`}</${Loaded}>
   </${Page}>`;
+}
+
+// The newest tasks as they are now, before those older ones that are shown. Where they have nothing in common something would be
+// missing in between: the list begins anew.
+function joined(there, fresh) {
+  const oldest = there.entries.findIndex((task) => task.task_id === fresh.entries.at(-1)?.task_id);
+  if (oldest < 0 || oldest === there.entries.length - 1) return fresh;
+  return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
 }
 
 function cost(task) {

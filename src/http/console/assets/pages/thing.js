@@ -1,24 +1,20 @@
 // One thing through time: each of its events with what it changed, and how the thing was at a moment.
-import { html, useRef, useState } from '../core/dom.js';
+import { html, useRef } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { count, exact, number, words } from '../core/format.js';
-import { useLoad } from '../core/load.js';
+import { useLoad, useParts } from '../core/load.js';
 import { refine, to, useTitle } from '../core/router.js';
-import { Back, Code, Icon, Loaded, Page, Skeleton, Time, Trouble } from '../parts/basic.js';
+import { Back, Code, Icon, Loaded, Page, Skeleton, Time } from '../parts/basic.js';
 import { Actor, Changes, sentence } from '../parts/events.js';
+import { More } from '../parts/more.js';
 
 const PAGES = { node: 'nodes', publisher: 'publishers', task: 'tasks' };
 
 export function ThingPage({ parts: [kind, ...rest], query }) {
   const id = rest.join('/');
   useTitle(`History of ${id}`);
-  const history = useLoad((signal) => get(at`/admin/history/${kind}/${id}`, { limit: 100 }, signal), [kind, id]);
-  const [more, setMore] = useState([]);
-  const [problem, setProblem] = useState(null);
-  const pages = history.data ? [history.data, ...more] : [];
-  const next = pages.at(-1)?.next;
-  const goOn = () => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }).then((page) => setMore([...more, page]), setProblem);
-  const entries = pages.flatMap((page) => page.entries);
+  const history = useParts(({ next, signal }) => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }, signal), [kind, id]);
+  const entries = history.data?.entries ?? [];
   const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
   const panel = useRef(null);
   // Beside the history it is in view; above it, on a narrow screen, it has to be gone to.
@@ -27,10 +23,9 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
     if (matchMedia('(max-width: 68rem)').matches) panel.current.scrollIntoView({ block: 'start' });
   };
   return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
-      lead=${history.data ? `${count(entries.length, 'event')}${next ? ' and more' : ''}, oldest first` : ' '}
+      lead=${history.data ? `${count(entries.length, 'event')}${history.next ? ' and more' : ''}, oldest first` : ' '}
       actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}
         <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>In the log</a>`}>
-    <${Trouble} problem=${problem} />
     <div class="columns even">
       <section><h2>History</h2>
         <${Loaded} from=${history} bones=${html`<${Skeleton} lines=${6} />`}>${() => html`
@@ -39,8 +34,7 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
               <span class="spread"></span>
               <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>
-          ${next && html`<p class="more-row"><button type="button" class="button quiet" onClick=${goOn}>Later events</button></p>`}`}</${Loaded}>
-            </section>
+          <${More} of=${history}>Later events</${More}>`}</${Loaded}></section>
       <section ref=${panel} class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
     </div>
   </${Page}>`;

@@ -7,6 +7,7 @@ import { to, useTitle } from '../core/router.js';
 import { Dialog, Icon, Id, Loaded, Page, Pager, Skeleton, State, tell } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { OperationForm } from '../parts/form.js';
+import { Paged } from '../parts/more.js';
 import { NewToken } from '../parts/token.js';
 import { TokenTable } from './publisher.js';
 
@@ -20,7 +21,7 @@ export function UsersPage({ query }) {
   const close = () => set(null);
   const done = () => { close(); tell('Saved'); users.reload(); };
   return html`<${Page} title="Users" lead="Who may sign in, and what they may do." actions=${html`<button type="button" class="button" onClick=${() => set({ make: true })}><${Icon} name="plus" />Create a user</button>`}>
-    <${Loaded} from=${users} bones=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<p class="summary">${count(list.total, 'user')}</p>
+    <${Loaded} from=${users} bones=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<${Paged} page=${list.page} label="Users"><p class="summary">${count(list.total, 'user')}</p>
       <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
         ${list.users.map((user) => html`<tr key=${user.id}>
         <td data-label="User"><strong>${called(user)}</strong><br /><${Id}>${user.id}</${Id}></td>
@@ -32,7 +33,7 @@ export function UsersPage({ query }) {
             <button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
           <${BanButton} kind="users" id=${user.id} name=${called(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />
             <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
-      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} />`}</${Loaded}>
+      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} /></${Paged}>`}</${Loaded}>
     ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}>
       <${OperationForm} id="createUser" path="/admin/users" submit="Create" onDone=${done} onCancel=${close} /></${Dialog}>`}
     ${open?.edit && html`<${Dialog} title=${`Edit ${called(open.edit)}`} onClose=${close}>

@@ -4,7 +4,7 @@ import { clock, count, day, exact, leaves, number, words } from '../core/format.
 import { to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
-export const thingLink = (thing) => {
+const thingLink = (thing) => {
   const [kind, ...id] = thing.split('/');
   return to('audit', kind, id.join('/'));
 };
@@ -55,23 +55,30 @@ function Inside({ event }) {
 // What changed, each with what was and what is.
 export function Changes({ of }) {
   if (of.length === 0) return html`<p class="muted">Nothing that is shown changed.</p>`;
-  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path || 'all of it'}</code></dt>
+  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path ? breakable(change.path) : 'all of it'}</code></dt>
     <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${shown(change.before)}</del>`}
       ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
 }
 
-// What came or went as a whole is told field by field.
+// A name breaks where its parts do.
+const breakable = (path) => path.split(/(?<=[/_])/).map((part) => html`${part}<wbr />`);
+
+// What came or went with all that is in it is told field by field, as far as there is something in them.
 function apart(change) {
-  if (change.path !== '' || (change.before !== undefined && change.after !== undefined)) return [change];
-  const side = change.after === undefined ? 'before' : 'after';
-  return leaves(change[side]).map(([way, value]) => ({ path: `/${way.join('/')}`, [side]: value }));
+  const side = change.before === undefined ? 'after' : change.after === undefined ? 'before' : null;
+  if (!side || isList(change[side])) return [change];
+  const filled = leaves(change[side]).filter(([, value]) => value !== '' && typeof value !== 'object');
+  return filled.length ? filled.map(([way, value]) => ({ path: [change.path, ...way].join('/'), [side]: value })) : [change];
 }
+
+const isList = (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 
 const LINES_MAX = 9;
 
 function shown(value) {
   if (value === '') return '(empty)';
-  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  if (isList(value) && value.length === 0) return '(none)';
+  const text = isList(value) ? value.join('\n') : typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   const lines = text.split('\n').length;
   return lines > LINES_MAX ? html`<details><summary>${count(lines, 'line')}</summary>${text}</details>` : text;
 }

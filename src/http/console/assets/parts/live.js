@@ -20,7 +20,7 @@ export function useTask(id) {
     follow(at`/tasks/${id}/events`, {
       signal: abort.signal,
       ended: () => isOver(latest),
-      onState: (line) => merge({ line }),
+      onState: (line, problem = null) => merge({ line, problem }),
       onEvent: ({ data }) => { latest = data; merge({ task: data, problem: null }); },
     }).then(() => merge({ line: 'over' }), (problem) => merge({ problem, line: 'over' }));
     return () => abort.abort();

@@ -23,7 +23,7 @@ export async function recognise() {
     begin(token, await get(at`/users`));
   } catch (problem) {
     if (problem.status === 401 || problem.status === 403) end();
-    else session.set({ token, user: null });
+    else session.set({ token, user: null, problem });
   }
 }
 

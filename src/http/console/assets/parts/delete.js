@@ -1,0 +1,28 @@
+// Deleting nodes and publishers: final, so it is asked back.
+import { html, useState } from '../core/dom.js';
+import { at, get, remove } from '../core/api.js';
+import { useLoad } from '../core/load.js';
+import { go, to } from '../core/router.js';
+import { tell } from './basic.js';
+import { Confirm } from './confirm.js';
+
+// For owners of its publisher, and administrators.
+export function DeleteNode({ node, user }) {
+  const owner = node.publisher.id;
+  const publisher = useLoad((signal) => (user && !user.isAdmin ? get(at`/publishers/${owner}`, {}, signal) : Promise.resolve(null)), [owner, user?.id]);
+  const isOwner = publisher.data?.members.some((member) => member.id === user?.id && member.role === 'owner');
+  if (!user?.isAdmin && !isOwner) return null;
+  return html`<${Delete} title=${`Delete the node ${node.id}?`} path=${at`/publishers/${owner}/nodes/${node.id}`} next=${to('publishers', owner)}>
+    This is final: its versions are not found any more, and its id is never given out again.</${Delete}>`;
+}
+
+export const DeletePublisher = ({ publisher }) => html`
+  <${Delete} title=${`Delete the publisher ${publisher.id}?`} path=${at`/publishers/${publisher.id}`} next=${to('publishers')}>
+    This is final: its access tokens end with it.</${Delete}>`;
+
+function Delete({ title, path, next, children }) {
+  const [open, set] = useState(false);
+  const done = () => { set(false); tell('Deleted'); go(next); };
+  return html`<button type="button" class="button quiet" onClick=${() => set(true)}>Delete</button>
+    ${open && html`<${Confirm} title=${title} action="Delete" onClose=${() => set(false)} onDone=${done} work=${() => remove(path)}>${children}</${Confirm}>`}`;
+}
