@@ -55,6 +55,7 @@ mod program;
 mod proof;
 mod publisher;
 mod repair;
+mod restore;
 mod review;
 mod rights;
 mod routes;
