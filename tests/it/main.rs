@@ -63,6 +63,7 @@ mod samples;
 mod secrets;
 mod sled_log;
 mod snapshot;
+mod starting;
 mod support;
 mod sync;
 mod task;
