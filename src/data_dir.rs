@@ -1,8 +1,8 @@
 //! The one directory where everything is kept: its lock, and files that only its owner may read.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The directory, locked: a second service that opens it is turned away.
@@ -32,8 +32,14 @@ pub enum DataDirError {
     /// Another process holds the lock.
     #[error("the data directory {} is in use by another running service: stop that one (or let a `mediary audit verify` come to its end), or give this one a data_dir of its own", .0.display())]
     InUse(PathBuf),
+    /// It belongs to another user, who could not use the files that would be made in it now.
+    #[error(
+        "the data directory {} belongs to {}, and files that {} made in it could not be used any more: run this as its owner, {}",
+        path.display(), user(*owner), user(own_id()), as_owner(path, *owner, *group)
+    )]
+    Foreign { path: PathBuf, owner: u32, group: u32 },
     /// It cannot be made or locked.
-    #[error("the data directory {path}: {reason}", path = path.display())]
+    #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
 }
 
@@ -44,6 +50,7 @@ impl DataDir {
     /// [`DataDirError`] when it cannot be made, or is in use.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
         let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
+        refuse_foreign(root)?;
         create_durably(root).map_err(failed)?;
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
@@ -83,6 +90,71 @@ impl DataDir {
     }
 }
 
+/// Whoever runs a command as root in the directory of a service would leave files there that the service cannot open. Whose the
+/// directory is, its lock tells: the directory itself may be a volume that belongs to root.
+fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
+    let (locked, found) = (fs::metadata(root.join("lock")), fs::metadata(root));
+    let is_foreign = |found: &fs::Metadata| found.uid() != own_id() && (locked.is_ok() || own_id() == 0);
+    match locked.as_ref().ok().or(found.as_ref().ok()).filter(|found| is_foreign(found)) {
+        Some(found) => Err(DataDirError::Foreign { path: root.to_owned(), owner: found.uid(), group: found.gid() }),
+        None => Ok(()),
+    }
+}
+
+/// What helps whoever may not use a path; nothing where the reason is another one.
+#[must_use]
+pub fn to_help(path: &Path, reason: &io::Error) -> String {
+    if reason.kind() == io::ErrorKind::ReadOnlyFilesystem {
+        return "; name a directory that can be written to with --data-dir".to_owned();
+    }
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
+    let Some((there, found)) = there.filter(|_| reason.kind() == io::ErrorKind::PermissionDenied) else {
+        return String::new();
+    };
+    let make = if there == path { "chown -R" } else { "install -d -m 0700 -o" };
+    let given = format!("{make} {} {}", own_id(), path.display());
+    format!(
+        "; {} belongs to {}, and this is {}: give it that directory as root (`{given}`), or name another one with --data-dir",
+        there.display(),
+        user(found.uid()),
+        user(own_id())
+    )
+}
+
+fn own_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The name of a user, where the machine's own list has one: those that a service manager makes up are not in it.
+fn name_of(id: u32) -> Option<String> {
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = users.lines().map(|line| line.split(':'));
+    users.find_map(|mut user| {
+        let (name, known) = (user.next()?, user.nth(1)?);
+        (known == id.to_string()).then(|| name.to_owned())
+    })
+}
+
+fn user(id: u32) -> String {
+    name_of(id).map_or_else(|| format!("user {id}"), |name| format!("user {id} ({name})"))
+}
+
+/// How root runs a command as the owner of a directory.
+fn as_owner(path: &Path, id: u32, group: u32) -> String {
+    // Behind this one nobody comes but root, and a unit to which the service manager gives it.
+    let private = fs::canonicalize(path).ok().filter(|path| path.starts_with("/var/lib/private"));
+    if let Some(unit) = private.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
+        return format!(
+            "`systemd-run --pipe --wait -p DynamicUser=yes -p User={unit} -p StateDirectory={unit} mediary --data-dir /var/lib/{unit} …`"
+        );
+    }
+    match name_of(id) {
+        Some(name) => format!("`runuser -u {name} -- mediary …`"),
+        None => format!("`setpriv --reuid {id} --regid {group} --clear-groups mediary …`"),
+    }
+}
+
 /// Makes a directory for its owner alone whose name, and the names of the parents that had to be made, survive a power cut.
 ///
 /// # Errors
@@ -105,9 +177,9 @@ pub fn create_durably(directory: &Path) -> io::Result<()> {
 /// # Errors
 /// When the file is there and cannot be read.
 pub fn read_private(path: &Path) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match fs::read_to_string(path) {
         Ok(text) => {
-            if std::fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
+            if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
                 tracing::warn!(path = %path.display(), "others can read this secret: chmod 600");
             }
             Ok(Some(text))
@@ -136,11 +208,11 @@ pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(&draft, path)
+        fs::rename(&draft, path)
     };
     write().inspect_err(|_| {
         // Nothing half done stays, also on a full disk.
-        let _ = std::fs::remove_file(&draft);
+        let _ = fs::remove_file(&draft);
     })?;
     sync_parent(path)
 }
@@ -183,7 +255,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         create_durably(&parent.path().join("a/b")).unwrap();
         for name in ["a", "a/b"] {
-            let mode = std::fs::metadata(parent.path().join(name)).unwrap().permissions().mode();
+            let mode = fs::metadata(parent.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{name}");
         }
     }
@@ -196,7 +268,46 @@ mod tests {
         write_private(&path, b"first").unwrap();
         write_private(&path, b"second").unwrap();
         assert_eq!(read_private(&path).unwrap().as_deref(), Some("second"));
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = || DataDir::open(folder.path()).err().map(|error| error.to_string());
+        if std::os::unix::fs::chown(folder.path(), Some(61_184), Some(61_185)).is_err() {
+            eprintln!("not tried: only root gives a directory away");
+            return;
+        }
+        // Given an empty directory, then nothing is made in it
+        let told = refusal().expect("it is refused");
+        for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
+            assert!(told.contains(word), "{word} is not in: {told}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // Given a used one, then its lock counts: the directory may be a volume that belongs to root
+        fs::write(folder.path().join("lock"), "").unwrap();
+        assert_eq!(refusal(), None);
+        std::os::unix::fs::chown(folder.path().join("lock"), Some(61_184), None).unwrap();
+        std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
+        assert!(refusal().expect("it is refused").contains("belongs to user 61184,"));
+    }
+
+    #[test]
+    fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let denied = |path: &Path| {
+            let reason = io::ErrorKind::PermissionDenied.into();
+            DataDirError::File { path: path.to_owned(), reason }.to_string()
+        };
+        let (own, there) = (own_id(), folder.path().display().to_string());
+        let told = denied(folder.path());
+        assert!(told.contains(&format!("{there} belongs to user {own}")), "{told}");
+        assert!(told.contains(&format!("`chown -R {own} {there}`")) && told.contains("--data-dir"), "{told}");
+        // One that is not there yet is made by whoever may
+        let told = denied(&folder.path().join("a"));
+        assert!(told.contains(&format!("`install -d -m 0700 -o {own} {there}/a`")), "{told}");
+        assert_eq!(to_help(folder.path(), &io::ErrorKind::StorageFull.into()), "");
     }
 }

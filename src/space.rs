@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use serde::Serialize;
 
 /// How old the last look may be, and how long a refused write counts.
@@ -75,6 +76,12 @@ pub enum StorageKind {
 #[must_use]
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+/// Whether an error says that no more files can be open, in this process or on the machine: it passes when some are closed.
+#[must_use]
+pub fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 impl Default for Space {

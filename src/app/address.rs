@@ -40,7 +40,8 @@ pub fn kept_address(data_dir: &Path) -> io::Result<Option<String>> {
 }
 
 /// A service that listens on every address is reached on the one of the machine itself.
-fn reached_at(address: SocketAddr) -> String {
+#[must_use]
+pub fn reached_at(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

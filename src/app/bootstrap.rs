@@ -40,7 +40,7 @@ pub(super) fn admin_token(
         let unused = file.exists().then_some(file);
         return Ok((secret.expose().to_owned(), AdminToken::Configured { unused }));
     }
-    let failed = |error: std::io::Error| StartError::part("the administrator's token", &error);
+    let failed = |error: std::io::Error| StartError::at("the administrator's token", &file, &error);
     if let Some(token) = read_private(&file).map_err(failed)? {
         return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
     }

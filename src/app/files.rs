@@ -23,9 +23,10 @@ pub(super) fn open_archives(
     surroundings: &Surroundings,
     reports: &mut Vec<String>,
 ) -> Result<Archives, StartError> {
-    let archives = Archives::open(&data.path("archives")).map_err(|error| StartError::part("the archives", &error))?;
+    let root = data.path("archives");
+    let archives = Archives::open(&root).map_err(|error| StartError::at("the archives", &root, &error))?;
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
-        Ok(swept) => reports.extend(swept_sentences(swept, &data.path("archives").join(ORPHANS))),
+        Ok(swept) => reports.extend(swept_sentences(swept, &root.join(ORPHANS))),
         // A full disk has no room for another name either; the next start tries again.
         Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
     }
@@ -52,7 +53,8 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
 
 /// The files of media tasks.
 pub(super) fn open_store(data: &DataDir, surroundings: &Surroundings) -> Result<Store, StartError> {
-    let store = Store::open(&data.path("media")).map_err(|error| StartError::part("the media store", &error))?;
+    let root = data.path("media");
+    let store = Store::open(&root).map_err(|error| StartError::at("the media store", &root, &error))?;
     Ok(store.in_surroundings(surroundings.clone()))
 }
 

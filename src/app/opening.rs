@@ -5,21 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::clock::Surroundings;
 use crate::config::{Settings, SnapshotSettings};
-use crate::data_dir::DataDir;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Anchor, OpenError};
 use crate::events::log::EventLog;
-use crate::events::sled_log::{SledLog, SledLogOptions};
+use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot::{Found, directory_in};
+use crate::space::Space;
 use crate::telemetry::metrics::Metrics;
 
+/// How often a start that takes long says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// Commits that may wait to be folded.
 const WAITING: usize = 4096;
 
@@ -38,8 +42,8 @@ pub struct OpenedLog {
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
-    options.journal.space = super::space(data_dir, settings);
-    options.progress = Some(super::progress());
+    options.journal.space = space(data_dir, settings);
+    options.progress = Some(progress());
     options
 }
 
@@ -65,13 +69,16 @@ pub struct SnapshotUse {
 
 impl SnapshotUse {
     /// As the settings say; `None` when there are to be none.
-    pub(super) fn of(data: &DataDir, settings: &Settings) -> Option<Self> {
+    pub(super) fn of(data_dir: &Path, settings: &Settings) -> Option<Self> {
         let SnapshotSettings { every_events, whole_below } = settings.snapshots;
-        (every_events > 0).then(|| Self { directory: directory_in(data.root()), whole_below })
+        (every_events > 0).then(|| Self { directory: directory_in(data_dir), whole_below })
     }
 
     /// Whether the log goes as far as the snapshot that is there: it is only taken of what is durable.
-    fn check_reach(&self, log: &SledLog) -> Result<(), OpenError> {
+    ///
+    /// # Errors
+    /// [`OpenError::Lost`] when it does not, or when the journal cannot be read.
+    pub fn check_reach(&self, log: &SledLog) -> Result<(), OpenError> {
         let Ok(Some(found)) = Found::look(&self.directory) else { return Ok(()) };
         let (head, taken) = (log.head(), found.anchor.position);
         let is_this_log = log.anchor(head)?.is_some_and(|end| end.log == found.anchor.log);
@@ -155,4 +162,28 @@ fn open_with<E>(
     }
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
+}
+
+/// The room in the data directory, of which each part may be on a disk of its own.
+fn space(data_dir: &Path, settings: &Settings) -> Space {
+    let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
+    Space::new(parts.to_vec(), settings.storage.reserve)
+}
+
+/// Log lines that say how far the opening of the log is, when it takes long.
+fn progress() -> OpenProgress {
+    let said = Mutex::new(Instant::now());
+    Arc::new(move |OpenStep { position, head, rebuilding }| {
+        let mut said = said.lock();
+        if said.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        *said = Instant::now();
+        match head {
+            Some(head) if rebuilding => {
+                tracing::info!(%position, %head, "the index of the log (sled) is being made anew from the journal");
+            }
+            _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
+        }
+    })
 }

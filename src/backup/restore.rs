@@ -2,38 +2,88 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::BackupError;
 use super::check::{Checked, check};
 use super::manifest::{Directory, Entry, Manifest, mode};
 use super::pool::Pool;
-use crate::data_dir::{DataDir, sync_parent};
+use crate::data_dir::{DataDir, DataDirError, sync_parent};
 use crate::proof::Progress;
 
-/// Puts a backup back as the data directory `to`, which must not be there or be empty. A damaged backup is not put back: its findings
-/// are in the answer.
+/// Puts a backup back as the data directory `to`, which must not be there or be empty; an empty one keeps its owner. A damaged backup is
+/// not put back: its findings are in the answer.
 ///
 /// # Errors
 /// When it cannot be put back; then `to` is as it was.
 pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
+    let to = &place(to)?;
     refuse_used(to)?;
+    refuse_mount_point(to)?;
+    let made = missing(to);
+    let staging = beside(to)?;
+    // Before all is verified, which takes long: whoever cannot write here is told at once.
+    let held = DataDir::open(&staging).map_err(|error| unstaged(error, to))?;
+    let restored = put_back(backup, &staging, to, progress);
+    if !matches!(&restored, Ok(checked) if checked.findings.is_empty()) {
+        // Nothing else is left: each of these directories is removed only when it is empty.
+        let _ = fs::remove_dir_all(&staging);
+        for directory in &made {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+    drop(held);
+    restored
+}
+
+fn put_back(backup: &Path, staging: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
     let checked = check(backup, &mut *progress)?;
     if !checked.findings.is_empty() {
         return Ok(checked);
     }
-    let staging = beside(to)?;
-    let held = DataDir::open(&staging)
-        .map_err(|_| BackupError::Refused(format!("{} is in use: another restore is going on", staging.display())))?;
-    empty(&staging).map_err(BackupError::file(&staging))?;
-    let (pool, files) = (Pool::open(backup), &checked.manifest);
-    write(&staging, &pool, files, progress)?;
+    empty(staging).map_err(BackupError::file(staging))?;
+    write(staging, &Pool::open(backup), &checked.manifest, progress)?;
+    if let Ok(owner) = fs::metadata(to) {
+        hand_over(staging, &owner).map_err(BackupError::file(staging))?;
+    }
+    sync_tree(staging).map_err(BackupError::file(staging))?;
     refuse_used(to)?;
-    fs::rename(&staging, to).map_err(|error| moved(to, error))?;
+    fs::rename(staging, to).map_err(|error| moved(to, error))?;
     sync_parent(to).map_err(BackupError::file(to))?;
-    drop(held);
     Ok(checked)
+}
+
+/// Where the data directory really is: a service manager may have put a symbolic link in its place, and that stays.
+fn place(to: &Path) -> Result<PathBuf, BackupError> {
+    let to = std::path::absolute(to).map_err(BackupError::file(to))?;
+    match (fs::canonicalize(&to), fs::read_link(&to)) {
+        (Ok(found), _) => Ok(found),
+        (Err(_), Ok(target)) => Ok(to.parent().unwrap_or(&to).join(target)),
+        (Err(_), Err(_)) => Ok(to),
+    }
+}
+
+/// The parents of a directory that are not there, the innermost first.
+fn missing(directory: &Path) -> Vec<PathBuf> {
+    directory.ancestors().skip(1).take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
+}
+
+fn unstaged(error: DataDirError, to: &Path) -> BackupError {
+    let DataDirError::File { path, reason } = error else {
+        let what = match error {
+            DataDirError::InUse(staging) => format!("{} is in use: another restore is going on", staging.display()),
+            other => other.to_string(),
+        };
+        return BackupError::Refused(what);
+    };
+    BackupError::Refused(format!(
+        "{} cannot be made: {reason}; a data directory is built beside its place and then renamed, so restore as a user who may write \
+         to {}, or into a directory below {} (--data-dir), which the service is then told of (data_dir)",
+        path.display(),
+        to.parent().unwrap_or(to).display(),
+        to.display()
+    ))
 }
 
 fn refuse_used(to: &Path) -> Result<(), BackupError> {
@@ -51,20 +101,33 @@ fn refuse_used(to: &Path) -> Result<(), BackupError> {
     }
 }
 
+/// Of a mount point nobody but the file system itself always knows: see also [`moved`].
+fn refuse_mount_point(to: &Path) -> Result<(), BackupError> {
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    match (device(to), to.parent().and_then(device)) {
+        (Some(own), Some(outer)) if own != outer => Err(mount_point(to)),
+        _ => Ok(()),
+    }
+}
+
+fn mount_point(to: &Path) -> BackupError {
+    BackupError::Refused(format!(
+        "{} is a mount point, which a restore cannot replace: restore into a directory below it (--data-dir {}), and have the service \
+         use that one (data_dir)",
+        to.display(),
+        to.join("data").display()
+    ))
+}
+
 fn moved(to: &Path, error: io::Error) -> BackupError {
     if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices) {
-        let what = format!(
-            "{} is a mount point, which a restore cannot replace: restore into a directory below it",
-            to.display()
-        );
-        return BackupError::Refused(what);
+        return mount_point(to);
     }
     BackupError::file(to)(error)
 }
 
 /// Where the data directory is built.
 fn beside(to: &Path) -> Result<PathBuf, BackupError> {
-    let to = std::path::absolute(to).map_err(BackupError::file(to))?;
     let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is no data directory", to.display())))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -88,8 +151,7 @@ fn empty(staging: &Path) -> io::Result<()> {
 fn write(staging: &Path, pool: &Pool, manifest: &Manifest, progress: Progress<'_>) -> Result<(), BackupError> {
     let failed = |path: &str| BackupError::file(&staging.join(path));
     for Directory { path, mode: text } in &manifest.directories {
-        let made = DirBuilder::new().recursive(true).mode(mode(text)).create(staging.join(path));
-        made.map_err(failed(path))?;
+        private_directory(&staging.join(path), mode(text) & 0o700).map_err(failed(path))?;
     }
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
     let mut done = 0;
@@ -98,13 +160,17 @@ fn write(staging: &Path, pool: &Pool, manifest: &Manifest, progress: Progress<'_
         done += entry.bytes;
         progress(done, total);
     }
-    sync_tree(staging).map_err(BackupError::file(staging))
+    Ok(())
+}
+
+fn private_directory(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
 fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
     let digest = entry.digest().ok_or(io::ErrorKind::InvalidData)?;
     let path = staging.join(&entry.path);
-    fs::create_dir_all(path.parent().unwrap_or(staging))?;
+    private_directory(path.parent().unwrap_or(staging), 0o700)?;
     let mode = mode(&entry.mode);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
     io::copy(&mut fs::File::open(pool.path(&digest))?, &mut file)?;
@@ -118,6 +184,29 @@ fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
     // Whatever the mask of this process is.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.sync_all()
+}
+
+/// Gives everything to the owner of the directory that is replaced: root restores for a service that is another user. The lock goes
+/// last, as it tells whose the directory is.
+fn hand_over(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
+    let own = fs::metadata(directory)?;
+    if own.uid() != 0 || (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
+        return Ok(());
+    }
+    let give = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
+    let lock = directory.join("lock");
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            hand_over(&entry.path(), owner)?;
+        } else if entry.path() != lock {
+            give(&entry.path())?;
+        }
+    }
+    if lock.exists() {
+        give(&lock)?;
+    }
+    give(directory)
 }
 
 /// Makes the names in all directories durable.

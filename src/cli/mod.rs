@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod demo;
 mod draft;
+mod health;
 mod openapi;
 mod progress;
 mod projections;
@@ -79,6 +80,9 @@ enum Command {
     /// Print the OpenAPI 3.1 document of everything that the service answers
     #[command(after_help = OPENAPI_HELP)]
     Openapi,
+    /// Ask a running service whether it can work
+    #[command(after_help = health::HELP)]
+    Health(health::Arguments),
     /// Fill a running service with a sample registry, and have a picture, a film and a piece of music made
     #[command(after_help = demo::HELP)]
     Demo(demo::Arguments),
@@ -232,6 +236,7 @@ pub fn run() -> ExitCode {
         Command::Serve(settings) => serve::run(settings.or(outer)),
         Command::Config(arguments) => config::run(arguments, outer),
         Command::Openapi => openapi::run(),
+        Command::Health(arguments) => health::run(arguments, outer),
         Command::Demo(arguments) => demo::run(arguments, outer),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => completions::man(&arguments),
@@ -310,8 +315,8 @@ mod tests {
     #[test]
     fn flags_before_the_command_are_as_good_as_behind_it() {
         let parsed = |words: &[&str]| Arguments::try_parse_from([&["mediary"], words].concat()).unwrap();
-        let before = parsed(&["--data-dir", "a", "--listen", "x", "projections", "rebuild"]);
-        let Some(Command::Projections(projections::Command::Rebuild(own))) = before.command else { panic!() };
+        let before = parsed(&["--data-dir", "a", "--listen", "x", "serve"]);
+        let Some(Command::Serve(own)) = before.command else { panic!() };
         let merged = own.or(before.settings);
         assert_eq!((merged.data_dir.as_deref(), merged.listen.as_deref()), (Some("a"), Some("x")));
         let both = parsed(&["--data-dir", "a", "serve", "--data-dir", "b"]);

@@ -1,5 +1,6 @@
 //! `mediary serve`: runs the service until it is told to stop, and says how to reach it.
 
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use anyhow::Context;
@@ -19,17 +20,23 @@ pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
-    let app = App::start(settings, Surroundings::real()).await?;
-    // Whoever reads the greeting may stop the service.
-    let signals = StopSignals::listen();
-    print(&greeting(&app, &data_dir)).context("cannot write to stdout")?;
+async fn serve(mut settings: Settings) -> anyhow::Result<()> {
+    // What is printed is pasted, and looked for, elsewhere.
+    settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
+    let data_dir = settings.data_dir.clone();
+    // Whoever is the first process of a container dies of no signal that it does not await.
+    let mut signals = StopSignals::listen();
+    let Some(app) = Box::pin(App::start_unless(settings, Surroundings::real(), signals.come())).await? else {
+        tracing::info!("stopped during the start");
+        return Ok(());
+    };
+    print(&greeting(&app, &data_dir, io::stdout().is_terminal())).context("cannot write to stdout")?;
     app.run_until_stopped(signals).await?;
     Ok(())
 }
 
-fn greeting(app: &App, data_dir: &Path) -> String {
+/// `seen` is whether a person reads it, not a file or a collector of logs, which would keep the token.
+fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     let (url, token) = (app.public_url(), app.admin_token());
     let mut lines = vec![
         format!("Mediary {} listens on http://{}", env!("CARGO_PKG_VERSION"), app.address()),
@@ -43,9 +50,9 @@ fn greeting(app: &App, data_dir: &Path) -> String {
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),
-        format!("A first request, ready to paste. {}", about(token)),
+        format!("A first request, ready to paste. {}", about(token, seen)),
         String::new(),
-        format!("  {}", first_request(url, token)),
+        format!("  {}", first_request(url, token, seen)),
         String::new(),
         "Ctrl-C stops the service.\n".to_owned(),
     ]);
@@ -63,12 +70,18 @@ fn leads_nowhere(url: &str) -> bool {
 }
 
 /// Where the token of the first request comes from.
-fn about(token: &AdminToken) -> String {
+fn about(token: &AdminToken, seen: bool) -> String {
     match token {
         AdminToken::Configured { unused } => {
             let unused = unused.as_ref().map(|file| format!(" The one in {} is not used.", file.display()));
             let configured = "Its token is the configured one; put it into MEDIARY_ADMIN_TOKEN of your shell.";
             format!("{configured}{}", unused.unwrap_or_default())
+        }
+        AdminToken::Generated { file, .. } if !seen => {
+            format!(
+                "Its token was made just now and is kept in {}, which only the user of the service can read.",
+                file.display()
+            )
         }
         AdminToken::Generated { file, .. } => {
             format!("Its token was made just now, is shown only this once and is kept in {}.", file.display())
@@ -79,11 +92,11 @@ fn about(token: &AdminToken) -> String {
 
 /// Asks who the token speaks for, as a line for a POSIX shell. It changes nothing: it answers the same however often it is pasted,
 /// also at a service that others rely on.
-fn first_request(url: &str, token: &AdminToken) -> String {
+fn first_request(url: &str, token: &AdminToken, seen: bool) -> String {
     let authorization = match token {
         AdminToken::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
-        AdminToken::Generated { token, .. } => format!("'Authorization: Bearer {token}'"),
-        AdminToken::Kept { file } => {
+        AdminToken::Generated { token, .. } if seen => format!("'Authorization: Bearer {token}'"),
+        AdminToken::Generated { file, .. } | AdminToken::Kept { file } => {
             format!("\"Authorization: Bearer $(cat {})\"", quoted(&file.display().to_string()))
         }
     };
@@ -103,28 +116,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fresh_token_is_in_the_request() {
+    fn a_fresh_token_is_in_the_request_on_a_terminal_alone() {
         let token = AdminToken::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
 
-        let request = first_request("http://127.0.0.1:1", &token);
+        let [seen, kept] = [true, false].map(|seen| first_request("http://127.0.0.1:1", &token, seen));
 
-        assert_eq!(request, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
-        assert!(about(&token).contains("d/admin-token"));
+        assert_eq!(seen, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
+        assert_eq!(kept, "curl -s http://127.0.0.1:1/users -H \"Authorization: Bearer $(cat d/admin-token)\"");
+        assert!([true, false].iter().all(|seen| about(&token, *seen).contains("d/admin-token")));
     }
 
     #[test]
     fn an_older_token_is_read_from_where_it_is() {
         let kept = AdminToken::Kept { file: PathBuf::from("it's here/admin-token") };
 
-        assert!(first_request("u", &kept).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#));
+        assert!(
+            first_request("u", &kept, true).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#)
+        );
     }
 
     #[test]
     fn a_configured_token_counts_alone_and_it_is_said_which_one_does_not() {
         let configured = |unused: Option<&str>| AdminToken::Configured { unused: unused.map(PathBuf::from) };
         let (alone, beside) = (configured(None), configured(Some("d/admin-token")));
-        assert!(first_request("u", &beside).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
-        assert!(about(&beside).ends_with("The one in d/admin-token is not used."), "{}", about(&beside));
-        assert!(!about(&alone).contains("not used"));
+        assert!(first_request("u", &beside, true).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
+        assert!(about(&beside, true).ends_with("The one in d/admin-token is not used."), "{}", about(&beside, true));
+        assert!(!about(&alone, true).contains("not used"));
     }
 }

@@ -220,10 +220,28 @@ mod tests {
             "log.format = \"xml\" (mediary.toml:3): must be one of \"text\", \"json\"",
             "tsks = {} (mediary.toml:4): there is no such setting; did you mean [tasks]? ",
             "tasks_deadline = \"5m\" (environment MEDIARY_TASKS_DEADLINE): there is no such setting; did you mean MEDIARY_TASKS__DEADLINE? ",
-            "workers = \"many\" (environment MEDIARY_WORKERS): must be a whole number from 0 to 1024",
+            "workers = \"many\" (environment MEDIARY_WORKERS): must be a whole number from 0 to 512",
             "listen = \"localhost:80\" (flag --listen): must be an IP address and a port",
         ] {
             assert!(problems.contains(expected), "{expected}\nnot in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_sets_for_a_service_of_this_name_is_no_setting() {
+        let links = [
+            ("MEDIARY_SERVICE_HOST", "10.96.0.7"),
+            ("MEDIARY_SERVICE_PORT", "8080"),
+            ("MEDIARY_SERVICE_PORT_HTTP", "8080"),
+            ("MEDIARY_PORT", "tcp://10.96.0.7:8080"),
+            ("MEDIARY_PORT_8080_TCP", "tcp://10.96.0.7:8080"),
+            ("MEDIARY_PORT_8080_TCP_PROTO", "tcp"),
+            ("MEDIARY_PORT_8080_UDP_ADDR", "10.96.0.7"),
+        ];
+        assert_eq!(given().environment(&links).configuration().settings.listen.port(), 8080);
+        for wrong in ["PORT", "PORT_8080", "PORT_HTTP_TCP", "SERVICE_HOSTS", "SERVICE_PORTS", "PORTS_8080_TCP"] {
+            let told = given().environment(&[(&format!("MEDIARY_{wrong}"), "8080")]).problems();
+            assert!(told.contains(&format!("MEDIARY_{wrong}): there is no such setting")), "{told}");
         }
     }
 

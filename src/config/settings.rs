@@ -15,6 +15,7 @@ use super::problem::{Problem, Problems, shown};
 use super::source::{Entry, Layers};
 use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
+use crate::http::server::WORKERS_MAX;
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::{Filter, Format};
 
@@ -263,7 +264,7 @@ impl Reader {
             data_dir: self.read("data_dir", &directory()),
             admin_token: self.read("admin_token", &token()),
             public_url: self.read("public_url", &base_url()),
-            workers: self.read("workers", &whole(0, 1024)),
+            workers: self.read("workers", &whole(0, i64::from(WORKERS_MAX))),
             auth: AuthSettings {
                 require_approval: self.read("auth.require_approval", &truth()),
                 video_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),

@@ -1,6 +1,6 @@
 //! Where values come from. Every value keeps its source, from the built-in defaults up to the flags.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,9 @@ pub(super) const DEFAULTS: &str = include_str!("default.toml");
 
 /// What the environment variables of settings begin with.
 const ENVIRONMENT_PREFIX: &str = "MEDIARY_";
+
+/// What a Service may speak.
+const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
 /// Where a value was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +115,7 @@ impl Layers {
             .into_iter()
             .filter_map(|(variable, text)| Some((variable.into_string().ok()?, text)))
             .filter(|(variable, _)| variable.starts_with(ENVIRONMENT_PREFIX))
+            .filter(|(variable, text)| !is_service_link(variable, text))
             .collect();
         variables.sort();
         for (variable, text) in variables {
@@ -173,6 +177,24 @@ impl Layers {
 /// The environment variable of a setting.
 fn variable_of(key: &str) -> String {
     format!("{ENVIRONMENT_PREFIX}{}", key.replace('.', "__").to_uppercase())
+}
+
+/// Whether a variable is one of those that Kubernetes sets for a Service named `mediary`, in the form of old container links. None of
+/// them can be meant for this program, and none of its settings is called so.
+fn is_service_link(variable: &str, text: &OsStr) -> bool {
+    let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else { return false };
+    let after = |start: &str| name.strip_prefix(start);
+    let is_port = |rest: &str| {
+        let (number, protocol) = rest.split_once('_').unwrap_or((rest, ""));
+        let protocol = protocol.split('_').next().unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && PROTOCOLS.contains(&protocol)
+    };
+    let url = text.to_string_lossy();
+    let is_url = url.split_once("://").is_some_and(|(scheme, _)| PROTOCOLS.contains(&scheme.to_uppercase().as_str()));
+    name == "SERVICE_HOST"
+        || after("SERVICE_PORT").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        || (name == "PORT" && is_url)
+        || after("PORT_").is_some_and(is_port)
 }
 
 /// Text from outside a file has no type; it takes that of the setting's default. What cannot is left as it is, for the check

@@ -11,6 +11,7 @@
 
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
+use crate::space::is_out_of_files;
 
 /// Most bytes of one stored event (DESIGN 3: small records; ADR 5: as small as the largest single field allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
@@ -49,7 +50,7 @@ pub enum LogFailure {
     /// The disk or the file system refused.
     #[error("{doing}: {reason}")]
     Storage { doing: String, reason: String },
-    /// There is no room: nothing of the group was written, and it may be tried again once there is.
+    /// There is no room, or no more files can be opened: nothing of the group was written, and it may be tried again once there is.
     #[error("{reason}")]
     Full { reason: String },
     /// An earlier failure left the log read-only until it is healed by a restart.
@@ -61,10 +62,11 @@ pub enum LogFailure {
 }
 
 impl LogFailure {
-    /// The file system had no room.
+    /// The file system had no room, or too many files are open.
     #[must_use]
     pub fn full(doing: &str, error: &std::io::Error) -> Self {
-        Self::Full { reason: format!("no room on the disk to {doing}: {error}") }
+        let lacking = if is_out_of_files(error) { "too many files are open" } else { "no room on the disk" };
+        Self::Full { reason: format!("{lacking} to {doing}: {error}") }
     }
 }
 

@@ -59,6 +59,7 @@ pub mod routes;
 pub mod server;
 mod sign_in;
 mod sse;
+pub mod starting;
 pub mod state;
 mod subject;
 mod submissions;

@@ -52,6 +52,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long requests in flight may take once the service stops, in seconds.
 const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 
+/// As many threads as the framework takes; with one more it panics.
+pub const WORKERS_MAX: u16 = 512;
+
 /// What the handlers work with.
 #[derive(Clone)]
 pub struct Services {
@@ -135,7 +138,7 @@ pub enum CorsOrigins {
 pub struct HttpOptions {
     /// The base of every URL that the service hands out, without a slash at the end.
     pub public_url: String,
-    /// Threads that serve requests; at least 1.
+    /// Threads that serve requests: 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Connections that may be open at a time.
     pub connections: usize,
@@ -228,7 +231,7 @@ impl Shared {
 /// When the listener cannot be used.
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
-    let workers = options.workers.max(1);
+    let workers = options.workers.clamp(1, usize::from(WORKERS_MAX));
     services.keys.keep_swept(services.surroundings.clone());
     let shared = Data::new(Shared::new(services));
     let origins = Arc::new(options.cors_origins);
@@ -245,4 +248,14 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
         .disable_signals()
         .listen(listener)?;
     Ok(server.run())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_framework_takes_as_many_threads_as_may_be_set() {
+        let _taken = HttpServer::new(App::new).workers(usize::from(WORKERS_MAX));
+    }
 }

@@ -23,7 +23,7 @@ use crate::projections::read_models::Models;
 /// Why a directory cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum Unverifiable {
-    #[error("{} is not a data directory: there is no log/journal in it", .0.display())]
+    #[error("{} is not a data directory: there is no log/journal in it; name one with --data-dir", .0.display())]
     NoDirectory(PathBuf),
     #[error(transparent)]
     Journal(#[from] OpenError),

@@ -120,6 +120,25 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
 }
 
 #[actix_web::test]
+async fn too_many_open_files_refuse_changes_until_some_are_closed() {
+    let data = tempfile::tempdir().unwrap();
+    let service = Service::start(data.path(), 0);
+    service.fill_registry().await;
+    // When no file can be opened any more, not even the next segment of the journal
+    let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+    let none = Rlimit { current: Some(0), maximum };
+    let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, none).unwrap();
+    assert_eq!(before, Rlimit { current: maximum, maximum }, "a service may open as many files as it is allowed to");
+    let written = service.write_until_refused().await;
+    // Then reading goes on
+    service.check_reads(written).await;
+    // and once files can be opened, changes are taken again, by the same process
+    rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, before).unwrap();
+    service.write_until_taken().await;
+    service.check_log_after_stop(data.path());
+}
+
+#[actix_web::test]
 async fn a_full_file_system_refuses_changes_and_takes_them_again() {
     let Some(disk) = SmallDisk::mount(40) else {
         eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
@@ -302,11 +321,11 @@ impl Service {
 }
 
 /// A file system in memory.
-struct SmallDisk(TempDir);
+pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
     /// Mounts one; `None` where this is not allowed.
-    fn mount(mib: u64) -> Option<Self> {
+    pub fn mount(mib: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "none"]).arg(folder.path());
@@ -314,7 +333,7 @@ impl SmallDisk {
         mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 

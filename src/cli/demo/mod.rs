@@ -24,7 +24,7 @@ use super::token::kept_token;
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::outbound::api::Api;
+use crate::outbound::api::{Api, probe};
 use crate::outbound::client::CallFailure;
 
 /// Publishers that are loaded at a time.
@@ -139,7 +139,7 @@ async fn answers(base: &str) -> anyhow::Result<()> {
     let silent = || {
         format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
     };
-    Api::anonymous(base)?.get("/health").await.with_context(silent)?;
+    probe(base, "/health").await?.with_context(silent)?;
     Ok(())
 }
 

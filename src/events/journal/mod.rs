@@ -51,7 +51,7 @@ use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::{Mishaps, Step, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::space::{Space, is_full};
+use crate::space::{Space, is_full, is_out_of_files};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::Preparation;
 
@@ -372,5 +372,8 @@ fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
 
 /// A failure before anything of the group was written.
 fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
-    move |error| if is_full(&error) { LogFailure::full(doing, &error) } else { storage(doing)(error) }
+    move |error| {
+        let passes = is_full(&error) || is_out_of_files(&error);
+        if passes { LogFailure::full(doing, &error) } else { storage(doing)(error) }
+    }
 }

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use super::error::OpenError;
 use super::frame::{Header, RECORDS_START};
 use crate::clock::{Mishaps, Step};
-use crate::data_dir::sync_parent;
 use crate::events::stream::Position;
 
 const EXTENSION: &str = "seg";
@@ -105,13 +104,15 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
 
 /// Puts a prepared segment to use: its header and its name are durable when this returns.
 pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
+    // Opened first: a name that could not be made durable for want of a file would close the journal.
+    let folder = File::open(directory)?;
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
     mishaps.done(Step::SegmentBegun);
     let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
     mishaps.done(Step::SegmentRenamed);
-    sync_parent(&path)?;
+    folder.sync_all()?;
     mishaps.done(Step::SegmentNamed);
     Ok(path)
 }

@@ -17,6 +17,7 @@ use super::repair::{OpenProgress, OpenStep};
 use super::scrub::Older;
 use super::{Trees, stream_entry};
 use crate::clock::{Step, Surroundings};
+use crate::data_dir::write_private;
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
@@ -110,7 +111,7 @@ fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
 /// # Errors
 /// When the file that asks for it cannot be written.
 pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
-    fs::write(damage_mark(options), reason)
+    write_private(&damage_mark(options), reason.as_bytes())
 }
 
 /// How far sled is.

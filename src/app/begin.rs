@@ -1,0 +1,132 @@
+//! The first half of a start: what turns others away or finds faults at once, and then what may take long.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use super::StartError;
+use super::bootstrap::{AdminToken, admin_token};
+use super::files::{open_archives, open_keyring, open_store, open_upload_key, open_webhook_key};
+use super::lost_log::check_log;
+use super::opening::{OpenedLog, SnapshotUse, log_options, open_models, timed};
+use super::prices::open_tariff;
+use crate::clock::Surroundings;
+use crate::config::Settings;
+use crate::data_dir::DataDir;
+use crate::domain::video::Tariff;
+use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
+use crate::http::server::Keys;
+use crate::media::archive::store::Archives;
+use crate::media::archive::ticket::UploadKey;
+use crate::media::store::Store;
+use crate::outbound::signature::WebhookKey;
+use crate::personal::Keyring;
+use crate::projections::node::view::Links;
+use crate::projections::read_models::Models;
+use crate::telemetry::metrics::Metrics;
+
+/// The directory is held and the port is taken.
+pub(super) struct Bound {
+    pub settings: Settings,
+    pub surroundings: Surroundings,
+    pub data: DataDir,
+    pub tariff: Tariff,
+    pub listener: TcpListener,
+    pub address: SocketAddr,
+    pub public_url: String,
+    pub token: String,
+    pub admin_token: AdminToken,
+}
+
+/// The log is open, and all that lies beside it.
+pub(super) struct Begun {
+    pub bound: Bound,
+    pub store: Store,
+    pub upload_key: UploadKey,
+    pub keys: Keys,
+    /// The key that signs callbacks, and its public half as text.
+    pub webhook_key: (WebhookKey, String),
+    pub metrics: Metrics,
+    pub log: Arc<SledLog>,
+    pub models: Models,
+    pub reports: Vec<String>,
+    /// Where the snapshot was taken that the start began with.
+    pub snapshot: Position,
+    pub personal: Keyring,
+    pub archives: Archives,
+}
+
+impl Bound {
+    pub(super) fn new(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+        let root = &settings.data_dir;
+        // A directory that is in use is told before a port that is; one is only made once there is a port.
+        let held = root.is_dir().then(|| open_data_dir(root)).transpose()?;
+        let tariff = open_tariff(settings.video.pricing.as_deref())?;
+        let (listener, address) = listen(settings.listen)?;
+        let data = held.map_or_else(|| open_data_dir(root), Ok)?;
+        let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })
+    }
+
+    /// Opens everything on a thread of its own: with a long log that takes long, and meanwhile others are answered and listened to.
+    /// Dropped, that thread goes on until the program ends, which is as harmless as a crash.
+    pub(super) async fn opened(self) -> Result<Begun, StartError> {
+        let (told, opened) = oneshot::channel();
+        let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(told.send(self.open())));
+        let thread = thread.map_err(|error| StartError::part("the thread that opens the log", &error))?;
+        match opened.await {
+            Ok(opened) => opened,
+            Err(_) => std::panic::resume_unwind(thread.join().expect_err("it tells before it ends, unless it panics")),
+        }
+    }
+
+    fn open(self) -> Result<Begun, StartError> {
+        let Self { data, settings, surroundings, public_url, .. } = &self;
+        let (store, upload_key) = (open_store(data, surroundings)?, open_upload_key(data, surroundings)?);
+        let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
+        let webhook_key = open_webhook_key(data, surroundings)?;
+        let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
+        let log_settings = timed(log_options(data.root(), settings), &metrics);
+        let links = Links { public_url: public_url.clone() };
+        let opened = open_models(&log_settings, snapshots.as_ref(), surroundings, &links);
+        let OpenedLog { log, models, mut reports, snapshot } =
+            opened.map_err(|error| StartError::Log(error.to_string()))?;
+        let personal = open_keyring(data, &models, &keys);
+        let archives = open_archives(data, &models, surroundings, &mut reports)?;
+        Ok(Begun {
+            bound: self,
+            store,
+            upload_key,
+            keys,
+            webhook_key,
+            metrics,
+            log,
+            models,
+            reports,
+            snapshot,
+            personal,
+            archives,
+        })
+    }
+}
+
+/// Locks the directory, whose log must be there unless nothing ever ran in it.
+fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+    let data = DataDir::open(root)?;
+    check_log(data.root())?;
+    Ok(data)
+}
+
+/// A listener, and the address that is really bound. Before the token is made: one that a start without a port had made would
+/// never be shown.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |reason| StartError::Listen { address, reason };
+    let listener = TcpListener::bind(address).map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
+    Ok((listener, bound))
+}

@@ -1,0 +1,56 @@
+//! Why a service does not start, or does not stop cleanly: with the place and what to do.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::lost_log::LostLog;
+use crate::data_dir::{DataDirError, to_help};
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
+    Listen { address: SocketAddr, reason: std::io::Error },
+    #[error(transparent)]
+    LostLog(#[from] LostLog),
+    #[error("the event log cannot be opened: {0}")]
+    Log(String),
+    #[error("starting {what}: {reason}")]
+    Part { what: &'static str, reason: String },
+}
+
+/// What helps when an address cannot be listened on.
+fn listen_hint(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
+             (port 0 takes a free one)"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        _ => "",
+    }
+}
+
+impl StartError {
+    /// A part whose file or directory cannot be used.
+    pub(super) fn at(what: &'static str, path: &Path, reason: &std::io::Error) -> Self {
+        Self::Part { what, reason: format!("{}: {reason}{}", path.display(), to_help(path, reason)) }
+    }
+
+    /// A part that does not say where it is wrong, or says it itself.
+    pub(super) fn part(what: &'static str, reason: &dyn std::fmt::Display) -> Self {
+        Self::Part { what, reason: reason.to_string() }
+    }
+}
+
+/// Why the service did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    #[error("the HTTP server failed: {0}")]
+    Server(std::io::Error),
+    #[error("the event log did not close cleanly: {0}")]
+    Log(String),
+}

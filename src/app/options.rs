@@ -1,0 +1,47 @@
+//! Settings as the parts want them.
+
+use std::num::NonZero;
+
+use super::limits;
+use crate::actors::router::RouterOptions;
+use crate::actors::system::ActorOptions;
+use crate::config::{AllowedOrigins, Settings};
+use crate::http::server::{CorsOrigins, HttpOptions, MusicOptions};
+
+/// How many commands of one kind may wait for their router.
+const ROUTER_QUEUE: usize = 8192;
+
+pub(super) fn actor_options(settings: &Settings) -> ActorOptions {
+    let router = RouterOptions { queue: ROUTER_QUEUE, mailbox: settings.actors.mailbox, idle: settings.actors.idle };
+    ActorOptions { writer_queue: settings.journal.queue, router }
+}
+
+pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
+    HttpOptions {
+        public_url: public_url.to_owned(),
+        workers: match settings.workers {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            workers => workers,
+        },
+        connections: settings.limits.connections,
+        cors_origins: match &settings.cors.allowed_origins {
+            AllowedOrigins::Any => CorsOrigins::Any,
+            AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
+        },
+        require_approval: settings.auth.require_approval,
+        video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
+        video_max_images: settings.video.max_images,
+        quotas: limits::quotas(&settings.limits),
+        rates: limits::rates(&settings.limits),
+        proxies: limits::proxies(&settings.limits),
+        callbacks_per_account: settings.callbacks.pending_per_account,
+        moderation: settings.registry.moderation,
+        media_retention: settings.media.retention,
+        heartbeat: settings.streams.heartbeat,
+        music: MusicOptions {
+            streams: settings.music.streams,
+            deadline: settings.tasks.deadline,
+            billing_rate_per_sec: settings.music.billing_rate_per_sec,
+        },
+    }
+}

@@ -1,0 +1,57 @@
+//! What is agreed with the operating system: which signals stop the service and which must not, and how many files it may open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
+/// this the process would be killed by it.
+pub(super) fn outlive_file_size_limits() {
+    let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    if let Err(error) = handled {
+        tracing::warn!(%error, "a limit of file sizes would kill the service");
+    }
+}
+
+/// Files and connections that are open besides those of clients: the log, media, vendors, receivers.
+const OWN_FILES: u64 = 256;
+
+/// Lets the process open as many files and connections as it is allowed to at all: what it is started with is often 1,024.
+pub(super) fn raise_file_limit(connections: usize) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let allowed = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    let needed = connections as u64 + OWN_FILES;
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
+        tracing::warn!(
+            allowed,
+            needed,
+            "too few files and connections may be open: raise the limit (ulimit -Hn, LimitNOFILE), or lower limits.connections"
+        );
+    }
+}
+
+/// SIGTERM and SIGINT.
+pub struct StopSignals(Option<[Signal; 2]>);
+
+impl StopSignals {
+    /// From now on the signals wait to be asked for, and do not end the process any more.
+    #[must_use]
+    pub fn listen() -> Self {
+        let both = signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?]));
+        if let Err(error) = &both {
+            tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+        }
+        Self(both.ok())
+    }
+
+    /// Waits for one of them.
+    pub async fn come(&mut self) {
+        let Some([terminate, interrupt]) = &mut self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a backup can be put back: behind a symbolic link, for another user, below a mount point, and where not.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::disk_full::SmallDisk;
+use crate::support::process::{command, run};
+use crate::verify::{inhabited, with_log};
+
+/// A backup, beside which there is room.
+fn backed_up(data: &Path) -> (TempDir, String) {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let backup = elsewhere.path().join("backup").to_str().unwrap().to_owned();
+    run(data, &["backup", &backup]).expect(0);
+    (elsewhere, backup)
+}
+
+/// The names in a directory.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Every file and directory below one, and itself.
+fn all_below(path: &Path) -> Vec<fs::Metadata> {
+    let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let inner = entries.flat_map(|path| all_below(&path));
+    inner.chain([fs::metadata(path).unwrap()]).collect()
+}
+
+#[actix_web::test]
+async fn a_restore_goes_where_a_symbolic_link_leads_and_nobody_else_may_look() {
+    // Given a data directory that is a link, as service managers make it, to one that is empty or not there any more
+    let data = inhabited().await;
+    let (elsewhere, backup) = backed_up(data.path());
+    fs::create_dir_all(elsewhere.path().join("private/data")).unwrap();
+    let link = elsewhere.path().join("data");
+    symlink("private/data", &link).unwrap();
+    for _ in 0..2 {
+        // When a backup is put back there
+        run(&link, &["restore", &backup]).expect(0);
+        // Then it is where the link leads, for its owner alone
+        assert!(link.is_symlink());
+        assert_eq!(names(&elsewhere.path().join("private")), ["data"]);
+        run(&link, &["audit", "verify"]).expect(0);
+        for found in all_below(&link).iter().filter(|found| found.is_dir()) {
+            assert_eq!(found.permissions().mode() & 0o777, 0o700);
+        }
+        fs::remove_dir_all(elsewhere.path().join("private/data")).unwrap();
+    }
+}
+
+#[test]
+fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
+    let data = with_log(5);
+    let (elsewhere, backup) = backed_up(data.path());
+    let to = elsewhere.path().join("data");
+    fs::create_dir(&to).unwrap();
+    if chown(&to, Some(61_184), Some(61_185)).is_err() {
+        eprintln!("SKIPPED: only root gives a directory away");
+        return;
+    }
+    run(&to, &["restore", &backup]).expect(0);
+    for found in all_below(&to) {
+        assert_eq!((found.uid(), found.gid()), (61_184, 61_185));
+    }
+    // And root does not spoil it afterwards
+    let before = names(&to);
+    let serve = command(&to).output().unwrap();
+    let told = String::from_utf8_lossy(&serve.stderr).into_owned();
+    assert!(serve.status.code() == Some(1) && told.contains("setpriv --reuid 61184"), "{told}");
+    let told = run(&to, &["projections", "rebuild"]).expect(1).err;
+    assert!(told.contains("belongs to user 61184"), "{told}");
+    assert_eq!(names(&to), before);
+}
+
+#[test]
+fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it_is_taken() {
+    let Some(disk) = SmallDisk::mount(40) else {
+        eprintln!("SKIPPED: no small file system can be mounted here");
+        return;
+    };
+    let data = with_log(5);
+    let (_elsewhere, backup) = backed_up(data.path());
+    // Given a backup that is not there, which nobody looks at who stops before
+    let mount = disk.path("");
+    let told = run(&mount, &["restore", "nowhere"]).expect(1).err;
+    let below = disk.path("data");
+    assert!(told.contains("is a mount point") && told.contains(&format!("--data-dir {}", below.display())), "{told}");
+    run(&below, &["restore", &backup]).expect(0);
+    run(&below, &["audit", "verify"]).expect(0);
+}
+
+#[test]
+fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing() {
+    let data = with_log(5);
+    let (elsewhere, backup) = backed_up(data.path());
+    // Given a file where the directory would be built
+    fs::write(elsewhere.path().join(".data.restoring"), "").unwrap();
+    let told = run(&elsewhere.path().join("data"), &["restore", &backup]).expect(1).err;
+    assert!(told.contains(".data.restoring cannot be made") && told.contains("beside its place"), "{told}");
+    assert!(!told.contains("another restore"), "{told}");
+    // Given parents that are not there, and a backup that is not one
+    let deep = elsewhere.path().join("a/b/data");
+    run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);
+    assert_eq!(names(elsewhere.path()), [".data.restoring", "backup"]);
+}

@@ -1,0 +1,120 @@
+//! A start that takes long: whoever probes it is answered, and whoever stops it is heard.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::support::client;
+use crate::support::process::{Process, command, run};
+
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// A start that waits for somebody to write the key of upload links into a pipe.
+struct Waiting {
+    data: TempDir,
+    pipe: PathBuf,
+    key: String,
+    base: String,
+    child: Child,
+}
+
+impl Waiting {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        Process::start(data.path()).terminate();
+        let pipe = data.path().join("url-key");
+        let key = fs::read_to_string(&pipe).unwrap();
+        fs::remove_file(&pipe).unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        serve.args(["serve", "--listen", &address, "--data-dir"]).arg(data.path()).stdin(Stdio::null());
+        let child = serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { data, pipe, key, base: format!("http://{address}"), child }
+    }
+
+    /// Asks until the answer is this.
+    async fn answers(&self, path: &str, status: u16) -> String {
+        let started = Instant::now();
+        loop {
+            if let Ok(answer) = client().get(format!("{}{path}", self.base)).send().await
+                && answer.status().as_u16() == status
+            {
+                assert!(answer.headers().contains_key("x-request-id"));
+                return answer.text().await.unwrap();
+            }
+            assert!(started.elapsed() < WITHIN, "{path} never answered {status}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn health(&self) -> (Option<i32>, String) {
+        let done = run(self.data.path(), &["health", "--url", &self.base]);
+        (done.code, format!("{}{}", done.out, done.err))
+    }
+
+    fn data(&self) -> &Path {
+        self.data.path()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[actix_web::test]
+async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
+    // Given a start that is still opening
+    let start = Waiting::start();
+    // Then it lives, and says to whoever asks for more that it is starting
+    assert_eq!(start.answers("/health", 200).await, "OK");
+    for path in ["/ready", "/nodes"] {
+        let told = start.answers(path, 503).await;
+        assert!(told.contains("\"error\":\"not_ready\"") && told.contains("the service is starting"), "{told}");
+    }
+    let (code, told) = start.health();
+    assert!(code == Some(1) && told.contains("is not ready") && told.contains("starting"), "{code:?} {told}");
+    // When it can go on, then it is ready at the same address
+    fs::write(&start.pipe, &start.key).unwrap();
+    start.answers("/ready", 200).await;
+    start.answers("/nodes", 200).await;
+    let (code, told) = start.health();
+    assert!(code == Some(0) && told.contains("is ready"), "{code:?} {told}");
+    // And the address is found by the directory too
+    let here = run(start.data(), &["health"]).expect(0);
+    assert!(here.out.contains(&start.base), "{}", here.out);
+}
+
+#[actix_web::test]
+async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
+    for signal in [Signal::TERM, Signal::INT] {
+        // Given a start that is still opening
+        let mut start = Waiting::start();
+        start.answers("/health", 200).await;
+        // When it is told to stop, then it does
+        kill_process(Pid::from_child(&start.child), signal).unwrap();
+        assert_eq!(start.child.wait().unwrap().code(), Some(0));
+        // And nothing of it is in the way
+        fs::remove_file(&start.pipe).unwrap();
+        fs::write(&start.pipe, &start.key).unwrap();
+        run(start.data(), &["audit", "verify"]).expect(0);
+        let next = Process::from_command(&mut command(start.data()));
+        assert!(!next.printed().contains("found"), "{}", next.printed());
+    }
+}
+
+#[test]
+fn nobody_there_is_not_healthy() {
+    let data = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let told = run(data.path(), &["health", "--url", &format!("http://{free}")]).expect(1).err;
+    assert!(told.contains("no service answers at"), "{told}");
+}
