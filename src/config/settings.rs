@@ -16,7 +16,7 @@ use super::source::{Entry, Layers};
 use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::outbound::address::AllowEntry;
-use crate::telemetry::{Filter, Format};
+use crate::telemetry::{ClientAddress, Filter, Format};
 
 /// How the service runs.
 #[derive(Debug, Clone)]
@@ -92,6 +92,8 @@ pub struct CorsSettings {
 pub struct LogSettings {
     pub format: Format,
     pub filter: Filter,
+    /// How much lines of requests tell of the address that they come from.
+    pub client: ClientAddress,
 }
 
 /// The durable step of the log.
@@ -325,7 +327,10 @@ impl Reader {
     }
 
     fn log(&mut self) -> LogSettings {
+        let addresses =
+            [("full", ClientAddress::Full), ("network", ClientAddress::Network), ("none", ClientAddress::None)];
         LogSettings {
+            client: self.read("log.client", &choice(addresses)),
             format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
             filter: self.read("log.level", &log_filter()),
         }

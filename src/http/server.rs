@@ -38,6 +38,7 @@ use crate::oidc::Oidc;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
+use crate::telemetry::ClientAddress;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
@@ -152,6 +153,8 @@ pub struct HttpOptions {
     pub rates: Rates,
     /// Who is believed when they say for whom they ask.
     pub proxies: TrustedProxies,
+    /// How much log lines tell of where a request comes from.
+    pub log_client: ClientAddress,
     /// How long the results of a task are kept once it has ended.
     pub media_retention: Duration,
     /// Callbacks of one account that may wait to be delivered.
