@@ -15,11 +15,11 @@ use super::body::BodyRoom;
 use super::front::Front;
 use super::limits::Limits;
 use super::node::ReadyPages;
-use super::routes;
 use super::sse::TaskStreams;
 use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
+use super::{metrics, routes};
 use crate::actors::hints::Hints;
 use crate::actors::live::Live;
 use crate::actors::musician::Musician;
@@ -233,6 +233,7 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     let options = services.options.clone();
     let workers = options.workers.max(1);
     services.keys.keep_swept(services.surroundings.clone());
+    services.metrics.foresee(&metrics::foreseen(&services));
     let shared = Data::new(Shared::new(services));
     let origins = Arc::new(options.cors_origins);
     let server = HttpServer::new(move || {
