@@ -27,7 +27,7 @@ pub struct Space(Arc<Inner>);
 struct Inner {
     /// Directories, perhaps each on a file system of its own.
     places: Vec<PathBuf>,
-    /// Bytes that are to stay free; 0: nothing is looked at.
+    /// Bytes that are to stay free; 0: nothing is refused before the disk does.
     reserve: u64,
     measure: Measure,
     state: Mutex<State>,
@@ -123,7 +123,7 @@ impl Space {
         self.look();
         let Inner { reserve, state, .. } = &*self.0;
         match state.lock().free {
-            Some(free) if free < reserve + bytes => {
+            Some(free) if *reserve > 0 && free < reserve + bytes => {
                 let (free, takes, reserve) = (mib(free), mib(bytes), mib(*reserve));
                 Err(Shortage(format!(
                     "no room on the disk: {free} are free, {what} takes {takes}, and {reserve} are kept in reserve \
@@ -172,9 +172,6 @@ impl Space {
 
     fn look(&self) {
         let Inner { places, reserve, measure, state } = &*self.0;
-        if *reserve == 0 {
-            return;
-        }
         {
             let mut state = state.lock();
             if state.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
@@ -258,7 +255,9 @@ mod tests {
         let reason = space(64 * MIB, &free).check_for("a segment", 64 * MIB).unwrap_err().to_string();
         assert!(reason.contains("100 MiB are free, a segment takes 64 MiB, and 64 MiB are kept"), "{reason}");
         assert_eq!(space(36 * MIB, &free).check_for("a segment", 64 * MIB), Ok(()));
-        assert_eq!(space(0, &free).check_for("a segment", u64::MAX), Ok(()), "switched off");
+        let without = space(0, &free);
+        assert_eq!(without.check_for("a segment", u64::MAX), Ok(()), "switched off");
+        assert_eq!(without.state().free_bytes, Some(100 * MIB), "but told");
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What the service says about itself while it runs: log lines on stderr, for people or for machines, metrics, and traces.
 
+mod client;
 mod lines;
 pub mod metrics;
 pub mod otlp;
+mod panics;
 pub mod trace;
 
+pub use client::ClientAddress;
 pub use lines::{Filter, Format, start};

@@ -34,6 +34,7 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
         quotas: limits::quotas(&settings.limits),
         rates: limits::rates(&settings.limits),
         proxies: limits::proxies(&settings.limits),
+        log_client: settings.log.client,
         callbacks_per_account: settings.callbacks.pending_per_account,
         moderation: settings.registry.moderation,
         media_retention: settings.media.retention,

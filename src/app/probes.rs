@@ -1,6 +1,7 @@
 //! What the HTTP interface may see of the log: questions, how far it is, checkpoints, its room on disk, whether it takes changes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::audit::Audit;
 use crate::audit::fold::Folded;
@@ -15,6 +16,10 @@ use crate::http::server::{Checkpointer, Readiness, StorageProbe};
 use crate::http::state::{Probe, Prober, Verification, VerificationKind};
 use crate::personal::Keyring;
 use crate::projections::node::view::Links;
+
+/// How long the disk may be at a group of changes. A disk that is only slow takes a second or two at its worst; whoever waits for longer
+/// is better sent elsewhere, and most clients give up after 10 s.
+const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Questions about the log, answered as the service shows things.
 pub(super) fn auditing(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
@@ -40,6 +45,7 @@ pub(super) fn prober(
         mended: mended.clone(),
         started_at,
         signed: log.signed().0,
+        sync_pending: log.sync_pending(),
         verification: verification(log.verified()),
     })
 }
@@ -68,12 +74,22 @@ pub(super) fn storage(log: &Arc<SledLog>) -> StorageProbe {
     Arc::new(move || log.storage())
 }
 
-/// Ready means: a command would be taken.
+/// Ready means: a command would be taken, and answered.
 pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
     let log = Arc::clone(log);
     Arc::new(move || match log.state() {
-        Ok(()) if writes() => Ok(()),
+        Ok(()) if writes() => answers_in_time(log.sync_pending()),
         Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
         Err(failure) => Err(failure.to_string()),
     })
+}
+
+fn answers_in_time(pending: Duration) -> Result<(), String> {
+    if pending < STALLED_AFTER {
+        return Ok(());
+    }
+    let seconds = pending.as_secs();
+    Err(format!(
+        "the disk has not confirmed a group of changes for {seconds} s: look at the disk, nothing that was answered is lost"
+    ))
 }

@@ -23,12 +23,15 @@ use crate::media::store::Store;
 use crate::outbound::client::{Client, ClientFailure, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
+use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::music::bed;
 use crate::vendors::local::musician::LocalMusic;
 use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
+use crate::vendors::metered::Metered;
+use crate::vendors::music::MusicVendor;
 use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage, RemoteMusic, RemoteVideo};
 use crate::vendors::traced::Traced;
 use crate::vendors::{Recovery, Vendor};
@@ -62,16 +65,20 @@ impl Makers {
     }
 }
 
-/// For each gateway the remote vendor where one is configured, else the engine inside.
+/// For each gateway the remote vendor where one is configured, else the engine inside. What is asked of them is counted.
 pub(super) fn makers(
     settings: &Settings,
     store: &Store,
     key: &UploadKey,
     surroundings: &Surroundings,
+    metrics: &Metrics,
 ) -> Result<Makers, StartError> {
-    let image = image_vendor(settings, store.clone(), key, surroundings)?;
-    let video = video_vendor(settings, store.clone(), key, surroundings)?;
-    Ok(Makers { image, video, musician: musician(settings, surroundings)? })
+    let mut image = image_vendor(settings, store.clone(), key, surroundings)?;
+    let mut video = video_vendor(settings, store.clone(), key, surroundings)?;
+    for maker in [&mut image, &mut video] {
+        maker.vendor = Arc::new(Metered::new(Arc::clone(&maker.vendor), metrics.clone()));
+    }
+    Ok(Makers { image, video, musician: musician(settings, surroundings, metrics)? })
 }
 
 /// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
@@ -139,12 +146,13 @@ fn result_fetcher(
 
 /// Who makes music: the remote vendor where one is configured, else the engine inside, which makes chunks on as many threads as
 /// requests are served by.
-fn musician(settings: &Settings, surroundings: &Surroundings) -> Result<Musician, StartError> {
+fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics) -> Result<Musician, StartError> {
+    let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(Metered::new(vendor, metrics.clone()));
     let own = &settings.music_vendor;
     let Some(url) = &own.url else {
         let threads =
             if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
-        return Ok(Musician::new(Arc::new(LocalMusic::new(threads)), None, surroundings.clone()));
+        return Ok(Musician::new(metered(Arc::new(LocalMusic::new(threads))), None, surroundings.clone()));
     };
     let place = VendorPlace {
         base: url.clone(),
@@ -163,7 +171,7 @@ fn musician(settings: &Settings, surroundings: &Surroundings) -> Result<Musician
     };
     let vendor = Arc::new(RemoteMusic::new(caller, options, surroundings.clone()));
     Ok(Musician::new(
-        vendor,
+        metered(vendor),
         Some(breaker(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
         surroundings.clone(),
     ))

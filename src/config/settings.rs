@@ -17,7 +17,7 @@ use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::http::server::WORKERS_MAX;
 use crate::outbound::address::AllowEntry;
-use crate::telemetry::{Filter, Format};
+use crate::telemetry::{ClientAddress, Filter, Format};
 
 /// How the service runs.
 #[derive(Debug, Clone)]
@@ -93,6 +93,8 @@ pub struct CorsSettings {
 pub struct LogSettings {
     pub format: Format,
     pub filter: Filter,
+    /// How much lines of requests tell of the address that they come from.
+    pub client: ClientAddress,
 }
 
 /// The durable step of the log.
@@ -326,7 +328,10 @@ impl Reader {
     }
 
     fn log(&mut self) -> LogSettings {
+        let addresses =
+            [("full", ClientAddress::Full), ("network", ClientAddress::Network), ("none", ClientAddress::None)];
         LogSettings {
+            client: self.read("log.client", &choice(addresses)),
             format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
             filter: self.read("log.level", &log_filter()),
         }

@@ -255,8 +255,18 @@ impl Problem {
         if body.len() < COMPRESSED_FROM {
             response.insert_header(identity());
         }
-        response.body(body)
+        let mut response = response.body(body);
+        if self.status_code() == StatusCode::TOO_MANY_REQUESTS {
+            response.extensions_mut().insert(self.code);
+        }
+        response
     }
+}
+
+/// The code of the error that is answered, where that is one of 429.
+#[must_use]
+pub fn refusal_in(response: &HttpResponse) -> Option<Code> {
+    response.extensions().get::<Code>().copied()
 }
 
 impl fmt::Display for Problem {

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::conditional;
 use super::error::{Code, PROBLEM_JSON, Problem};
 use super::gate::Routed;
-use super::server::Shared;
+use super::server::{HttpOptions, Shared};
 use super::traced;
 use crate::actors::Actor;
 use crate::clock::Surroundings;
@@ -54,7 +54,8 @@ pub async fn frame(
     if tracing::enabled!(tracing::Level::INFO) {
         // Numbers of more than 64 bits would be text in JSON.
         let micros = u64::try_from(surroundings.now().since(started).as_micros()).unwrap_or(u64::MAX);
-        log(&response, &id, micros);
+        let client = client_of(response.request(), &shared.services.options);
+        log(&response, &id, micros, client);
     }
     Ok(response)
 }
@@ -123,7 +124,7 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
 }
 
 /// One line a request. The query is left out: callers put secrets there by mistake.
-fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64) {
+fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client: Option<String>) {
     let request: &HttpRequest = response.request();
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
     let (route, caller) = (route_of(request).unwrap_or("unmatched"), caller_of(request));
@@ -136,8 +137,15 @@ fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64) {
         request = id.as_str(),
         caller,
         actor,
+        client,
         "answered"
     );
+}
+
+/// Where a request comes from, as far as that may be told.
+fn client_of(request: &HttpRequest, options: &HttpOptions) -> Option<String> {
+    let origin = options.proxies.origin(request.peer_addr()?, request.headers());
+    options.log_client.told(origin)
 }
 
 /// The route that a request has taken, if there is one.

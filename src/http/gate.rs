@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
-use super::error::Problem;
+use super::error::{Problem, refusal_in};
 use super::fields::Fault;
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::limits::{self, Kind};
@@ -121,6 +121,9 @@ impl Route {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         let mut response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
         limits::tell(&request, &mut response);
+        if let Some(code) = refusal_in(&response) {
+            meter.refused(code.as_str());
+        }
         meter.answer(response.status().as_u16());
         response
     }
@@ -272,16 +275,13 @@ fn counted(
     if shared.limits.are_off() {
         return identity;
     }
-    let services = &shared.services;
     let who = identity.as_ref().unwrap_or(&Identity::Anonymous);
-    shared.limits.count(kind, who, request, services.surroundings.now()).inspect_err(|_| {
-        services.metrics.refused(kind.map_or("", Kind::as_str));
-    })?;
+    shared.limits.count(kind, who, request, shared.services.surroundings.now())?;
     identity
 }
 
 /// The name of a method that a route can have.
-fn static_name(method: &Method) -> &'static str {
+pub(super) fn static_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

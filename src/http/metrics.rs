@@ -1,22 +1,44 @@
 //! `GET /metrics`: what the service counts and where it stands, for Prometheus.
 
 use actix_web::HttpResponse;
+use actix_web::http::{Method, StatusCode};
 
 use super::answer::Answer;
-use super::error::Problem;
-use super::gate::Call;
+use super::error::{Code, Problem};
+use super::gate::{Call, static_name};
+use super::routes::{self, Row};
 use super::server::Services;
 use super::state::{STORAGE_STATES, Seen, VERIFICATION_STATES};
 use crate::actors::poller::breaker::Circuit;
+use crate::domain::event;
 use crate::domain::policy::Action;
+use crate::domain::task::{Failure, TaskKind};
 use crate::space::StorageKind;
-use crate::telemetry::metrics::{Looked, OPENMETRICS, State};
+use crate::telemetry::metrics::{Foreseen, Looked, OPENMETRICS, State};
 
 /// `GET /metrics`. Open to anyone who can reach it: it tells how much is done, never what or for whom.
 pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
     let text = services.metrics.told(&look(services));
     Ok(Answer::ready(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
+}
+
+/// What may be counted here.
+pub(super) fn foreseen(services: &Services) -> Foreseen {
+    let too_many = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
+    // HEAD is answered wherever GET is.
+    let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
+    let of_row = |row: &Row| {
+        methods(&row.method).into_iter().flatten().map(|method| (static_name(&method), row.path)).collect::<Vec<_>>()
+    };
+    Foreseen {
+        routes: routes::rows().iter().flat_map(of_row).collect(),
+        refusals: too_many.map(|code| code.as_str()).collect(),
+        events: event::names().collect(),
+        kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
+        codes: Failure::CODES.to_vec(),
+        vendors: services.vendors.iter().map(|vendor| vendor.name).collect(),
+    }
 }
 
 fn look(services: &Services) -> Looked {
@@ -30,6 +52,8 @@ fn look(services: &Services) -> Looked {
         queues: vec![("appends", probe.waiting as u64), ("tasks", tasks as u64), ("deliveries", deliveries as u64)],
         verification: State { all: &VERIFICATION_STATES, is: probe.verification.state.name() },
         verified: probe.verification.position,
+        sync_pending: probe.sync_pending,
+        is_ready: (services.readiness)().is_ok(),
         storage: State { all: &STORAGE_STATES, is: name_of(storage.state) },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,

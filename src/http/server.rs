@@ -15,11 +15,11 @@ use super::body::BodyRoom;
 use super::front::Front;
 use super::limits::Limits;
 use super::node::ReadyPages;
-use super::routes;
 use super::sse::TaskStreams;
 use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
+use super::{metrics, routes};
 use crate::actors::hints::Hints;
 use crate::actors::live::Live;
 use crate::actors::musician::Musician;
@@ -38,6 +38,7 @@ use crate::oidc::Oidc;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 use crate::space::{Space, StorageState};
+use crate::telemetry::ClientAddress;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
@@ -155,6 +156,8 @@ pub struct HttpOptions {
     pub rates: Rates,
     /// Who is believed when they say for whom they ask.
     pub proxies: TrustedProxies,
+    /// How much log lines tell of where a request comes from.
+    pub log_client: ClientAddress,
     /// How long the results of a task are kept once it has ended.
     pub media_retention: Duration,
     /// Callbacks of one account that may wait to be delivered.
@@ -233,6 +236,7 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     let options = services.options.clone();
     let workers = options.workers.clamp(1, usize::from(WORKERS_MAX));
     services.keys.keep_swept(services.surroundings.clone());
+    services.metrics.foresee(&metrics::foreseen(&services));
     let shared = Data::new(Shared::new(services));
     let origins = Arc::new(options.cors_origins);
     let server = HttpServer::new(move || {

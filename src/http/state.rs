@@ -1,6 +1,7 @@
 //! `GET /admin/state`: how far everything is, for operators.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -30,6 +31,8 @@ pub struct Probe {
     /// Up to where the end of the journal is signed.
     pub signed: u64,
     pub verification: Verification,
+    /// How long the disk has been at the group of changes that it was given; zero when it is at none.
+    pub sync_pending: Duration,
 }
 
 /// What was verified of the log, and what came of it.
@@ -132,7 +135,7 @@ struct StorageView {
 #[derive(Serialize)]
 struct VendorView {
     name: &'static str,
-    /// Whether calls are made: closed, yes; open, not for a while; half open, one, to see.
+    /// Whether calls are made: closed, yes; open, not for a while; half open, one, to see; held, not before the vendor wants them.
     circuit: &'static str,
 }
 
@@ -175,7 +178,8 @@ impl Seen {
 pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
     let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
-    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _, signed, verification } = probe;
+    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _, signed, verification, sync_pending: _ } =
+        probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
     let vendors = services.vendors.iter();
     let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();

@@ -19,7 +19,7 @@ use crate::projections::task::index::Spent;
 /// Microseconds of a day; days begin at midnight, UTC.
 const DAY: i64 = 86_400_000_000;
 
-/// What the quotas are called to callers, and in metrics.
+/// What the quotas are called to callers.
 const TASKS_A_DAY: &str = "tasks-a-day";
 const CREDITS_A_DAY: &str = "credits-a-day";
 
@@ -93,10 +93,7 @@ impl Admitted {
             let spent = self.shared().submissions.spent(&counted, now, &services.models.read().tasks);
             self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, spent.tasks, now);
         }
-        place.inspect_err(|problem| {
-            let is_quota = problem.code() == Code::QuotaExceeded;
-            services.metrics.refused(if is_quota { TASKS_A_DAY } else { "unfinished" });
-        })
+        place
     }
 
     /// Adds what a task costs to the credits of its caller's day, and has the answer tell how many more it has.
@@ -113,7 +110,7 @@ impl Admitted {
         let charged = place.charge(credits, now, &services.models.read().tasks);
         let spent = place.submissions.spent(&place.counted, now, &services.models.read().tasks);
         self.tell_quota(CREDITS_A_DAY, most, spent.credits, now);
-        charged.inspect_err(|_| services.metrics.refused(CREDITS_A_DAY))
+        charged
     }
 
     fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {

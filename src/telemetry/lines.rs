@@ -53,7 +53,7 @@ fn checked_part(part: &str) -> Option<&str> {
     (!part.is_empty() && part.chars().all(allowed)).then_some(part)
 }
 
-/// Starts writing log lines to stderr. Only the first call of a process counts.
+/// Starts writing log lines to stderr, also of panics. Only the first call of a process counts.
 pub fn start(format: Format, filter: Filter) {
     let lines = match format {
         Format::Text => fmt::layer().with_writer(io::stderr).with_ansi(colour_is_wanted()).boxed(),
@@ -61,7 +61,9 @@ pub fn start(format: Format, filter: Filter) {
     };
     if Registry::default().with(lines).with(filter.0).try_init().is_err() {
         tracing::debug!("log lines are already being written; the first way of writing them stays");
+        return;
     }
+    super::panics::log();
 }
 
 fn colour_is_wanted() -> bool {

@@ -13,6 +13,7 @@ use crate::domain::video::VideoWork;
 pub mod error;
 pub mod hint;
 pub mod local;
+pub mod metered;
 pub mod music;
 pub mod remote;
 pub mod traced;

@@ -1,5 +1,10 @@
 //! What operators and proxies ask, and what all answers have in common: tags, compression, cross-origin headers.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mediary::clock::{Place, Step, Surroundings};
+use parking_lot::{Condvar, Mutex};
 use reqwest::Method;
 use serde_json::json;
 
@@ -11,6 +16,48 @@ async fn the_service_says_that_it_lives() {
     assert_eq!(app.get("/health").await.expect(200).text(), "OK");
     app.get("/ready").await.expect(200);
     assert!(!app.get("/.well-known/webhook-key").await.expect(200).text().is_empty());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_disk_that_hangs_is_seen_while_it_hangs() {
+    // Given a disk that does not come back from the next group of changes before the test lets it
+    let hung = Arc::new((Mutex::new(false), Condvar::new()));
+    let waits = Arc::clone(&hung);
+    let mishap = move |place, _: &str| {
+        if place == Place::After(Step::Written) {
+            waits.1.wait_while(&mut waits.0.lock(), |hung| *hung);
+        }
+    };
+    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let pending = async || {
+        let text = app.get("/metrics").await.expect(200).text();
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("mediary_journal_sync_pending_seconds ").map(str::to_owned));
+        line.expect("the metric").parse::<f64>().expect("a number")
+    };
+    app.get("/ready").await.expect(200);
+    *hung.0.lock() = true;
+    // When a change is made
+    let token = app.admin_token().to_owned();
+    let change = app.request(Method::POST, "/publishers").bearer_auth(token).json(&json!({"id": "acme"}));
+    let change = actix_web::rt::spawn(change.send());
+    // Then how long the disk is at it is told, and after some seconds the service is not ready; reads go on
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while app.get("/ready").await.status == 200 {
+        assert!(Instant::now() < deadline, "the service calls itself ready on a disk that hangs");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(pending().await >= 5.0);
+    app.get("/nodes").await.expect(200);
+    // And when the disk is back, so is the service
+    *hung.0.lock() = false;
+    hung.1.notify_all();
+    assert_eq!(change.await.expect("the request lives").expect("an answer").status(), 201);
+    app.get("/ready").await.expect(200);
+    while pending().await > 0.0 {
+        assert!(Instant::now() < deadline, "nothing is with the disk any more");
+    }
     app.stop().await;
 }
 

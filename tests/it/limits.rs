@@ -63,7 +63,7 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
         assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
     let metrics = app.get("/metrics").await.expect(200).text();
-    assert!(metrics.contains("mediary_limit_refusals_total{limit=\"reads\"} 2\n"), "{metrics}");
+    assert!(metrics.contains("mediary_limit_refusals_total{code=\"rate_limited\"} 2\n"), "{metrics}");
     app.stop().await;
 }
 

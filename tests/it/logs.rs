@@ -1,22 +1,33 @@
 //! Log lines for machines: one for each request, with all that it takes to find and count it.
 
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use mediary::app::{App, StopSignals};
+use mediary::clock::{Place, Surroundings};
+use mediary::config::{Secret, Settings};
+use mediary::telemetry;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::client;
-use crate::support::process::{Process, command};
+use crate::support::process::{Process, TOKEN, command};
+
+/// The directory of the program that is started once more, and whether its lines tell where requests come from.
+const ORDERS: [&str; 2] = ["PANICKING_DIRECTORY", "PANICKING_CLIENT"];
 
 #[actix_web::test]
 async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     let data = tempfile::tempdir().unwrap();
     let mut command = command(data.path());
     command.env_remove("MEDIARY_ADMIN_TOKEN").args(["--log-format", "json"]);
+    command.env("MEDIARY_LIMITS__TRUSTED_PROXIES", "127.0.0.1");
     let service = Process::from_command(&mut command);
     let token = std::fs::read_to_string(data.path().join("admin-token")).unwrap().trim().to_owned();
     let ask = async |id: &str, method: Method, path: &str, token: Option<&str>, body: Option<Value>| {
         let request = client().request(method, service.url(path)).header("x-request-id", id);
+        let request = request.header("x-forwarded-for", "198.51.100.1, 203.0.113.77");
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         let request = body.into_iter().fold(request, |request, body| request.json(&body));
         request.send().await.unwrap()
@@ -45,12 +56,59 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         ("r-access", "GET", "/publishers/{publisher_id}/nodes", 200, "token"),
     ] {
         let line = &lines[id];
-        let told = ["method", "route", "status", "caller"].map(|name| line[name].clone());
-        assert_eq!(told, [json!(method), json!(route), json!(status), json!(caller)], "{line}");
+        let told = ["method", "route", "status", "caller", "client"].map(|name| line[name].clone());
+        let network = json!("203.0.113.0/24");
+        assert_eq!(told, [json!(method), json!(route), json!(status), json!(caller), network], "{line}");
         assert!(line["micros"].as_u64().is_some_and(|micros| micros > 0) && line["timestamp"].is_string(), "{line}");
     }
     assert_eq!(lines["r-made"]["actor"], "user/00000000-0000-4000-8000-000000000001");
-    for secret in [token.as_str(), &access, "mdu_unknown-token", "secret-of-a-link", "private-words"] {
+    for secret in [token.as_str(), &access, "mdu_unknown-token", "secret-of-a-link", "private-words", "203.0.113.77"] {
         assert!(!log.contains(secret), "{secret} is in the log");
     }
+}
+
+/// A service that panics at a path, and writes lines as the program does; without orders there is nothing to do.
+#[actix_web::test]
+async fn a_service_that_panics() {
+    let [Ok(directory), Ok(client)] = ORDERS.map(std::env::var) else { return };
+    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/nodes", "made to\nfail");
+    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
+    settings.listen.set_port(0);
+    settings.admin_token = Some(Secret::new(TOKEN));
+    settings.log.client =
+        if client == "none" { telemetry::ClientAddress::None } else { telemetry::ClientAddress::Full };
+    telemetry::start(telemetry::Format::Json, settings.log.filter.clone());
+    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(mishap))).await.unwrap();
+    let signals = StopSignals::listen();
+    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
+    app.run_until_stopped(signals).await.unwrap();
+}
+
+/// What that service writes when it is asked for `/nodes`, by a request that is called `r-panic`.
+async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "logs::a_service_that_panics", "--nocapture"]).env_remove("RUST_BACKTRACE");
+    command.envs(ORDERS.into_iter().zip([data.path().to_str().unwrap(), client_address]));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let service = Process::from_command(&mut command);
+    let answer = client().get(service.url("/nodes")).header("x-request-id", "r-panic").send().await.unwrap();
+    assert_eq!(answer.status(), 500);
+    let (_, log) = service.terminate();
+    log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))).collect()
+}
+
+#[actix_web::test]
+async fn a_panic_is_a_line_like_others_and_found_by_the_request_in_which_it_happened() {
+    let lines = lines_of_a_panic("full").await;
+    let panic = lines.iter().find(|line| line["message"] == "panicked").expect("the line of the panic");
+    assert_eq!((&panic["reason"], &panic["span"]["id"]), (&json!("made to\nfail"), &json!("r-panic")), "{panic}");
+    assert!(panic["at"].as_str().is_some_and(|at| at.contains("logs.rs:")), "{panic}");
+    // And the address that it came from is told as asked for
+    let client_in = |lines: &[Value]| {
+        let line = lines.iter().find(|line| line["request"] == "r-panic").expect("the line of the request");
+        line["client"].clone()
+    };
+    assert_eq!(client_in(&lines), json!("127.0.0.1"));
+    assert_eq!(client_in(&lines_of_a_panic("none").await), Value::Null);
 }

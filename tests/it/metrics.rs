@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
 use crate::support::files::{FileServer, status};
+use crate::support::picture::base64_png;
 
 /// The samples, by name and labels as they are written.
 async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
@@ -76,6 +77,83 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
     };
     tokio::time::timeout(Duration::from_secs(20), counted).await.expect("counted");
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_may_happen_is_told_with_0_before_it_has() {
+    // Given a service of which nobody has asked anything
+    let app = TestApp::start().await;
+    let told = samples(&app).await;
+    // Then alarms can see the first time of each
+    for name in [
+        "mediary_http_requests_total{method=\"POST\",route=\"/publishers\",status=\"500\"}",
+        "mediary_http_requests_total{method=\"HEAD\",route=\"/nodes\",status=\"500\"}",
+        "mediary_limit_refusals_total{code=\"too_many_streams\"}",
+        "mediary_events_total{event=\"DeliveryDeadLettered\"}",
+        "mediary_spans_total{outcome=\"lost\"}",
+        "mediary_task_failures_total{kind=\"music\",code=\"outcome_unknown\"}",
+        "mediary_task_failures_total{kind=\"extend\",code=\"other\"}",
+        "mediary_vendor_calls_total{vendor=\"local-music\",call=\"submit\",outcome=\"unreached\"}",
+    ] {
+        assert!(told.get(name).is_some_and(|count| *count < 1.0), "{name}: {:?}", told.get(name));
+    }
+    let counters = told.keys().filter(|name| name.contains("_total{")).count();
+    assert!(
+        counters < 800,
+        "{counters} series are foreseen: docs/operations.md says how many, and they cost on every scrape"
+    );
+    app.stop().await;
+}
+
+/// The names that begin like those of metrics, or of alarms.
+fn names<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(prefix).map(|(at, _)| text[at..].split(|c| !is_of_name(c)).next().unwrap_or_default()).collect()
+}
+
+/// A metric by its name without what a kind of metric adds to it.
+fn family<'n>(name: &'n str, told: &BTreeSet<String>) -> Option<&'n str> {
+    let without =
+        ["", "_total", "_bucket", "_count", "_sum", "_info"].into_iter().filter_map(|end| name.strip_suffix(end));
+    without.into_iter().find(|name| told.contains(*name))
+}
+
+#[actix_web::test]
+async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
+    // Given a service that has answered requests and made a picture
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
+    assert_eq!(ended(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    let text = app.get("/metrics").await.expect(200).text();
+    let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let told: BTreeSet<_> = told.map(str::to_owned).collect();
+    assert!(told.len() > 20, "{told:?}");
+    // Then what is told of it, and what alarms look at, is there, and all of it is told of
+    let (page, rules) = (document("docs/operations.md"), document("contrib/alerts.yml"));
+    let named = &names(&page, "mediary_") | &names(&rules, "mediary_");
+    let unknown: Vec<_> = named.iter().filter(|name| family(name, &told).is_none()).collect();
+    assert!(unknown.is_empty(), "there is no {unknown:?}");
+    let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &told)).collect();
+    let silent: Vec<_> = told.iter().filter(|name| !documented.contains(name.as_str())).collect();
+    assert!(silent.is_empty(), "docs/operations.md does not tell of {silent:?}");
+    app.stop().await;
+}
+
+fn document(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of the repository")
+}
+
+#[test]
+fn every_alarm_is_explained_and_knows_the_codes_that_it_passes_over() {
+    let (page, rules) = (document("docs/operations.md"), document("contrib/alerts.yml"));
+    let alarms: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let explained = page.lines().filter_map(|line| line.strip_prefix("| `Mediary")?.split_once('`'));
+    let explained: BTreeSet<_> = explained.map(|(name, _)| format!("Mediary{name}")).collect();
+    assert_eq!(alarms, explained.iter().map(String::as_str).collect());
+    let passed_over = rules.split("code!~\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the codes");
+    let unknown: Vec<_> = passed_over.split('|').filter(|code| !Failure::CODES.contains(code)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 /// The codes that are written in a file of the program: the first words of what makes failures.

@@ -40,11 +40,13 @@ pub enum Circuit {
     Closed,
     Open,
     HalfOpen,
+    /// It has not failed, and has asked to be left alone for a while.
+    Held,
 }
 
 impl Circuit {
     /// Every state, as it is written.
-    pub const NAMES: [&'static str; 3] = ["closed", "open", "half_open"];
+    pub const NAMES: [&'static str; 4] = ["closed", "open", "half_open", "held"];
 
     /// The state as it is written.
     #[must_use]
@@ -145,8 +147,9 @@ impl Breaker {
 
     /// What the breaker shows now.
     #[must_use]
-    pub const fn circuit(&self) -> Circuit {
+    pub fn circuit(&self, now: Timestamp) -> Circuit {
         match self.state {
+            State::Closed { .. } if self.held_until.is_some_and(|until| now < until) => Circuit::Held,
             State::Closed { .. } => Circuit::Closed,
             State::Open { .. } => Circuit::Open,
             State::HalfOpen { .. } => Circuit::HalfOpen,
@@ -176,7 +179,7 @@ mod tests {
     fn opened() -> Breaker {
         let mut breaker = breaker();
         let opens = [(); 3].map(|()| breaker.failed(at(0)));
-        assert_eq!((opens, breaker.circuit()), ([false, false, true], Circuit::Open));
+        assert_eq!((opens, breaker.circuit(at(0))), ([false, false, true], Circuit::Open));
         breaker
     }
 
@@ -195,9 +198,12 @@ mod tests {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(29)), Admission::Wait(Duration::from_secs(1)));
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
-        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::HalfOpen, Admission::Wait(PAUSE * 29 / 30)));
+        assert_eq!(
+            (breaker.circuit(at(31)), breaker.admit(at(31))),
+            (Circuit::HalfOpen, Admission::Wait(PAUSE * 29 / 30))
+        );
         assert!(breaker.succeeded());
-        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::Closed, Admission::Go));
+        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Closed, Admission::Go));
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         breaker.give_back(at(31));
-        assert_eq!((breaker.circuit(), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
+        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
         assert!(breaker.failed(at(31)));
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
         // Where there is no probe under way, nothing is given back
@@ -243,15 +249,18 @@ mod tests {
         assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));
         assert!(breaker.succeeded());
         breaker.give_back(at(41));
-        assert_eq!((breaker.circuit(), breaker.admit(at(41))), (Circuit::Closed, Admission::Go));
+        assert_eq!((breaker.circuit(at(41)), breaker.admit(at(41))), (Circuit::Closed, Admission::Go));
     }
 
     #[test]
     fn a_vendor_that_asks_for_it_is_left_alone_in_every_state() {
         for mut breaker in [breaker(), opened()] {
+            let shown = if breaker.circuit(at(0)) == Circuit::Closed { Circuit::Held } else { Circuit::Open };
             breaker.hold(at(0), PAUSE * 4);
             breaker.hold(at(0), PAUSE);
             assert_eq!(breaker.admit(at(100)), Admission::Wait(Duration::from_secs(20)));
+            assert_eq!(breaker.circuit(at(100)), shown);
+            assert_ne!(breaker.circuit(at(120)), Circuit::Held);
             assert!(!matches!(breaker.admit(at(120)), Admission::Wait(_)));
         }
     }

@@ -24,13 +24,14 @@ const COUNTED_MAX: usize = 65_536;
 pub struct VendorState {
     pub name: &'static str,
     breaker: Option<Arc<Mutex<Breaker>>>,
+    surroundings: Surroundings,
 }
 
 impl VendorState {
     /// The state of the circuit breaker; one that is not there is always closed.
     #[must_use]
     pub fn circuit(&self) -> Circuit {
-        self.breaker.as_ref().map_or(Circuit::Closed, |breaker| breaker.lock().circuit())
+        self.breaker.as_ref().map_or(Circuit::Closed, |breaker| breaker.lock().circuit(self.surroundings.now()))
     }
 }
 
@@ -55,7 +56,7 @@ impl Gate {
         surroundings: Surroundings,
     ) -> Self {
         let breaker = breaker.map(|options| Arc::new(Mutex::new(Breaker::new(options))));
-        let state = VendorState { name, breaker };
+        let state = VendorState { name, breaker, surroundings: surroundings.clone() };
         Self { state, retry, surroundings, closed: Arc::default(), failures: Arc::default() }
     }
 

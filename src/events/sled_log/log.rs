@@ -104,6 +104,7 @@ impl SledLog {
             damage_mark: open::damage_mark(options),
             scrub: Scrub::of(older.as_ref(), journal.head(), surroundings),
             signed: AtomicU64::new(journal.signed().0),
+            disk: pending::Disk::default(),
             expected: RwLock::default(),
             suspicion: open::suspicion(options),
             mishaps: surroundings.mishaps(),
@@ -323,7 +324,7 @@ impl EventLog for SledLog {
 
     fn after_group(&self) {
         let mut writer = self.writer.lock();
-        let signed = writer.journal.sign_head();
+        let signed = self.shared.disk.during(|| writer.journal.sign_head());
         self.shared.signed.store(writer.journal.signed().0, Ordering::Relaxed);
         let Err(error) = signed else { return };
         if self.shared.space.shortage(&error).is_none() {
@@ -360,7 +361,7 @@ impl Writer {
             outcome.push(append.check(actual).and_then(|()| self.stage(append, &mut records)));
         }
         if !records.is_empty() {
-            let bytes = self.journal.write_group()?;
+            let bytes = shared.disk.during(|| self.journal.write_group())?;
             let events = records.iter().map(|(commit, _)| commit.len()).sum();
             shared.publish(Handed { bytes, records, events });
             self.versions.age();
@@ -394,5 +395,6 @@ impl Writer {
     }
 }
 
+pub(super) mod pending;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
+use super::log::pending::Disk;
 use super::scrub::{Scrub, ScrubState};
 use super::{Flaw, Trees};
 use crate::clock::{Mishaps, Step};
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub suspicion: PathBuf,
     /// Up to where HEAD is signed.
     pub signed: AtomicU64,
+    /// What the disk is at for the writer.
+    pub disk: Disk,
     pub mishaps: Mishaps,
 }
 

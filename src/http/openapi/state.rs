@@ -53,7 +53,7 @@ pub(super) fn schema() -> Value {
         field_of(
             "circuit",
             "Whether the vendor is called: `closed`, yes; `open`, not for a while, because it kept failing, and tasks wait; \
-             `half_open`, once, to see whether it is back.",
+             `half_open`, once, to see whether it is back; `held`, not before the time that the vendor has asked for.",
             one_of(Circuit::NAMES),
         )
         .required(),

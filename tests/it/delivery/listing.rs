@@ -180,6 +180,8 @@ async fn so_much_may_wait_for_receivers_of_one_account_and_no_more() {
         (refused.json()["error"].as_str(), refused.header("retry-after")),
         (Some("too_many_callbacks"), Some("60"))
     );
+    let metrics = app.get("/metrics").await.expect(200).text();
+    assert!(metrics.contains("mediary_limit_refusals_total{code=\"too_many_callbacks\"} 1\n"), "{metrics}");
     crate::image::submit(&app, &ada, PRECISION, body(false)).await;
     crate::image::submit(&app, &bob, PRECISION, body(true)).await;
 }

@@ -255,6 +255,8 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     let first = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
     assert_replay(&first, &app.post_once("k", &ada.token, UPSCALER, &body).await);
     app.post_once("k-2", &ada.token, UPSCALER, &body).await.expect(429);
+    let metrics = app.get("/metrics").await.expect(200).text();
+    assert!(metrics.contains("mediary_limit_refusals_total{code=\"too_many_submissions\"} 1\n"), "{metrics}");
     // When the answer is lost, then the task is found although its caller has no place left
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();

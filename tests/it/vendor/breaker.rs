@@ -126,6 +126,8 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     while vendor.asked(Kind::Submission) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    // Then it is seen that it is left alone, though it has not failed
+    circuit_becomes(&app, &["held"]).await;
     // When another job comes, then it waits too, and both are done in the end, with nothing counted as a failure
     let second = submit(&app, &user, UPSCALER, upscale("second")).await;
     for task in [&first, &second] {

@@ -7,7 +7,7 @@ import { to, useTitle } from '../core/router.js';
 import { Code, Facts, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
 
 const FRESH_MS = 3000;
-const CIRCUITS = { closed: 'In service', open: 'Resting', half_open: 'Tried again' };
+const CIRCUITS = { closed: 'In service', open: 'Resting', half_open: 'Tried again', held: 'Asked for a pause' };
 
 export function StatePage() {
   useTitle('State');

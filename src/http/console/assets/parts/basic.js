@@ -105,7 +105,7 @@ const TONES = {
   good: ['active', 'completed', 'success', 'delivered', 'closed', 'ok', 'approved', 'live'],
   busy: ['created', 'in_progress', 'processing', 'queueing', 'pending', 'half_open', 'in progress', 'changed'],
   bad: ['failed', 'banned', 'dead', 'open', 'full', 'read_only', 'cancelled', 'deleted'],
-  warn: ['flagged', 'stopped', 'deprecated', 'lost'],
+  warn: ['flagged', 'stopped', 'deprecated', 'lost', 'held'],
 };
 
 // A state, by word and colour.

@@ -1,0 +1,116 @@
+//! Tests of metrics.
+
+use super::*;
+
+fn lines(metrics: &Metrics, looked: &Looked) -> Vec<String> {
+    metrics.told(looked).lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_for() {
+    let metrics = Metrics::default();
+    let open = metrics.request("GET", "/nodes");
+    metrics.request("GET", "/nodes").answer(200);
+    metrics.request("POST", "/nodes/{node_id}/reviews").answer(503);
+    drop(metrics.request("GET", "/nodes"));
+    metrics.unmatched(404);
+
+    let told = lines(&metrics, &Looked::default());
+    for line in [
+        "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"200\"} 1",
+        "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"0\"} 1",
+        "mediary_http_requests_total{method=\"POST\",route=\"/nodes/{node_id}/reviews\",status=\"503\"} 1",
+        "mediary_http_requests_total{method=\"any\",route=\"unmatched\",status=\"404\"} 1",
+        "mediary_http_request_duration_seconds_count{method=\"GET\",route=\"/nodes\"} 1",
+        "mediary_http_requests_in_flight 1",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+    }
+    drop(open);
+    assert!(lines(&metrics, &Looked::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
+}
+
+#[test]
+fn tasks_that_failed_are_counted_by_kind_and_code() {
+    let metrics = Metrics::default();
+    for code in [Some("vendor_lost"), None, Some("vendor_lost")] {
+        metrics.failed("extend", code);
+    }
+    let told = lines(&metrics, &Looked::default());
+    for (code, count) in [("vendor_lost", 2), ("other", 1)] {
+        let line = format!("mediary_task_failures_total{{kind=\"extend\",code=\"{code}\"}} {count}");
+        assert!(told.contains(&line), "{line} is missing in {told:#?}");
+    }
+}
+
+#[test]
+fn a_sync_is_found_in_the_bucket_of_its_length() {
+    let metrics = Metrics::default();
+    metrics.synced(Duration::from_micros(150));
+    let told = lines(&metrics, &Looked::default());
+    let bucket = |bound: &str| format!("mediary_journal_sync_duration_seconds_bucket{{le=\"{bound}\"}}");
+    assert!(told.contains(&format!("{} 0", bucket("0.000128"))), "{told:#?}");
+    assert!(told.contains(&format!("{} 1", bucket("0.000256"))), "{told:#?}");
+}
+
+#[test]
+fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
+    const STATES: &[&str] = &["closed", "open"];
+    let circuits = vec![("imagevendor", State { all: STATES, is: "open" })];
+    let looked = Looked { head: 10, read_models: 10, index: 7, circuits, ..Looked::default() };
+    let told = lines(&Metrics::default(), &looked);
+    for line in [
+        "mediary_vendor_circuit{vendor=\"imagevendor\",state=\"open\"} 1",
+        "mediary_vendor_circuit{vendor=\"imagevendor\",state=\"closed\"} 0",
+        "mediary_index_lag_events 3",
+        "mediary_read_models_lag_events 0",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+    }
+    assert!(!told.iter().any(|line| line.contains("index_bytes")), "what is not known is not told");
+}
+
+#[test]
+fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
+    let metrics = Metrics::default();
+    metrics.recorded("UserCreated");
+    let foreseen = Foreseen {
+        routes: vec![("GET", "/nodes")],
+        refusals: vec!["rate_limited"],
+        events: vec!["UserCreated", "OutcomeUnknown"],
+        kinds: vec!["extend"],
+        codes: vec!["vendor_lost"],
+        vendors: vec!["remote-image"],
+    };
+    metrics.foresee(&foreseen);
+    let told = lines(&metrics, &Looked::default());
+    for line in [
+        "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"500\"} 0",
+        "mediary_limit_refusals_total{code=\"rate_limited\"} 0",
+        "mediary_spans_total{outcome=\"lost\"} 0",
+        "mediary_events_total{event=\"OutcomeUnknown\"} 0",
+        "mediary_events_total{event=\"UserCreated\"} 1",
+        "mediary_task_failures_total{kind=\"extend\",code=\"vendor_lost\"} 0",
+        "mediary_task_failures_total{kind=\"extend\",code=\"other\"} 0",
+        "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"submit\",outcome=\"unreached\"} 0",
+        "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"result\",outcome=\"unfetched\"} 0",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+    }
+    assert!(!told.iter().any(|line| line.contains("call=\"submit\",outcome=\"unfetched\"")), "{told:#?}");
+}
+
+#[test]
+fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
+    let metrics = Metrics::default();
+    metrics.called("remote-image", "poll", "ok", Duration::from_millis(3));
+    metrics.called("remote-image", "poll", "busy", Duration::from_millis(1));
+    let told = lines(&metrics, &Looked::default());
+    for line in [
+        "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"poll\",outcome=\"busy\"} 1",
+        "mediary_vendor_call_duration_seconds_count{vendor=\"remote-image\",call=\"poll\"} 2",
+        "mediary_vendor_call_duration_seconds_bucket{le=\"0.004\",vendor=\"remote-image\",call=\"poll\"} 2",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+    }
+}
