@@ -16,6 +16,7 @@ mod node;
 mod operation;
 mod parameter;
 mod publisher;
+mod route;
 mod schema;
 mod state;
 mod task;
@@ -32,7 +33,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use self::error::{by_status, component, component_name, problem};
+use self::error::problem;
 use self::operation::{Operation, Shown};
 use super::answer::Answer;
 use super::error::Problem;
@@ -112,10 +113,10 @@ impl Document {
                 |(_, operation): &(&str, Operation)| (&operation.method, operation.path) == (&row.method, row.path);
             let Some(at) = described.iter().position(is_meant) else { continue };
             let (tag, operation) = described.swap_remove(at);
-            for group in by_status(&operation.failures(row.action)).values() {
-                responses.insert(component_name(group), component(group));
+            for group in operation.failures(row.action).values() {
+                responses.insert(group.name(), group.component());
             }
-            let shown = (method_name(&row.method), operation.show(tag, row.action));
+            let shown = (method_name(&row.method), operation.show(tag, row.action, row.limit));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
                 Some((_, InOrder(methods))) => methods.push(shown),
                 None => paths.push((row.path, InOrder(vec![shown]))),
@@ -156,8 +157,9 @@ fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> V
             "bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A user token (`mdu_…`), or a publisher's personal access token (`mdp_…`), which creates and changes \
-                                nodes and versions of that publisher, reads, and does nothing else.",
+                "description": "A user token (`mdu_…`); where `auth.oidc` is configured, a JWT of that OpenID Connect issuer, which \
+                                speaks for its user; or a publisher's personal access token (`mdp_…`), which creates and changes nodes \
+                                and versions of that publisher, reads, and does nothing else.",
             },
         },
     })

@@ -62,6 +62,7 @@ fn publishing() -> Vec<Operation> {
             )
             .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
+            .with_header(200, "Idempotent-Replayed")
             .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
             .fails(Code::UploadLinkInvalid, "the URL is not one of this service, or whoever asked for it has no access any more")
             .fails(Code::UploadLinkExpired, "ask for a fresh one")
@@ -83,7 +84,7 @@ fn getting() -> Vec<Operation> {
     vec![
         rules(get("/nodes/{node_id}/versions/{version}/download", "downloadArchive", "Download an archive"))
             .about("The zip, with its SHA-256 as the entity tag; ranges are answered.")
-            .serves_file("The archive.", "application/zip")
+            .serves_file("The archive.", "application/zip", &["Content-Disposition"])
             .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
         rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
             .about(

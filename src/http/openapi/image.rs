@@ -78,7 +78,7 @@ fn result() -> Operation {
             "A file never changes under its name. Ranges are answered. A result is kept for a time after its task has ended \
              (`expires_at` of the task), and not found after it.",
         )
-        .serves_file("The file: a picture or a video.", "*/*")
+        .serves_file("The file: a picture or a video.", "*/*", &[])
 }
 
 fn task_view() -> Value {
