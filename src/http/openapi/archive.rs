@@ -13,8 +13,12 @@ use crate::http::error::Code;
 pub fn group() -> Group {
     let signed = || field::<Url>("signedUrl", "Where the archive goes, with PUT: once, within 15 minutes.").required();
     let publication = [
-        field_of("node", "What is to be said of the node; it is created when it is new.", named("NodeBody")),
-        field_of("node_version", "", named("NewVersionBody")).required(),
+        field_of(
+            "node",
+            "What is to be said of the node; it is created when it is new. A `status` is ignored.",
+            named("NodeBody"),
+        ),
+        field_of("node_version", "The version to register.", named("NewVersionBody")).required(),
         field::<String>("personal_access_token", "A token of the publisher, in place of the Authorization header."),
     ];
     Group {
@@ -23,7 +27,14 @@ pub fn group() -> Group {
         operations: [publishing(), getting()].into_iter().flatten().collect(),
         components: vec![
             ("PublicationBody", body(publication)),
-            ("Publication", view([signed(), field_of("node_version", "", named("NodeVersion")).required()])),
+            (
+                "Publication",
+                view([
+                    signed(),
+                    field_of("node_version", "The version, which waits for its archive.", named("NodeVersion"))
+                        .required(),
+                ]),
+            ),
             ("SignedUpload", view([signed()])),
         ],
     }

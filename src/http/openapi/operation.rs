@@ -361,8 +361,9 @@ mod tests {
 
     #[test]
     fn what_follows_from_a_route_is_added() {
-        let statuses =
-            |operation: Operation, action| operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>();
+        let statuses = |operation: Operation, action| {
+            operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
+        };
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
         assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 429, 431, 500, 503]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");

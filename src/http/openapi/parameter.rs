@@ -203,3 +203,14 @@ pub fn answer_headers() -> Value {
         "Content-Range": header("How many bytes the file has.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_pictures_and_videos() {
+        let pattern = in_path("file")["schema"]["pattern"].as_str().unwrap().to_owned();
+        assert!(pattern.ends_with("\\.(png|jpg|webp|gif|bmp|tiff|mp4|webm)$"), "{pattern}");
+    }
+}
