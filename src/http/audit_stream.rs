@@ -19,7 +19,7 @@ use super::authorize;
 use super::error::Problem;
 use super::gate::Call;
 use super::server::Shared;
-use super::sse::{RETRY_MILLIS, check_reached, last_seen, opened};
+use super::sse::{RETRY_MILLIS, check_reached, failed, last_seen, opened};
 use crate::audit::Position;
 use crate::audit::filter::Filter;
 use crate::audit::moment::Moment;
@@ -92,7 +92,7 @@ impl Feed {
                     Ok(text) => return Some(self.sent(text)),
                     Err(problem) => {
                         self.ended = true;
-                        return Some(format!("event: failed\ndata: {problem}\n\n"));
+                        return Some(failed(&problem, "/admin/events/stream"));
                     }
                 }
                 continue;

@@ -13,9 +13,9 @@ use super::chunks::Chunks;
 use super::error::{Code, Problem};
 
 /// Deepest nesting of a JSON body.
-const DEPTH_MAX: usize = 64;
+pub const DEPTH_MAX: usize = 64;
 /// Most elements of a JSON body: values, counted by commas and opening brackets.
-const ELEMENTS_MAX: usize = 100_000;
+pub const ELEMENTS_MAX: usize = 100_000;
 /// What an element takes once it is parsed, in bytes, at worst: an object with one member.
 const ELEMENT_BYTES: usize = 640;
 /// Memory that all bodies without images may take together while they are worked on, in [`UNIT`]s: 128 MiB.

@@ -231,27 +231,32 @@ impl Problem {
         self.code
     }
 
-    /// The response; `path` is that of the request.
+    /// As JSON, without line breaks; `path` is that of the request.
     #[must_use]
-    pub fn respond(&self, path: &str) -> HttpResponse {
-        let instance = shown_path(path);
+    pub fn written(&self, path: &str) -> String {
         let shape = Shape {
             r#type: format!("urn:mediary:error:{}", self.code.as_str()),
             title: self.code.title(),
             status: self.code.status(),
             detail: &self.detail,
-            instance,
+            instance: shown_path(path),
             error: self.code.as_str(),
             message: &self.detail,
             details: &self.sentences,
             errors: &self.faults,
         };
+        serde_json::to_string(&shape).unwrap_or_default()
+    }
+
+    /// The response; `path` is that of the request.
+    #[must_use]
+    pub fn respond(&self, path: &str) -> HttpResponse {
         let mut response = HttpResponse::build(self.status_code());
         response.content_type(PROBLEM_JSON);
         if let Some(header) = &self.header {
             response.insert_header(*header.clone());
         }
-        let body = serde_json::to_vec(&shape).unwrap_or_default();
+        let body = self.written(path);
         if body.len() < COMPRESSED_FROM {
             response.insert_header(identity());
         }

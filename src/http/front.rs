@@ -24,9 +24,10 @@ use super::limits::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use super::music::X_TASK_ID;
 use super::node::X_TOTAL_COUNT;
 use super::server::{CorsOrigins, Shared};
+use super::waiting::PREFERENCE_APPLIED;
 
 /// The headers that pages of other origins may read.
-const EXPOSED: [HeaderName; 14] = [
+const EXPOSED: [HeaderName; 15] = [
     ETAG,
     LINK,
     LOCATION,
@@ -38,6 +39,7 @@ const EXPOSED: [HeaderName; 14] = [
     X_REQUEST_ID,
     X_TOTAL_COUNT,
     IDEMPOTENT_REPLAYED,
+    PREFERENCE_APPLIED,
     X_TASK_ID,
     RATE_LIMIT,
     RATE_LIMIT_POLICY,

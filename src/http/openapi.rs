@@ -16,13 +16,16 @@ mod node;
 mod operation;
 mod parameter;
 mod publisher;
+mod route;
 mod schema;
 mod state;
+mod stream;
 mod task;
 mod token;
 mod user;
 mod version;
 mod video;
+mod webhook;
 
 use std::sync::OnceLock;
 
@@ -32,7 +35,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use self::error::{by_status, component, component_name, problem};
+use self::error::problem;
 use self::operation::{Operation, Shown};
 use super::answer::Answer;
 use super::error::Problem;
@@ -78,6 +81,7 @@ struct Document {
     servers: Value,
     tags: Vec<Value>,
     paths: InOrder<InOrder<Shown>>,
+    webhooks: Value,
     components: Value,
 }
 
@@ -112,10 +116,10 @@ impl Document {
                 |(_, operation): &(&str, Operation)| (&operation.method, operation.path) == (&row.method, row.path);
             let Some(at) = described.iter().position(is_meant) else { continue };
             let (tag, operation) = described.swap_remove(at);
-            for group in by_status(&operation.failures(row.action)).values() {
-                responses.insert(component_name(group), component(group));
+            for group in operation.failures(row.action).values() {
+                responses.insert(group.name(), group.component());
             }
-            let shown = (method_name(&row.method), operation.show(tag, row.action));
+            let shown = (method_name(&row.method), operation.show(tag, row.action, row.limit));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
                 Some((_, InOrder(methods))) => methods.push(shown),
                 None => paths.push((row.path, InOrder(vec![shown]))),
@@ -127,6 +131,7 @@ impl Document {
             servers: servers(),
             tags,
             paths: InOrder(paths),
+            webhooks: webhook::webhooks(),
             components: components(&schemas, &responses),
         }
     }
@@ -156,8 +161,9 @@ fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> V
             "bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A user token (`mdu_…`), or a publisher's personal access token (`mdp_…`), which creates and changes \
-                                nodes and versions of that publisher, reads, and does nothing else.",
+                "description": "A user token (`mdu_…`); where `auth.oidc` is configured, a JWT of that OpenID Connect issuer, which \
+                                speaks for its user; or a publisher's personal access token (`mdp_…`), which creates and changes nodes \
+                                and versions of that publisher, reads, and does nothing else.",
             },
         },
     })
@@ -217,11 +223,11 @@ mod tests {
     #[test]
     fn every_operation_has_an_id_of_its_own_and_an_answer() {
         let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
-        let operations =
-            || document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
-        let ids: BTreeSet<_> = operations().map(|operation| operation["operationId"].as_str().unwrap()).collect();
-        assert_eq!(ids.len(), operations().count());
-        for operation in operations() {
+        let webhooks = || document["webhooks"].as_object().unwrap().values().map(|webhook| &webhook["post"]);
+        let all = || operations(&document).chain(webhooks());
+        let ids: BTreeSet<_> = all().map(|operation| operation["operationId"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), all().count());
+        for operation in operations(&document) {
             let mut statuses = operation["responses"].as_object().unwrap().keys();
             assert!(statuses.any(|status| status < &"400".to_owned()), "{}", operation["operationId"]);
         }
@@ -248,17 +254,105 @@ mod tests {
     #[test]
     fn bodies_have_every_field_that_is_read() {
         let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let these = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let of_versions = these(&["createdAt", "host_node_extract_status", "status", "status_reason", "tags_admin"]);
+        let of_nodes = || names_of(&NodeFacts::default()).into_iter().chain(these(&["id", "status"])).collect();
         let bodies = [
             ("PublisherBody", names_of(&PublisherFields::default())),
+            ("PublisherBody", these(&["createdAt", "status"])),
+            ("NewPublisherBody", these(&["createdAt", "id", "status"])),
             ("NodeBody", names_of(&NodeFields::default())),
-            ("AdministeredNodeBody", names_of(&NodeFacts::default())),
+            ("NodeBody", of_nodes()),
+            ("NewNodeBody", of_nodes()),
+            ("AdministeredNodeBody", of_nodes()),
             ("NewVersionBody", names_of(&VersionFields::default())),
+            ("NewVersionBody", of_versions.clone()),
+            ("VersionChangeBody", of_versions.clone()),
+            ("AdministeredVersionBody", of_versions),
         ];
         for (name, read) in bodies {
             let described: BTreeSet<_> =
                 document["components"]["schemas"][name]["properties"].as_object().unwrap().keys().cloned().collect();
             assert!(read.is_subset(&described), "{name}: {:?}", read.difference(&described));
         }
+    }
+
+    #[test]
+    fn nothing_goes_without_a_description() {
+        // Given the document
+        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let mut bare = Vec::new();
+        // When every operation, parameter, header and field is looked at
+        for operation in operations(&document) {
+            let about = operation["description"].as_str().unwrap_or_default();
+            if about.starts_with("Who may:") || about.is_empty() {
+                bare.push(operation["operationId"].to_string());
+            }
+            let parameters = operation["parameters"].as_array().unwrap().iter();
+            let unsaid = parameters.filter(|parameter| parameter.get("$ref").is_none() && is_unsaid(parameter));
+            bare.extend(unsaid.map(|parameter| format!("{}: {}", operation["operationId"], parameter["name"])));
+        }
+        for kind in ["parameters", "headers"] {
+            let unsaid = document["components"][kind].as_object().unwrap().iter().filter(|(_, one)| is_unsaid(one));
+            bare.extend(unsaid.map(|(name, _)| name.clone()));
+        }
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            unsaid_fields(schema, name, &mut bare);
+        }
+        // Then something is said of each
+        assert!(bare.is_empty(), "{bare:#?}");
+    }
+
+    fn operations(document: &Value) -> impl Iterator<Item = &Value> {
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values())
+    }
+
+    fn is_unsaid(described: &Value) -> bool {
+        described["description"].as_str().unwrap_or_default().is_empty()
+    }
+
+    /// Fields of which nothing is said, here and inside. Objects that are no more than a condition have no type.
+    fn unsaid_fields(schema: &Value, at: &str, bare: &mut Vec<String>) {
+        let fields = schema["properties"].as_object().filter(|_| schema.get("type").is_some());
+        for (name, field) in fields.into_iter().flatten() {
+            if is_unsaid(field) {
+                bare.push(format!("{at}.{name}"));
+            }
+        }
+        match schema {
+            Value::Object(members) => {
+                members.iter().for_each(|(name, member)| unsaid_fields(member, &format!("{at}.{name}"), bare));
+            }
+            Value::Array(entries) => entries.iter().for_each(|entry| unsaid_fields(entry, at, bare)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_header_that_an_answer_has_is_described() {
+        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let headers = |path: &str, method: &str, status: &str| {
+            let answer = &document["paths"][path][method]["responses"][status];
+            let answer = answer["$ref"].as_str().map_or(answer, |at| document.pointer(&at[1..]).unwrap());
+            answer["headers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        let video = "/proxy/videovendor/extend";
+        for (path, method, status, name) in [
+            (video, "post", "200", "Preference-Applied"),
+            (video, "post", "400", "Idempotent-Replayed"),
+            (video, "post", "409", "Retry-After"),
+            ("/publishers", "post", "409", "Idempotent-Replayed"),
+            ("/uploads/{ticket}", "put", "200", "Idempotent-Replayed"),
+            ("/uploads/{ticket}", "put", "409", "Retry-After"),
+            ("/media/{file}", "get", "200", "Cache-Control"),
+            ("/media/{file}", "get", "206", "Content-Range"),
+            ("/nodes/{node_id}/versions/{version}/download", "get", "200", "Content-Disposition"),
+        ] {
+            let told = headers(path, method, status);
+            assert!(told.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {told:?}");
+        }
+        let never = headers("/nodes/{node_id}", "get", "404");
+        assert!(never.iter().all(|name| name != "Idempotent-Replayed"), "{never:?}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::body::BodyLimit::{Archive, Form, Images, Json, None as NoBody};
+use super::body::BodyLimit::{self, Archive, Form, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::{Asking, Route};
 use super::paths::Paths;
@@ -189,12 +189,14 @@ pub struct Row {
     pub method: Method,
     pub path: &'static str,
     pub action: Action,
+    pub(super) limit: BodyLimit,
 }
 
 /// Every route that is served.
 #[must_use]
 pub fn rows() -> Vec<Row> {
-    table().into_iter().map(|Route { method, path, action, .. }| Row { method, path, action }).collect()
+    let row = |Route { method, path, action, limit, .. }| Row { method, path, action, limit };
+    table().into_iter().map(row).collect()
 }
 
 /// Registers every route; a method that a path does not have answers 405 with `Allow`, a path that there is not 404.

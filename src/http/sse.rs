@@ -60,6 +60,12 @@ pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(
     Err(Problem::invalid(vec![Fault::new(pointer, reason)]))
 }
 
+/// The last event of a stream that cannot go on; `path` is that of its request.
+#[must_use]
+pub fn failed(problem: &Problem, path: &str) -> String {
+    format!("event: failed\ndata: {}\n\n", problem.written(path))
+}
+
 /// The streams of tasks that are open, by who reads them.
 #[derive(Clone, Default)]
 pub struct TaskStreams(Arc<Mutex<HashMap<UserId, usize>>>);
@@ -107,6 +113,18 @@ mod tests {
 
     fn user(number: usize) -> UserId {
         UserId(Uuid::from_u128(number as u128 + 1))
+    }
+
+    #[test]
+    fn what_ends_a_stream_is_told_as_every_failure_is() {
+        let told = failed(&Problem::internal("a test"), "/admin/events/stream");
+        let data = told.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+        let problem: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(
+            (&problem["error"], &problem["instance"]),
+            (&"internal_error".into(), &"/admin/events/stream".into())
+        );
+        assert!(!data.contains('\n'));
     }
 
     #[test]

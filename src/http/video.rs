@@ -27,6 +27,7 @@ mod echo;
 mod jobs;
 
 use jobs::{Bounds, Known, ReadJob};
+pub use jobs::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
 
 /// How long a submission waits for its turn to have its pictures decoded.
 const DECODER_WITHIN: Duration = Duration::from_secs(30);

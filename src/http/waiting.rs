@@ -15,7 +15,7 @@ use crate::domain::task::TaskRecord;
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+pub const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// How long a caller waits for the end of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

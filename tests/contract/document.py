@@ -1,6 +1,8 @@
-"""Checks a document that was read from a service: it is OpenAPI 3.1, and every example in it has the form that it shows."""
+"""Checks a document that was read from a service: it is OpenAPI 3.1, every example in it has the form that it shows, and every URL
+that the service takes has the form of URLs."""
 
 import json
+import os
 import sys
 
 import jsonschema_rs
@@ -23,7 +25,7 @@ def resolve(document, value):
 
 def contents(document):
     """Every content that may have examples: where it is, its schema, its examples."""
-    for path, operations in document["paths"].items():
+    for path, operations in [*document["paths"].items(), *document["webhooks"].items()]:
         for method in METHODS:
             operation = operations.get(method)
             if not operation:
@@ -39,6 +41,25 @@ def contents(document):
                     yield f"{at}: {status}", media_type
 
 
+def lines(document):
+    """The lines of examples that are streams of JSON values, as contents."""
+    for at, content in [*contents(document), *lines(document), *urls(document)]:
+        schema = content["schema"]
+        if schema.get("contentMediaType") == "application/x-ndjson":
+            for line in content["example"].splitlines():
+                yield f"{at}: {line[:40]}", {"schema": schema["contentSchema"], "example": json.loads(line)}
+
+
+def urls(document):
+    """The fields that hold URLs, with each that src/http/openapi/schema.rs knows the service to take."""
+    schemas = document["components"]["schemas"]
+    with open(os.path.join(os.path.dirname(__file__), "urls.txt"), encoding="utf-8") as file:
+        taken = file.read().splitlines()
+    for component, field in (("PublisherBody", "website"), ("ExtendVideoBody", "video_url"), ("Delivery", "url")):
+        for url in taken:
+            yield f"{component}.{field}", {"schema": schemas[component]["properties"][field], "example": url}
+
+
 def examples(content):
     """The examples of a content."""
     if "example" in content:
@@ -52,7 +73,7 @@ def main():
     openapi_spec_validator.validate(document)
     close_answers(document)
     checked, wrong = 0, 0
-    for at, content in contents(document):
+    for at, content in [*contents(document), *lines(document), *urls(document)]:
         schema = {**content["schema"], "components": document["components"]}
         validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
         for example in examples(content):

@@ -117,7 +117,11 @@ async fn pages_of_other_origins_may_read() {
     let app = TestApp::start().await;
     let answer = app.send(app.request(Method::GET, "/nodes").header("origin", "https://a.example")).await.expect(200);
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-    assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-total-count")));
+    assert!(
+        answer
+            .header("access-control-expose-headers")
+            .is_some_and(|names| names.contains("x-total-count") && names.contains("preference-applied"))
+    );
     let preflight = app.request(Method::OPTIONS, "/nodes").header("origin", "https://a.example");
     app.send(preflight.header("access-control-request-method", "GET")).await.expect(200);
     app.stop().await;

@@ -11,7 +11,7 @@ use crate::domain::value::{Digest, Timestamp};
 /// Answers of more bytes than this are not kept.
 pub const ANSWER_MAX: usize = 8 << 20;
 /// Refusals that stay the same when the request comes again; after any other the caller may try again.
-const REFUSALS_KEPT: [u16; 4] = [400, 404, 409, 410];
+pub const REFUSALS_KEPT: [u16; 4] = [400, 404, 409, 410];
 
 /// An answer as it is kept; of one that was too large, only what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,6 +36,7 @@ use crate::domain::claim::{Claim, KEPT};
 use crate::domain::value::{Digest, Timestamp};
 
 pub use self::asked::{Asked, key_in};
+pub use self::kept::{ANSWER_MAX, REFUSALS_KEPT};
 pub use self::vault::VaultFailure;
 
 /// `true` on the answer to a request that had been carried out before.

@@ -93,3 +93,41 @@ impl<'l> Line<'l> {
         line.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Text;
+    use serde_json::Value;
+
+    #[test]
+    fn every_line_has_the_fields_that_the_document_says() {
+        // Given the document, and a line of each kind
+        let document: Value = serde_json::from_str(&crate::http::openapi::text().unwrap()).unwrap();
+        let schemas = &document["components"]["schemas"];
+        let mapping = schemas["MusicEvent"]["discriminator"]["mapping"].as_object().unwrap();
+        let (title, sound) = (TitlePlace { stream: 0, prompt: 0, copy: 0 }, SoundPlace { stream: 0, streams: 1 });
+        let format = SoundFormat { sample_rate: 48_000, channels: 2, encoding: Text::default() };
+        let tags = ["calm".to_owned()];
+        let lines = [
+            Line::Duration { duration_sec: 1.0 },
+            Line::title(title, "Calm", &tags),
+            Line::sound(sound, &format, b"x"),
+            Line::generated(&format, vec![1.0], 0),
+            Line::complete(TaskId(uuid::Uuid::nil())),
+            Line::Error { code: "cancelled", message: "cancelled on request" },
+        ];
+        assert_eq!(mapping.len(), lines.len());
+        for line in lines {
+            // When it is written
+            let written: Value = serde_json::from_slice(&line.written()).unwrap();
+            // Then it has all the fields of its kind, and no other
+            let component = mapping[written["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
+            let schema = &schemas[component];
+            let names: Vec<_> = written.as_object().unwrap().keys().cloned().collect();
+            let described: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(names, described, "{component}");
+            assert_eq!(schema["required"].as_array().unwrap().len(), names.len(), "{component}");
+        }
+    }
+}

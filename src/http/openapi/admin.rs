@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::paging;
-use super::schema::{array, body, field, field_of, named, view};
+use super::schema::{array, body, field, named, page_of, view};
 use super::token::{shown, token_example};
 use super::user::{NOT_ERASED, user_example};
 use super::version::version_example;
@@ -16,18 +16,14 @@ use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
 
 pub fn group() -> Group {
-    let page = view([
-        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
-        field::<u64>("page", "").required(),
-        field::<u64>("total", "Entries on all pages together.").required(),
-        field::<u64>("totalPages", "").required(),
-        field_of("users", "", array(&named("User"))).required(),
-    ]);
     let user = body([
-        field::<Email>("email", ""),
-        field::<bool>("isAdmin", ""),
-        field::<bool>("isApproved", ""),
-        field::<Name>("name", ""),
+        field::<Email>("email", "Where the user is reached."),
+        field::<bool>("isAdmin", "Whether the user may do everything."),
+        field::<bool>(
+            "isApproved",
+            "Whether the user may submit media tasks where the service lets only approved users do so.",
+        ),
+        field::<Name>("name", "For people."),
     ]);
     let reason = field::<Reason>("reason", "Why; it is recorded and shown.").not_blank().required();
     let token = shown().into_iter().filter(|field| !field.is("token"));
@@ -37,7 +33,7 @@ pub fn group() -> Group {
         about: "Accounts, bans, moderation and proof. For administrators.",
         operations: [users(), tokens(), bans(), moderation(), proof()].into_iter().flatten().collect(),
         components: vec![
-            ("UserPage", page),
+            ("UserPage", page_of("users", "User")),
             ("Checkpoint", checkpoint()),
             ("UserBody", user),
             ("IssuedToken", view(token)),
@@ -86,6 +82,7 @@ fn tokens() -> Vec<Operation> {
             .about("Those that are valid, oldest first, without their secrets.")
             .answers(200, "The tokens.", &array(&named("PersonalAccessToken")), &json!([token_example()])),
         post("/admin/users/{user_id}/tokens", "createUserToken", "Create a token that speaks for a user")
+            .about("Whoever presents it is that user. Only a hash of it is kept: it is in this answer and never again.")
             .takes("TokenBody", &json!({"name": "laptop"}))
             .creates("The token, this once.", "IssuedToken", &issued),
         delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a user's token")

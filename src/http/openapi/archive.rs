@@ -13,8 +13,12 @@ use crate::http::error::Code;
 pub fn group() -> Group {
     let signed = || field::<Url>("signedUrl", "Where the archive goes, with PUT: once, within 15 minutes.").required();
     let publication = [
-        field_of("node", "What is to be said of the node; it is created when it is new.", named("NodeBody")),
-        field_of("node_version", "", named("NewVersionBody")).required(),
+        field_of(
+            "node",
+            "What is to be said of the node; it is created when it is new. A `status` is ignored.",
+            named("NodeBody"),
+        ),
+        field_of("node_version", "The version to register.", named("NewVersionBody")).required(),
         field::<String>("personal_access_token", "A token of the publisher, in place of the Authorization header."),
     ];
     Group {
@@ -23,7 +27,14 @@ pub fn group() -> Group {
         operations: [publishing(), getting()].into_iter().flatten().collect(),
         components: vec![
             ("PublicationBody", body(publication)),
-            ("Publication", view([signed(), field_of("node_version", "", named("NodeVersion")).required()])),
+            (
+                "Publication",
+                view([
+                    signed(),
+                    field_of("node_version", "The version, which waits for its archive.", named("NodeVersion"))
+                        .required(),
+                ]),
+            ),
             ("SignedUpload", view([signed()])),
         ],
     }
@@ -62,6 +73,7 @@ fn publishing() -> Vec<Operation> {
             )
             .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
+            .with_header(200, "Idempotent-Replayed")
             .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
             .fails(Code::UploadLinkInvalid, "the URL is not one of this service, or whoever asked for it has no access any more")
             .fails(Code::UploadLinkExpired, "ask for a fresh one")
@@ -83,7 +95,7 @@ fn getting() -> Vec<Operation> {
     vec![
         rules(get("/nodes/{node_id}/versions/{version}/download", "downloadArchive", "Download an archive"))
             .about("The zip, with its SHA-256 as the entity tag; ranges are answered.")
-            .serves_file("The archive.", "application/zip")
+            .serves_file("The archive.", "application/zip", &["Content-Disposition"])
             .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
         rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
             .about(

@@ -6,7 +6,7 @@ use super::Group;
 use super::operation::{Operation, get};
 use super::parameter::{Parameter, in_query, many_in_query, needed_in_query, or_empty};
 use super::schema::{Field, Moment, array, field, field_of, named, one_of, view};
-use super::state;
+use super::{state, stream};
 use crate::audit::diff::{Change, EVENTS_MAX};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, LOOKED_MAX};
 use crate::domain::event;
@@ -21,7 +21,7 @@ pub fn group() -> Group {
         tag: "Audit",
         about: "Who changed what, when and why: every change is an event, events are never changed, and states are folded from them. \
                 For administrators.",
-        operations: vec![events(), stream(), history(), as_of(), diff(), state::operation()],
+        operations: vec![events(), follow(), history(), as_of(), diff(), state::operation()],
         components: components(),
     }
 }
@@ -31,7 +31,7 @@ fn components() -> Vec<(&'static str, Value)> {
     let thing = || field::<String>("thing", "Its kind and id.").required();
     let state = json!({"type": "object"});
     let entry = view([
-        field_of("event", "", named("Event")).required(),
+        field_of("event", "What happened.", named("Event")).required(),
         field_of(
             "changes",
             "In what is shown of the thing; empty when nothing that is shown changed.",
@@ -74,7 +74,7 @@ fn components() -> Vec<(&'static str, Value)> {
             "AsOf",
             view([
                 thing(),
-                field_of("position", "", position()).required(),
+                field_of("position", "The position after which it was so.", position()).required(),
                 field::<Moment>("at", "When the event at that position was recorded; absent for position 0."),
                 field::<bool>("exists", "Whether it was there: made already, and not deleted.").required(),
                 field_of("state", "As it would have been shown; of a node with all its versions, of a token with its subject.", state),
@@ -83,8 +83,8 @@ fn components() -> Vec<(&'static str, Value)> {
         (
             "Diff",
             view([
-                field_of("from", "", position()).required(),
-                field_of("to", "", position()).required(),
+                field_of("from", "The earlier position.", position()).required(),
+                field_of("to", "The later position.", position()).required(),
                 field_of("things", "By name.", array(&changed_thing())).required(),
                 field::<String>("next", "What to give as `after` to go on; absent when there is no more."),
             ]),
@@ -99,7 +99,7 @@ fn changed_thing() -> Value {
         field::<String>("thing", "Its kind and id.").required(),
         field_of("change", "`unchanged`: it had events, and looks as it did before.", one_of(Change::NAMES)).required(),
         field::<u64>("events", "Events of its own in between.").required(),
-        field_of("changes", "", array(&named("Difference"))).required(),
+        field_of("changes", "In what is shown of it.", array(&named("Difference"))).required(),
     ])
 }
 
@@ -110,9 +110,9 @@ fn event_schema() -> Value {
             .required(),
         field::<String>("stream", "The thing to which it happened: its kind and id.").required(),
         field::<u64>("version", "How many events the thing has with this one.").required(),
-        field_of("id", "", uuid()).required(),
+        field_of("id", "The event; what it caused names it as `causation`.", uuid()).required(),
         field_of("type", "What happened.", one_of(event::names())).required(),
-        field::<Moment>("at", "").required(),
+        field::<Moment>("at", "When the command was given.").required(),
         field::<String>("actor", "Who: `user/<uuid>`, `token/<uuid>` or `system`.").required(),
         field::<String>("request", "The request that carried the command; none for what the service did by itself."),
         field_of("causation", "The event to which it is the answer.", uuid()),
@@ -196,7 +196,7 @@ fn events() -> Operation {
         .shows("A page of events.", "EventPage", &page)
 }
 
-fn stream() -> Operation {
+fn follow() -> Operation {
     let example = format!("retry: 2000\n: the events after position 1041\n\nid: 1042\ndata: {}\n\n", event_example());
     let last = json!({
         "name": "Last-Event-ID",
@@ -210,10 +210,11 @@ fn stream() -> Operation {
              `Last-Event-ID` it begins with what happens next. Nothing is left out and nothing sent twice, also over lost \
              connections, if the reader comes back with the last `id` that it got. After 15 s of silence a comment is sent, \
              with the position up to which everything was looked at as its `id`. The stream ends once `to` is reached, when the reader \
-             is no administrator any more, and when the service stops.",
+             is no administrator any more, and when the service stops. When it cannot go on, \
+             its last event is `failed`, whose `data` is a problem, as failures are: come back then.",
         )
         .query(filters().into_iter().chain([after(), last]))
-        .answers_content(200, "The events.", "text/event-stream", &json!({"schema": {"type": "string"}, "example": example}))
+        .answers_content(200, "The events.", "text/event-stream", &stream::content("EventStreamEvent", &example))
         .fails(Code::Overloaded, "too many streams are open")
 }
 

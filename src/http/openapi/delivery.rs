@@ -7,10 +7,11 @@ use super::operation::{Operation, delete, get, post};
 use super::schema::{Moment, array, field, field_of, named, one_of, view};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
-use crate::domain::value::Link;
+use crate::domain::value::CallbackUrl;
 use crate::http::error::Code;
 
-const ABOUT: &str = "What is told to the `webhook_url` of a task: its status, after every change (of a precision upscaling only after \
+const ABOUT: &str = "What is told to the `webhook_url` of an image task and the `callback_url` of a video task: its status, after every \
+                     change (of a precision upscaling only after \
                      the end), at least once, in order for each task. A callback is a POST signed as Standard Webhooks 1.0 has \
                      it: `webhook-id` is the same in every attempt, `webhook-signature` lists a `v1a` signature by the key of \
                      the service (`GET /.well-known/webhook-key`) and a `v1` signature by each secret of the account that is \
@@ -69,23 +70,23 @@ fn new_secret() -> Value {
 }
 
 fn deliveries() -> Value {
-    view([field_of("deliveries", "", array(&named("Delivery"))).required()])
+    view([field_of("deliveries", "The oldest first.", array(&named("Delivery"))).required()])
 }
 
 fn delivery() -> Value {
     let states = one_of(["pending", "delivered", "dead", "stopped"]);
     let about = "`dead`: the last attempt failed; `stopped`: the receiver answered 410.";
-    let url = json!({"type": "string", "maxLength": Link::MAX, "pattern": "^https?://"});
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     view([
         field_of("attempts", "The oldest first.", array(&attempt())).required(),
         field::<Moment>("created_at", "When the task came to the status.").required(),
-        field::<DeliveryId>("id", "").required(),
+        field::<DeliveryId>("id", "By which it is made again.").required(),
         field::<Moment>("next_attempt_at", "Only while it is `pending` after an attempt."),
         field_of("state", about, states).required(),
         field::<TaskStatus>("status", "What is told.").required(),
-        field::<TaskId>("task_id", "").required(),
-        field_of("url", "The `webhook_url` of the task, as it was given.", url).required(),
+        field::<TaskId>("task_id", "The task of which it tells.").required(),
+        field::<CallbackUrl>("url", "The `webhook_url` of the task, of a video its `callback_url`, as it was given.")
+            .required(),
         field::<DeliveryId>("waits_for", "The delivery of the same task that must come to an end first."),
         field_of("webhook_id", "What the receiver is shown in every attempt.", webhook_id).required(),
     ])
@@ -94,7 +95,7 @@ fn delivery() -> Value {
 fn attempt() -> Value {
     view([
         field::<Moment>("at", "When it was over.").required(),
-        field_of("number", "", json!({"type": "integer", "minimum": 1})).required(),
+        field_of("number", "Which attempt it was, from 1.", json!({"type": "integer", "minimum": 1})).required(),
         field::<String>("reason", "Why no answer came."),
         field_of(
             "status_code",

@@ -5,17 +5,27 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::super::error::{Code, PROBLEM_JSON};
-use super::operation::LIMIT_HEADERS;
+use super::super::idempotency::REFUSALS_KEPT;
+use super::operation::{LIMIT_HEADERS, header, header_name};
 use super::schema::{Field, field, field_of, named, one_of, view};
 
 /// Why an operation fails: a code, and when it is given; the title of the code where nothing more is to be said.
 pub type Failure = (Code, &'static str);
 
-/// The failures of one operation by status.
-pub fn by_status(failures: &[Failure]) -> BTreeMap<u16, Vec<Failure>> {
-    let mut grouped: BTreeMap<u16, Vec<Failure>> = BTreeMap::new();
+/// The failures of one operation that share a status.
+pub struct Group {
+    failures: Vec<Failure>,
+    /// Whether such an answer is kept for the key of its request, and sent again.
+    is_kept: bool,
+}
+
+/// The failures of one operation by status; `is_keyed`: it takes idempotency keys.
+pub fn by_status(failures: &[Failure], is_keyed: bool) -> BTreeMap<u16, Group> {
+    let mut grouped: BTreeMap<u16, Group> = BTreeMap::new();
     for (code, when) in failures {
-        let group = grouped.entry(code.status()).or_default();
+        let is_kept = is_keyed && REFUSALS_KEPT.contains(&code.status());
+        let new = || Group { failures: Vec::new(), is_kept };
+        let group = &mut grouped.entry(code.status()).or_insert_with(new).failures;
         match group.iter_mut().find(|(known, _)| known == code) {
             Some((_, said)) if said.is_empty() => *said = when,
             Some(_) => {}
@@ -23,55 +33,60 @@ pub fn by_status(failures: &[Failure]) -> BTreeMap<u16, Vec<Failure>> {
         }
     }
     for group in grouped.values_mut() {
-        group.sort_by_key(|(code, _)| code.as_str());
+        group.failures.sort_by_key(|(code, _)| code.as_str());
     }
     grouped
 }
 
-/// What stands in an operation for the failures of one status: a reference with the operation's own words.
-pub fn reference(group: &[Failure]) -> Value {
-    let said = group.iter().map(|(code, when)| {
-        let when = if when.is_empty() { code.title() } else { when };
-        format!("`{}`: {when}", code.as_str())
-    });
-    let said: Vec<_> = said.collect();
-    json!({"$ref": format!("#/components/responses/{}", component_name(group)), "description": said.join("  \n")})
-}
-
-/// The name of the component for a group.
-pub fn component_name(group: &[Failure]) -> String {
-    group.iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>().join(".")
-}
-
-/// The component for a group.
-pub fn component(group: &[Failure]) -> Value {
-    let codes = || group.iter().map(|(code, _)| *code);
-    let titles: Vec<_> = codes().map(Code::title).collect();
-    let narrowed = view([field_of("error", "", one_of(codes().map(Code::as_str)))]);
-    let examples: Map<String, Value> =
-        codes().map(|code| (code.as_str().to_owned(), json!({"value": example(code)}))).collect();
-    json!({
-        "description": titles.join("; "),
-        "headers": headers(codes()),
-        "content": {PROBLEM_JSON: {"schema": {"allOf": [named("Problem"), narrowed]}, "examples": examples}},
-    })
-}
-
-fn headers(codes: impl Iterator<Item = Code>) -> Value {
-    let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}});
-    for code in codes {
-        let more = match code.status() {
-            401 => "WWW-Authenticate",
-            416 => "Content-Range",
-            429 | 503 | 507 => "Retry-After",
-            _ => continue,
-        };
-        let limits = if code.status() == 429 { &LIMIT_HEADERS[..] } else { &[] };
-        for name in [more].iter().chain(limits) {
-            headers[*name] = json!({"$ref": format!("#/components/headers/{name}")});
-        }
+impl Group {
+    fn codes(&self) -> impl Iterator<Item = Code> {
+        self.failures.iter().map(|(code, _)| *code)
     }
-    headers
+
+    /// What stands in an operation: a reference with the operation's own words.
+    pub fn reference(&self) -> Value {
+        let said = self.failures.iter().map(|(code, when)| {
+            let when = if when.is_empty() { code.title() } else { when };
+            format!("`{}`: {when}", code.as_str())
+        });
+        let said: Vec<_> = said.collect();
+        json!({"$ref": format!("#/components/responses/{}", self.name()), "description": said.join("  \n")})
+    }
+
+    /// The name of its component.
+    pub fn name(&self) -> String {
+        let kept = self.is_kept.then_some("kept");
+        self.codes().map(Code::as_str).chain(kept).collect::<Vec<_>>().join(".")
+    }
+
+    /// Its component.
+    pub fn component(&self) -> Value {
+        let titles: Vec<_> = self.codes().map(Code::title).collect();
+        let narrowed =
+            view([field_of("error", "What happened, for programs.", one_of(self.codes().map(Code::as_str)))]);
+        let examples: Map<String, Value> =
+            self.codes().map(|code| (code.as_str().to_owned(), json!({"value": example(code)}))).collect();
+        json!({
+            "description": titles.join("; "),
+            "headers": self.headers(),
+            "content": {PROBLEM_JSON: {"schema": {"allOf": [named("Problem"), narrowed]}, "examples": examples}},
+        })
+    }
+
+    fn headers(&self) -> Value {
+        let told = |code: Code| match code.status() {
+            401 => &["WWW-Authenticate"][..],
+            409 => &["Retry-After.soon"],
+            416 => &["Content-Range"],
+            429 => &["Retry-After", LIMIT_HEADERS[0], LIMIT_HEADERS[1]],
+            503 | 507 => &["Retry-After"],
+            _ => &[],
+        };
+        let replayed = self.is_kept.then_some("Idempotent-Replayed");
+        let of_codes = self.codes().flat_map(|code| told(code).iter().copied());
+        let all = ["X-Request-Id"].into_iter().chain(of_codes).chain(replayed);
+        all.map(|name| (header_name(name).to_owned(), header(name))).collect::<Map<_, _>>().into()
+    }
 }
 
 fn example(code: Code) -> Value {

@@ -13,7 +13,9 @@ pub fn group() -> Group {
         tag: "Service",
         about: "Whether the service lives and can work, the key of its callbacks, and this document.",
         operations: vec![
-            get("/health", "getHealth", "Whether the process lives").answers_text("It answers.", "OK"),
+            get("/health", "getHealth", "Whether the process lives")
+                .about("For whoever restarts it. Whether it can do its work, `GET /ready` tells.")
+                .answers_text("It answers.", "OK"),
             get("/ready", "getReadiness", "Whether the service can do its work")
                 .about("For load balancers. Why it cannot is for its operator, in the log.")
                 .answers_text("It can.", "OK")
@@ -36,9 +38,9 @@ pub fn group() -> Group {
             "Document",
             view([
                 field::<String>("openapi", "The version of OpenAPI.").required(),
-                field_of("info", "", json!({"type": "object"})).required(),
-                field_of("paths", "", json!({"type": "object"})).required(),
-                field_of("components", "", json!({"type": "object"})).required(),
+                field_of("info", "What the interface is.", json!({"type": "object"})).required(),
+                field_of("paths", "Every operation, by its path.", json!({"type": "object"})).required(),
+                field_of("components", "What operations name.", json!({"type": "object"})).required(),
             ]),
         )],
     }

@@ -20,7 +20,7 @@ const ABOUT: &str = "Image generation. A submission is checked whole, becomes du
 pub fn group() -> Group {
     let mut components = bodies::components();
     components.push(("ImageTask", task_view()));
-    components.push(("ImageTaskData", view([field_of("data", "", named("ImageTask")).required()])));
+    components.push(("ImageTaskData", view([field_of("data", "The task.", named("ImageTask")).required()])));
     let operations = submissions::operations().into_iter().chain(status_reads()).chain([result()]).collect();
     Group { tag: "Images", about: ABOUT, operations, components }
 }
@@ -78,7 +78,7 @@ fn result() -> Operation {
             "A file never changes under its name. Ranges are answered. A result is kept for a time after its task has ended \
              (`expires_at` of the task), and not found after it.",
         )
-        .serves_file("The file: a picture or a video.", "*/*")
+        .serves_file("The file: a picture or a video.", "*/*", &[])
 }
 
 fn task_view() -> Value {
@@ -87,7 +87,7 @@ fn task_view() -> Value {
         field_of("generated", "URLs of the results; empty until the task is completed.", array(&Url::schema()))
             .required(),
         field::<ImageStatus>("status", "`COMPLETED` and `FAILED` are final.").required(),
-        field::<TaskId>("task_id", "").required(),
+        field::<TaskId>("task_id", "By which the task is asked after.").required(),
     ])
 }
 
@@ -96,7 +96,8 @@ fn created() -> Value {
     json!({"generated": [], "status": "CREATED", "task_id": TASK})
 }
 
-fn completed() -> Value {
+/// A task that is done.
+pub fn completed() -> Value {
     let done = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
     json!({"generated": [done], "status": "COMPLETED", "task_id": TASK})
 }

@@ -1,11 +1,11 @@
 //! Described: the music gateway.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Group;
 use super::image::TASK;
 use super::operation::{Operation, post};
-use super::schema::{array, field, field_of, named, view};
+use super::schema::{Field, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicSeconds;
 use crate::http::error::Code;
@@ -19,7 +19,7 @@ pub fn group() -> Group {
         tag: "Music",
         about: ABOUT,
         operations: vec![generate()],
-        components: vec![("MusicForm", form()), ("MusicEvent", event())],
+        components: events().into_iter().chain([("MusicForm", form())]).collect(),
     }
 }
 
@@ -83,29 +83,76 @@ fn form() -> Value {
     ])
 }
 
-/// One line. Which fields it has follows from its type.
-fn event() -> Value {
+/// A line of each kind by its name: the component and its fields.
+fn kinds() -> [(&'static str, &'static str, Vec<Field>); 6] {
     let index = || json!({"type": "integer", "minimum": 0});
     let seconds = || json!({"type": "number", "minimum": 0});
-    let kinds = ["duration", "title", "audio_chunk", "generated_audio", "complete", "error"];
-    view([
-        field_of("type", "", json!({"type": "string", "enum": kinds})).required(),
-        field_of("duration_sec", "Of `duration`: how long the music will be.", seconds()),
-        field_of("stream_index", "Of `title` and `audio_chunk`.", index()),
-        field_of("prompt_index", "Of `title`.", index()),
-        field_of("copy_index", "Of `title`.", index()),
-        field::<String>("title", "Of `title`."),
-        field_of("display_tags", "Of `title`: what it is, in a few words each.", array(&json!({"type": "string"}))),
-        field_of("num_streams", "Of `audio_chunk`.", index()),
-        field_of("sample_rate", "Of `audio_chunk` and `generated_audio`: samples a second.", index()),
-        field_of("channels", "Of `audio_chunk` and `generated_audio`.", index()),
-        field::<String>("encoding", "Of `audio_chunk`: `ogg_opus`."),
-        field::<String>("data", "Of `audio_chunk`: the next bytes of the file, in base64."),
-        field_of("duration_sec_by_stream", "Of `generated_audio`.", array(&seconds())),
-        field_of("billing_rate_per_sec", "Of `generated_audio`: credits that a second is said to cost.", seconds()),
-        field_of("billing", "Of `generated_audio`: the rate times the seconds. Nothing is charged.", seconds()),
-        field::<TaskId>("task_id", "Of `complete`."),
-        field::<String>("code", "Of `error`: stable, for programs."),
-        field::<String>("message", "Of `error`: a sentence, for people."),
-    ])
+    let stream = || field_of("stream_index", "Which stream it is of, from 0: the engine inside makes one.", index());
+    let rate = || field_of("sample_rate", "Samples a second.", index());
+    let channels = || field_of("channels", "How many channels there are.", index());
+    let tags = array(&json!({"type": "string"}));
+    [
+        ("duration", "MusicDuration", vec![field_of("duration_sec", "How long the music will be.", seconds())]),
+        (
+            "title",
+            "MusicTitle",
+            vec![
+                stream(),
+                field_of("prompt_index", "Which prompt it was made from, from 0.", index()),
+                field_of("copy_index", "Which piece of that prompt it is, from 0.", index()),
+                field::<String>("title", "What the piece is called."),
+                field_of("display_tags", "What it is, in a few words each.", tags),
+            ],
+        ),
+        (
+            "audio_chunk",
+            "MusicAudioChunk",
+            vec![
+                stream(),
+                field_of("num_streams", "How many streams there are.", index()),
+                rate(),
+                channels(),
+                field::<String>("encoding", "What the file is: `ogg_opus` from the engine inside."),
+                field::<String>("data", "The next bytes of the file, in base64."),
+            ],
+        ),
+        (
+            "generated_audio",
+            "MusicGeneratedAudio",
+            vec![
+                rate(),
+                channels(),
+                field_of("duration_sec_by_stream", "How long each stream is.", array(&seconds())),
+                field_of("billing_rate_per_sec", "Credits that a second is said to cost.", seconds()),
+                field_of("billing", "The rate times the seconds. Nothing is charged.", seconds()),
+            ],
+        ),
+        ("complete", "MusicComplete", vec![field::<TaskId>("task_id", "The task of the stream, which is done.")]),
+        (
+            "error",
+            "MusicError",
+            vec![
+                field::<String>("code", "What went wrong, for programs: stable."),
+                field::<String>("message", "A sentence, for people."),
+            ],
+        ),
+    ]
+}
+
+/// One line: which fields it has follows from its type.
+fn events() -> Vec<(&'static str, Value)> {
+    let (mut components, mut choices, mut mapping) = (Vec::new(), Vec::new(), Map::new());
+    for (kind, component, fields) in kinds() {
+        let kind_of = field_of("type", "What the line tells.", json!({"type": "string", "const": kind}));
+        components.push((component, view(fields.into_iter().chain([kind_of]).map(Field::required))));
+        choices.push(named(component));
+        mapping.insert(kind.to_owned(), named(component)["$ref"].clone());
+    }
+    let event = json!({
+        "description": "One line of the answer.",
+        "oneOf": choices,
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    });
+    components.push(("MusicEvent", event));
+    components
 }

@@ -8,7 +8,7 @@ use super::parameter::{
     Parameter, flag_in_query, in_query, many_in_query, needed_in_query, or_empty, paging, query_text,
 };
 use super::publisher::include_banned;
-use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, view};
+use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, page_of, view};
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
@@ -34,10 +34,16 @@ pub fn group() -> Group {
         operations: [lists(), reading(), writing(), opinions()].into_iter().flatten().collect(),
         components: vec![
             ("Node", node_view()),
-            ("NodePage", page_view()),
-            ("NodeBody", body(said())),
+            ("NodePage", page_of("nodes", "Node")),
+            ("NodeBody", body(said().into_iter().chain(of_administrators()).chain([id_of_path()]))),
             ("NewNodeBody", new_node()),
-            ("NodeOwner", view([field::<PublisherId>("id", "").required(), field::<Name>("name", "").required()])),
+            (
+                "NodeOwner",
+                view([
+                    field::<PublisherId>("id", "By which it is found.").required(),
+                    field::<Name>("name", "For people.").required(),
+                ]),
+            ),
             ("OwnReview", view([field_of("star", "How many the caller gave; absent when it gave none.", stars())])),
             ("Translations", translations_view()),
             ("TranslationsBody", translations_body()),
@@ -93,6 +99,7 @@ fn reading() -> Vec<Operation> {
             .shows("The node.", "Node", &node_example())
             .may_redirect(),
         get("/publishers/{publisher_id}/nodes/{node_id}/permissions", "getNodePermissions", "Whether the caller may edit a node")
+            .about("Whether `PUT` of the node would be let through. A banned node is edited by nobody: an administrator unbans it first.")
             .shows("The answer for this caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
@@ -191,16 +198,16 @@ fn filters() -> [Parameter; 8] {
 fn said() -> Vec<Field> {
     let category = field::<Label>("category", "Use `tags` instead; it will be removed in a future version.");
     let mut said = vec![
-        field::<Name>("author", ""),
+        field::<Name>("author", "Who made it."),
         field::<Link>("banner_url", "URL of the banner."),
         category.with("deprecated", true),
-        field::<NodeDescription>("description", ""),
+        field::<NodeDescription>("description", "What it does."),
         field::<Link>("icon", "URL of the icon."),
         field::<Label>("license", "Path to the LICENSE file in the repository."),
         field::<Name>("name", "For people."),
         field::<Labels>("preempted_host_node_names", "Names of host nodes that this node takes the place of."),
         field::<Link>("repository", "URL of the repository."),
-        field::<Labels>("tags", ""),
+        field::<Labels>("tags", "Words by which it is found."),
         field_of("translations", "Texts in other languages: language → field → text.", languages(true)),
     ];
     said.extend(support());
@@ -220,19 +227,35 @@ pub fn support() -> [Field; 4] {
 /// What administrators say of a node.
 pub fn facts() -> Vec<Field> {
     vec![
-        field::<Moment>("created_at", ""),
+        field::<Moment>("created_at", "When it was created."),
         field::<u64>("downloads", "How often it was installed."),
         field::<u64>("github_stars", "Stars on the source repository."),
         field_of("rating", "Counts while there is no review.", rating()),
         field::<i64>("search_ranking", "For sorting search results."),
-        field::<Text<1000>>("status_detail", ""),
+        field::<Text<1000>>("status_detail", "Why it has its status, such as the reason of a ban."),
         field::<Labels>("tags_admin", "Security warnings and metadata of administrators."),
     ]
 }
 
 /// Everything that an administrator may say of a node.
 pub fn administered() -> Value {
-    body(said().into_iter().chain(facts()).chain([field::<NodeStatus>("status", "")]))
+    body(said().into_iter().chain(facts()).chain([id_of_path(), status()]))
+}
+
+/// The same in the bodies of others.
+fn of_administrators() -> impl Iterator<Item = Field> {
+    facts().into_iter().chain([status()]).map(Field::of_administrators)
+}
+
+fn status() -> Field {
+    field::<NodeStatus>(
+        "status",
+        "Active ↔ Banned; Active → Deleted, which is final. A ban needs its reason in `status_detail`.",
+    )
+}
+
+fn id_of_path() -> Field {
+    field::<NodeId>("id", "That of the path, if any.")
 }
 
 /// What one review may give.
@@ -247,7 +270,7 @@ fn rating() -> Value {
 fn new_node() -> Value {
     let id = field::<NodeId>("id", "Made of `name` when it is absent.");
     let first = field_of("latest_version", "The first version, if it has a `version`.", named("FirstVersionBody"));
-    let mut node = body(said().into_iter().chain([id, first]));
+    let mut node = body(said().into_iter().chain(of_administrators()).chain([id, first]));
     // `search` is the search, so it is no node; without an id the name must hold what one can be made of.
     let id = json!({"type": "string", "not": {"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}});
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
@@ -273,22 +296,12 @@ fn node_view() -> Value {
     let said = said().into_iter().filter(|field| !field.is("translations"));
     let fields = said.chain(facts()).map(|field| field.required_among(&always));
     view(fields.chain([
-        field::<NodeId>("id", "").required(),
+        field::<NodeId>("id", "By which it is found, whatever the case.").required(),
         field_of("latest_version", "The highest active version; absent when there is none.", named("NodeVersion")),
-        field_of("publisher", "", named("NodeOwner")).required(),
-        field::<NodeStatus>("status", "").required(),
-        field_of("translations", "", named("Translations")),
+        field_of("publisher", "To whom it belongs.", named("NodeOwner")).required(),
+        field::<NodeStatus>("status", "Active, or Banned; while its publisher is banned, Banned too.").required(),
+        field_of("translations", "Texts in other languages: language → field → text.", named("Translations")),
     ]))
-}
-
-fn page_view() -> Value {
-    view([
-        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
-        field_of("nodes", "", array(&named("Node"))).required(),
-        field::<u64>("page", "").required(),
-        field::<u64>("total", "Entries on all pages together.").required(),
-        field::<u64>("totalPages", "").required(),
-    ])
 }
 
 /// Texts by language and field; in requests `null` means absent here too.
@@ -309,7 +322,7 @@ fn translations_view() -> Value {
 }
 
 fn translations_body() -> Value {
-    let whole = body([field_of("translations", "", languages(true)).required()]);
+    let whole = body([field_of("translations", "Language → field → text.", languages(true)).required()]);
     json!({"anyOf": [whole, languages(true)]})
 }
 

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 
 use actix_web::http::Method;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::error::{Failure, by_status, reference};
+use super::error::{Failure, Group, by_status};
 use super::parameter::{Parameter, in_path, shared};
+use super::route::{body_may_be, security, who_may};
 use super::schema::named;
 use crate::domain::policy::{Action, Standing};
+use crate::http::body::BodyLimit;
 use crate::http::error::Code;
 use crate::http::limits::Kind;
 
@@ -29,8 +31,11 @@ pub struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     streams: bool,
-    waits: bool,
+    /// Headers of its own that it looks at, by their names among the components.
+    heeds: Vec<&'static str>,
     answers: BTreeMap<u16, Value>,
+    /// Headers of its own that answers have, by their names among the components.
+    headers: Vec<(u16, &'static str)>,
     failures: Vec<Failure>,
 }
 
@@ -80,8 +85,9 @@ impl Operation {
             parameters: Vec::new(),
             body: None,
             streams: false,
-            waits: false,
+            heeds: Vec::new(),
             answers: BTreeMap::new(),
+            headers: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -128,8 +134,9 @@ impl Operation {
 
     /// Waits for the end of a task when the caller prefers so.
     #[must_use]
-    pub fn waits(self) -> Self {
-        Self { waits: true, ..self }.with_header(200, "Preference-Applied")
+    pub fn waits(mut self) -> Self {
+        self.heeds.push("Prefer");
+        self.with_header(200, "Preference-Applied")
     }
 
     /// A JSON answer.
@@ -172,17 +179,20 @@ impl Operation {
         self
     }
 
-    /// A file with a strong tag, whole or in parts.
+    /// A file with a strong tag, whole or in parts, which its answers say more of in these headers.
     #[must_use]
-    pub fn serves_file(self, about: &str, media_type: &str) -> Self {
+    pub fn serves_file(mut self, about: &str, media_type: &str, told: &[&'static str]) -> Self {
         let bytes = json!({"schema": {"type": "string", "format": "binary"}});
         let parts = "The ranges that were asked for; several as multipart/byteranges.";
+        self.heeds.extend(["Range", "If-Range", "If-None-Match"]);
+        for status in [200, 206, 304] {
+            let always = ["ETag", "Accept-Ranges", "Cache-Control"];
+            self.headers.extend(always.iter().chain(told).map(|name| (status, *name)));
+        }
         self.answers_content(200, about, media_type, &bytes)
             .answers_content(206, parts, media_type, &bytes)
             .answers_nothing(304, "The caller has it already.")
-            .with_header(200, "ETag")
-            .with_header(206, "ETag")
-            .with_header(304, "ETag")
+            .with_header(206, "Content-Range.part")
             .fails(Code::RangeNotSatisfiable, "")
     }
 
@@ -193,12 +203,10 @@ impl Operation {
             .with_header(302, "Location")
     }
 
-    /// An answer has this header, which stands among the components.
+    /// The answer of this status has this header, which stands among the components.
     #[must_use]
-    pub fn with_header(mut self, status: u16, name: &str) -> Self {
-        if let Some(answer) = self.answers.get_mut(&status) {
-            answer["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
-        }
+    pub fn with_header(mut self, status: u16, name: &'static str) -> Self {
+        self.headers.push((status, name));
         self
     }
 
@@ -209,8 +217,8 @@ impl Operation {
         self
     }
 
-    /// Everything that can go wrong: what the operation says, and what follows from its route.
-    pub fn failures(&self, action: Action) -> Vec<Failure> {
+    /// Everything that can go wrong by status: what the operation says, and what follows from its route.
+    pub fn failures(&self, action: Action) -> BTreeMap<u16, Group> {
         let mut codes = vec![
             Code::MalformedRequest,
             Code::Unauthorized,
@@ -249,20 +257,22 @@ impl Operation {
             // With a key the body is received whole, whatever becomes of it.
             codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
-        self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect()
+        let failures: Vec<_> = self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
+        by_status(&failures, self.is_keyed())
     }
 
     /// The operation as the document has it.
-    pub fn show(self, tag: &'static str, action: Action) -> Shown {
-        let failures = by_status(&self.failures(action));
+    pub fn show(self, tag: &'static str, action: Action, limit: BodyLimit) -> Shown {
+        let failures = self.failures(action);
         let parameters = self.all_parameters();
         let mut responses = self.successes(action);
-        responses.extend(failures.into_iter().map(|(status, group)| (status, reference(&group))));
+        responses.extend(failures.into_iter().map(|(status, group)| (status, group.reference())));
+        let body = self.body.as_ref().map(|_| body_may_be(limit)).unwrap_or_default();
         Shown {
             tags: [tag],
             operation_id: self.id,
             summary: self.summary,
-            description: format!("{}\n\nWho may: {}.", self.about, who_may(action)).trim_start().to_owned(),
+            description: format!("{}\n\nWho may: {}.{body}", self.about, who_may(action)).trim_start().to_owned(),
             parameters,
             request_body: self.body,
             responses,
@@ -273,16 +283,10 @@ impl Operation {
     fn all_parameters(&self) -> Vec<Parameter> {
         let in_path = names_in(self.path).map(in_path);
         let mut parameters: Vec<_> = in_path.chain(self.parameters.iter().cloned()).collect();
-        if self.method == Method::GET && self.is_tagged() {
-            parameters.push(shared("If-None-Match"));
-        }
-        if self.is_keyed() || self.streams {
-            parameters.push(shared("Idempotency-Key"));
-        }
-        if self.waits {
-            parameters.push(shared("Prefer"));
-        }
-        parameters.push(shared("X-Request-Id"));
+        let tagged = (self.method == Method::GET && self.is_tagged()).then_some("If-None-Match");
+        let keyed = (self.is_keyed() || self.streams).then_some("Idempotency-Key");
+        let heeded = tagged.into_iter().chain(keyed).chain(self.heeds.iter().copied()).chain(["X-Request-Id"]);
+        parameters.extend(heeded.map(shared));
         parameters
     }
 
@@ -301,17 +305,31 @@ impl Operation {
         if self.method == Method::GET && self.is_tagged() {
             answers.insert(304, json!({"description": "The caller has the current answer already."}));
         }
+        for (status, name) in &self.headers {
+            debug_assert!(answers.contains_key(status), "{}: {name} of an answer {status} that is not there", self.id);
+        }
         for (status, answer) in &mut answers {
             let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
             let replayed = self.is_keyed().then_some("Idempotent-Replayed");
             let limited = Kind::of(action, self.method == Method::GET).map(|_| LIMIT_HEADERS);
             let always = ["X-Request-Id"].into_iter().chain(limited.into_iter().flatten());
-            for name in always.chain(tagged.then_some("ETag")).chain(replayed) {
-                answer["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
+            let own = self.headers.iter().filter(|(of, _)| of == status).map(|(_, name)| *name);
+            for name in always.chain(tagged.then_some("ETag")).chain(replayed).chain(own) {
+                answer["headers"][header_name(name)] = header(name);
             }
         }
         answers
     }
+}
+
+/// The name of a header whose component has this name: what follows a dot tells apart what is said of it in different answers.
+pub fn header_name(component: &str) -> &str {
+    component.split('.').next().unwrap_or(component)
+}
+
+/// The reference to a header that stands among the components.
+pub fn header(component: &str) -> Value {
+    json!({"$ref": format!("#/components/headers/{component}")})
 }
 
 /// The names of the parameters of a path.
@@ -319,59 +337,33 @@ fn names_in(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
 }
 
-/// A bearer token; or nothing, where the policy lets anonymous callers through. Publishing takes its token in the body too.
-pub fn security(action: Action) -> Value {
-    let mut ways = vec![json!({"bearer": []})];
-    if action.allows(Standing::Anonymous) || action == Action::PublishVersion {
-        ways.push(Value::Object(Map::new()));
-    }
-    ways.into()
-}
-
-/// Who may do it, as the policy has it. Whoever is a user may what any user may, and an administrator everything.
-fn who_may(action: Action) -> String {
-    let named = [
-        (Standing::User, "any user"),
-        (Standing::Member, "members of the publisher"),
-        (Standing::Owner, "owners of the publisher"),
-        (Standing::OwnToken, "its personal access tokens"),
-        (Standing::OtherToken, "any personal access token"),
-    ];
-    let implied = |standing| match standing {
-        Standing::Member => action.allows(Standing::User),
-        Standing::Owner => action.allows(Standing::Member),
-        Standing::OwnToken => action.allows(Standing::OtherToken),
-        _ => false,
-    };
-    if action.allows(Standing::Anonymous) {
-        return "everybody".to_owned();
-    }
-    let allowed = named.iter().filter(|(standing, _)| action.allows(*standing) && !implied(*standing));
-    allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn who_may_is_told_as_the_policy_has_it() {
-        for (action, told) in [
-            (Action::ReadRegistry, "everybody"),
-            (Action::CreatePublisher, "any user, administrators"),
-            (Action::UpdatePublisher, "owners of the publisher, administrators"),
-            (Action::ReviseNode, "members of the publisher, its personal access tokens, administrators"),
-            (Action::ListPublisherNodes, "any user, any personal access token, administrators"),
-            (Action::Administer, "administrators"),
-        ] {
-            assert_eq!(who_may(action), told);
-        }
+    fn headers_of_an_answer_are_there_whatever_is_said_first() {
+        let [first, last] = [
+            get("/tasks/{task_id}", "", "").waits().shows("", "Task", &json!({})),
+            get("/tasks/{task_id}", "", "").shows("", "Task", &json!({})).waits(),
+        ]
+        .map(|operation| operation.show("", Action::ReadTask, BodyLimit::None).responses[&200].clone());
+        assert_eq!(first["headers"]["Preference-Applied"]["$ref"], "#/components/headers/Preference-Applied");
+        assert_eq!(first, last);
+    }
+
+    #[test]
+    #[should_panic(expected = "of an answer 201 that is not there")]
+    fn a_header_of_an_answer_that_is_not_there_is_a_mistake() {
+        let operation = get("/nodes", "listNodes", "").shows("", "Node", &json!({})).with_header(201, "Location");
+        drop(operation.show("", Action::ReadRegistry, BodyLimit::None));
     }
 
     #[test]
     fn what_follows_from_a_route_is_added() {
-        let statuses =
-            |operation: Operation, action| operation.show("", action).responses.keys().copied().collect::<Vec<_>>();
+        let statuses = |operation: Operation, action| {
+            operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
+        };
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
         assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 429, 431, 500, 503]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");

@@ -6,6 +6,8 @@ use super::schema::{Documented, array, one_of};
 use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
+use crate::domain::video::VideoFormat;
+use crate::http::idempotency::ANSWER_MAX;
 
 /// One parameter of an operation, as the document has it.
 pub type Parameter = Value;
@@ -29,6 +31,7 @@ pub fn in_path(name: &str) -> Parameter {
         "id" => ("The id of the thing.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
         "file" => ("The name of the file: the SHA-256 of its bytes, and its format.", file_name(), ""),
         "ticket" => ("What the signed URL ends with.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
+        "hint" => ("What the URL ends with that a submission to a vendor carried.", String::schema(), ""),
         _ => ("", String::schema(), ""),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
@@ -40,7 +43,8 @@ pub fn in_path(name: &str) -> Parameter {
 
 /// A result's name.
 fn file_name() -> Value {
-    let formats: Vec<_> = ImageFormat::ALL.iter().map(|format| format.as_str()).collect();
+    let pictures = ImageFormat::ALL.iter().map(|format| format.as_str());
+    let formats: Vec<_> = pictures.chain(VideoFormat::ALL.iter().map(|format| format.as_str())).collect();
     json!({"type": "string", "pattern": format!("^[0-9a-f]{{64}}\\.({})$", formats.join("|"))})
 }
 
@@ -108,8 +112,13 @@ pub fn shared_headers() -> Value {
         ),
         "Idempotency-Key": header(
             "Idempotency-Key",
-            "A name for the request, of the caller's own choice: when the request comes again with it, within 24 hours, it is not \
-             carried out again, and its answer is sent once more.",
+            &format!(
+                "A name for the request, of the caller's own choice: when the request comes again with it, within 24 hours, it is not \
+                 carried out again, and its answer is sent once more with `Idempotent-Replayed: true`, be it a success or a 400, 404 or \
+                 409. Keys are the caller's own; those without a token share theirs, so that theirs should be random. 409 while the \
+                 first request is under way, 422 when the key was used for another one. An answer over {} MiB is made anew.",
+                ANSWER_MAX >> 20
+            ),
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
         ),
         "Prefer": header(
@@ -121,6 +130,17 @@ pub fn shared_headers() -> Value {
         "If-None-Match": header(
             "If-None-Match",
             "Entity tags that the caller has already: when one of them is current, the answer is 304 without a body.",
+            String::schema(),
+        ),
+        "Range": header(
+            "Range",
+            "The parts of the file that are wanted (RFC 9110, 14), such as `bytes=0-1023` or `bytes=-500`: at most 16. What is not \
+             understood is ignored.",
+            String::schema(),
+        ),
+        "If-Range": header(
+            "If-Range",
+            "The entity tag of the file of which the caller has parts already: when it is not current, the whole file is sent.",
             String::schema(),
         ),
     })
@@ -152,6 +172,11 @@ pub fn answer_headers() -> Value {
         "X-Total-Count": header("How many entries there are on all pages together.", true, u64::schema()),
         "WWW-Authenticate": header("Which credentials are needed.", true, one_of(["Bearer", "Bearer error=\"invalid_token\""])),
         "Retry-After": header("Seconds after which to try again.", true, json!({"type": "integer", "minimum": 0})),
+        "Retry-After.soon": header(
+            "Seconds after which to try again: there when nothing but another request stands in the way that is under way.",
+            false,
+            json!({"type": "integer", "minimum": 0}),
+        ),
         "RateLimit": header(
             "How much the caller has left of each limit (`r`), and the seconds until it has all of it again (`t`); there when the limit is \
              switched on (draft-ietf-httpapi-ratelimit-headers).",
@@ -163,6 +188,29 @@ pub fn answer_headers() -> Value {
             false,
             json!({"type": "string", "example": "\"reads\";q=600;w=60"}),
         ),
+        "Accept-Ranges": header("Parts of the file may be asked for.", true, one_of(["bytes"])),
+        "Cache-Control": header("How long the file may be kept without asking again.", true, String::schema()),
+        "Content-Disposition": header(
+            "Under which name to save the file.",
+            true,
+            json!({"type": "string", "pattern": "^attachment; filename=\"[^\"]+\"$"}),
+        ),
+        "Content-Range.part": header(
+            "Which bytes these are, of how many: there when one range was asked for; of several, each part says so itself.",
+            false,
+            json!({"type": "string", "pattern": "^bytes [0-9]+-[0-9]+/[0-9]+$"}),
+        ),
         "Content-Range": header("How many bytes the file has.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_pictures_and_videos() {
+        let pattern = in_path("file")["schema"]["pattern"].as_str().unwrap().to_owned();
+        assert!(pattern.ends_with("\\.(png|jpg|webp|gif|bmp|tiff|mp4|webm)$"), "{pattern}");
+    }
 }

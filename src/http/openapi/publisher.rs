@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{needed_in_query, paging, query_text};
-use super::schema::{Field, Moment, array, body, field, field_of, named, view};
+use super::schema::{Field, Moment, array, body, field, field_of, named, page_of, view};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
 use crate::domain::user::Email;
@@ -20,11 +20,11 @@ pub fn group() -> Group {
         operations: [reading(), writing(), members()].into_iter().flatten().collect(),
         components: vec![
             ("Publisher", publisher_view()),
-            ("PublisherPage", page_view()),
-            ("PublisherBody", body(said())),
+            ("PublisherPage", page_of("publishers", "Publisher")),
+            ("PublisherBody", body(said().into_iter().chain(of_administrators()))),
             ("NewPublisherBody", new_publisher()),
             ("PublisherMember", member_view()),
-            ("MemberBody", body([field::<MemberRole>("role", "")])),
+            ("MemberBody", body([field::<MemberRole>("role", ROLE)])),
             (
                 "Availability",
                 view([
@@ -55,6 +55,7 @@ fn reading() -> Vec<Operation> {
             .about("Those of which the caller is a member, by id.")
             .answers(200, "The publishers.", &array(&named("Publisher")), &json!([publisher_example()])),
         get("/publishers/{publisher_id}/permissions", "getPublisherPermissions", "Whether the caller may edit a publisher")
+            .about("Whether `PUT` of the publisher would be let through.")
             .shows("The answer for this caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
@@ -101,11 +102,13 @@ fn members() -> Vec<Operation> {
     ]
 }
 
+const ROLE: &str = "An `owner` may do everything, a `member` create and change nodes and versions.";
+
 /// What a publisher says of itself.
 fn said() -> Vec<Field> {
     vec![
         field::<Name>("name", "For people."),
-        field::<PublisherDescription>("description", ""),
+        field::<PublisherDescription>("description", "What the publisher is about."),
         field::<Link>("logo", "URL of the logo."),
         field::<Link>("source_code_repo", "URL of the source code."),
         field::<Label>("support", "Where to ask for help."),
@@ -113,19 +116,28 @@ fn said() -> Vec<Field> {
     ]
 }
 
+/// What administrators say of it besides.
+fn of_administrators() -> [Field; 2] {
+    let status = field::<PublisherStatus>(
+        "status",
+        "The one that it has: bans have routes of their own, `POST /admin/publishers/{publisher_id}/ban` and `/unban`.",
+    );
+    [field::<Moment>("createdAt", "When it was created."), status].map(Field::of_administrators)
+}
+
 fn new_publisher() -> Value {
     let id = field::<PublisherId>("id", "The id to claim; it is never given out again.").required();
     // GET /publishers/validate stands where a publisher of this name would.
-    body(said().into_iter().chain([id.with("not", json!({"const": "validate"}))]))
+    body(said().into_iter().chain(of_administrators()).chain([id.with("not", json!({"const": "validate"}))]))
 }
 
 fn publisher_view() -> Value {
     let said = said().into_iter().map(|field| field.required_among(&["name"]));
     view(said.chain([
-        field::<Moment>("createdAt", "").required(),
-        field::<PublisherId>("id", "").required(),
+        field::<Moment>("createdAt", "When it was created.").required(),
+        field::<PublisherId>("id", "By which it is found.").required(),
         field_of("members", "In the order of joining.", array(&named("PublisherMember"))).required(),
-        field::<PublisherStatus>("status", "").required(),
+        field::<PublisherStatus>("status", "Active, or Banned.").required(),
         field::<Reason>("status_detail", "Why it is banned, when it is."),
     ]))
 }
@@ -134,23 +146,13 @@ fn member_view() -> Value {
     let user = view([
         field::<Email>("email", "Shown to members and administrators."),
         field::<bool>("erased", "`true` for a user who was erased; otherwise absent."),
-        field::<UserId>("id", "").required(),
-        field::<Name>("name", ""),
+        field::<UserId>("id", "The id of the user.").required(),
+        field::<Name>("name", "Absent where none was given."),
     ]);
     view([
         field::<UserId>("id", "The id of the user.").required(),
-        field::<MemberRole>("role", "").required(),
-        field_of("user", "", user).required(),
-    ])
-}
-
-fn page_view() -> Value {
-    view([
-        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
-        field::<u64>("page", "").required(),
-        field_of("publishers", "", array(&named("Publisher"))).required(),
-        field::<u64>("total", "Entries on all pages together.").required(),
-        field::<u64>("totalPages", "").required(),
+        field::<MemberRole>("role", ROLE).required(),
+        field_of("user", "Who it is.", user).required(),
     ])
 }
 

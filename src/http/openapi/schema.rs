@@ -13,7 +13,7 @@ use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
-    AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, VideoModel, VideoStyle,
+    AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoStyle,
 };
 use crate::projections::node::facets::FormFactor;
 use crate::projections::task::index::EntryState;
@@ -23,9 +23,9 @@ const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-
 /// The same, and not white space alone.
 const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
-/// An absolute http(s) URL without user name and password, as far as a pattern can tell.
-const HTTP_URL: &str = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\
-                        (:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?([/?#][!-~]*)?$";
+/// An absolute http(s) URL, as far as a pattern can tell: what is taken has this form, but not all that has it is taken. Browsers
+/// read URLs so, whatever the case of the scheme and with addresses and letters of any script in the host.
+const HTTP_URL: &str = "^(https?|[Hh][Tt][Tt][Pp][Ss]?):[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
 /// As semver.org gives it; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
@@ -50,7 +50,7 @@ impl Documented for Link {
 
 impl Documented for CallbackUrl {
     fn schema() -> Value {
-        Link::schema()
+        json!({"type": "string", "maxLength": Link::MAX, "pattern": HTTP_URL})
     }
 }
 
@@ -106,6 +106,19 @@ impl Documented for bool {
 impl Documented for u64 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int64", "minimum": 0})
+    }
+}
+
+/// A smaller one, such as credits and seconds.
+impl Documented for u32 {
+    fn schema() -> Value {
+        json!({"type": "integer", "format": "int32", "minimum": 0})
+    }
+}
+
+impl Documented for Seed {
+    fn schema() -> Value {
+        json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": i32::MAX})
     }
 }
 
@@ -250,6 +263,14 @@ impl Field {
         Self { required: true, ..self }
     }
 
+    /// The same, from administrators alone.
+    #[must_use]
+    pub fn of_administrators(self) -> Self {
+        let about = self.schema["description"].as_str().unwrap_or_default();
+        let about = format!("{about} Counts from administrators only; ignored from others.");
+        self.with("description", about)
+    }
+
     /// Whether this is its name.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
@@ -305,10 +326,26 @@ fn object(fields: impl IntoIterator<Item = Field>) -> Value {
     object
 }
 
+/// A page of a list: its entries under a name, by their component.
+pub fn page_of(entries: &'static str, component: &str) -> Value {
+    view([
+        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
+        field_of(entries, "The entries of this page.", array(&named(component))).required(),
+        field::<u64>("page", "Which page this is, from 1.").required(),
+        field::<u64>("total", "Entries on all pages together.").required(),
+        field::<u64>("totalPages", "How many pages there are.").required(),
+    ])
+}
+
 /// The same schema, and `null`.
 pub fn or_null(mut schema: Value) -> Value {
     let Some(kind) = schema.get("type").cloned() else {
-        return json!({"anyOf": [schema, {"type": "null"}]});
+        let about = schema.as_object_mut().and_then(|members| members.remove("description"));
+        let mut either = json!({"anyOf": [schema, {"type": "null"}]});
+        if let Some(about) = about {
+            either["description"] = about;
+        }
+        return either;
     };
     schema["type"] = json!([kind, "null"]);
     if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
@@ -327,6 +364,16 @@ mod tests {
         assert_eq!(Name::schema()["maxLength"], 200);
         assert_eq!(Labels::schema()["maxItems"], 100);
         assert_eq!(ScaleFactor::schema()["enum"], json!(["2x", "4x", "8x", "16x"]));
+    }
+
+    #[test]
+    fn urls_of_every_notation_are_taken() {
+        // tests/contract/document.py holds the schema to the same list.
+        for url in include_str!("../../../tests/contract/urls.txt").lines() {
+            assert!(Link::parse(url).is_ok() && CallbackUrl::parse(url).is_ok(), "{url}");
+        }
+        assert_eq!(Link::schema()["pattern"], format!("^$|{HTTP_URL}"));
+        assert_eq!(CallbackUrl::schema()["pattern"], HTTP_URL);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn operation() -> Operation {
 pub(super) fn schema() -> Value {
     let reach = || {
         view([
-            field_of("position", "", position()).required(),
+            field_of("position", "The last event that it has taken in.", position()).required(),
             field::<u64>("lag", "How many events are still to come.").required(),
         ])
     };
@@ -38,18 +38,18 @@ pub(super) fn schema() -> Value {
         field::<u64>("deliveries", "Callbacks that are still to be made.").required(),
     ]);
     let storage = view([
-        field_of("state", "", one_of(STORAGE_STATES)).required(),
+        field_of("state", "Whether changes are taken.", one_of(STORAGE_STATES)).required(),
         field::<String>("reason", "Why no change is taken, if none is."),
         field::<u64>("free_bytes", "On the fullest file system of the data directory, as far as it was looked at."),
         field::<u64>("reserve_bytes", "Changes are refused while less is free.").required(),
     ]);
     let start = view([
-        field::<Moment>("at", "").required(),
+        field::<Moment>("at", "When the service started.").required(),
         field_of("mended", "What the start found and mended, a sentence each.", array(&json!({"type": "string"})))
             .required(),
     ]);
     let vendor = view([
-        field::<String>("name", "").required(),
+        field::<String>("name", "Which vendor.").required(),
         field_of(
             "circuit",
             "Whether the vendor is called: `closed`, yes; `open`, not for a while, because it kept failing, and tasks wait; \
@@ -61,7 +61,7 @@ pub(super) fn schema() -> Value {
     view([
         field_of(
             "log",
-            "",
+            "How far the log is written.",
             view([
                 field_of("head", "The position of the last event.", position()).required(),
                 field_of(
@@ -81,10 +81,10 @@ pub(super) fn schema() -> Value {
         .required(),
         field_of("read_models", "What lists and reads are answered from.", reach()).required(),
         field_of("index", "The index of the log, which follows the journal.", reach()).required(),
-        field_of("queues", "", queues).required(),
-        field_of("storage", "", storage).required(),
+        field_of("queues", "What waits.", queues).required(),
+        field_of("storage", "The disk.", storage).required(),
         field_of("vendors", "Who makes media.", array(&vendor)).required(),
-        field_of("start", "", start).required(),
+        field_of("start", "The last start.", start).required(),
     ])
 }
 

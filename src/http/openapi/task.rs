@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
 use super::image::{TASK, failure_view};
 use super::operation::{Operation, get, post};
 use super::parameter::{Parameter, in_query, many_in_query, or_empty};
 use super::schema::{Documented, Moment, Url, array, field, field_of, named, view};
+use super::{Group, stream};
 use crate::actors::live::Hindrance;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, TaskStatus};
@@ -20,8 +20,8 @@ pub fn group() -> Group {
     Group {
         tag: "Tasks",
         about: "Media tasks of every kind: listed, shown with their history, followed, cancelled.",
-        operations: vec![list(), show(), stream(), cancel(), hint()],
-        components: vec![("Task", task()), ("TaskPage", page())],
+        operations: vec![list(), show(), follow(), cancel(), hint()],
+        components: stream::components().into_iter().chain([("Task", task()), ("TaskPage", page())]).collect(),
     }
 }
 
@@ -81,7 +81,7 @@ fn show() -> Operation {
         .waits()
 }
 
-fn stream() -> Operation {
+fn follow() -> Operation {
     let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", shown());
     get("/tasks/{task_id}/events", "streamTask", "Follow a task")
         .about(
@@ -90,10 +90,11 @@ fn stream() -> Operation {
              the position in the log. While more and more of a video is made, and when something else keeps the task from going on \
              (`hindrance`), `progress` tells so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
              the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
-             changes after it, none left out and none twice, and 204 when it has seen the end.",
+             changes after it, none left out and none twice, and 204 when it has seen the end. When the stream cannot go on, its \
+             last event is `failed`, whose `data` is a problem, as failures are: come back then.",
         )
         .query([last_seen()])
-        .answers_content(200, "The events.", "text/event-stream", &json!({"schema": {"type": "string"}, "example": example}))
+        .answers_content(200, "The events.", "text/event-stream", &stream::content("TaskStreamEvent", &example))
         .answers_nothing(204, "The task has ended, and the reader has seen it.")
         .fails(Code::TooManyStreams, "the caller follows too many tasks already")
         .fails(Code::Overloaded, "too many streams are open")
@@ -121,10 +122,11 @@ fn cancel() -> Operation {
 }
 
 fn task() -> Value {
-    let change = view([field::<TaskStatus>("state", "").required(), field::<Moment>("at", "").required()]);
+    let change =
+        view([field::<TaskStatus>("state", "To which it came.").required(), field::<Moment>("at", "When.").required()]);
     let part = json!({"type": "number", "minimum": 0, "maximum": 1});
     view([
-        field::<TaskId>("task_id", "").required(),
+        field::<TaskId>("task_id", "The task.").required(),
         field::<TaskKind>("kind", "Where it was submitted.").required(),
         field::<TaskStatus>("state", "By the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.").required(),
         field_of(
@@ -155,8 +157,8 @@ fn task() -> Value {
             json!({"type": "object"}),
         ),
         field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),
-        field::<Moment>("created_at", "").required(),
-        field::<Moment>("updated_at", "").required(),
+        field::<Moment>("created_at", "When it was submitted.").required(),
+        field::<Moment>("updated_at", "When something of it was last recorded.").required(),
         field_of("history", "Every change of state, the oldest first.", array(&change)).required(),
         field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
         field::<Moment>("expires_at", "Until when the results are kept; only a task with results has it."),

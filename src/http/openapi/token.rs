@@ -55,11 +55,11 @@ fn token_body() -> Value {
 /// A token as it is listed.
 pub fn shown() -> Vec<Field> {
     vec![
-        field::<Moment>("createdAt", "").required(),
-        field::<Label>("description", ""),
-        field::<TokenId>("id", "").required(),
+        field::<Moment>("createdAt", "When it was made.").required(),
+        field::<Label>("description", "What it is for."),
+        field::<TokenId>("id", "By which it is revoked; no secret.").required(),
         field::<Moment>("lastUsedAt", "When it was last used, to the minute; absent before."),
-        field::<Name>("name", "").required(),
+        field::<Name>("name", "By which its owner tells it from others.").required(),
         field::<String>("token", "Masked: only its kind is still known.").required(),
     ]
 }

@@ -41,9 +41,13 @@ fn user_view() -> Value {
     view([
         field::<Email>("email", "Absent where none is known."),
         field::<bool>("erased", "`true` for users who were erased, of whom nothing else is known; otherwise absent."),
-        field::<UserId>("id", "").required(),
-        field::<bool>("isAdmin", "").required(),
-        field::<bool>("isApproved", "").required(),
+        field::<UserId>("id", "A UUID.").required(),
+        field::<bool>("isAdmin", "Whether the user may do everything.").required(),
+        field::<bool>(
+            "isApproved",
+            "Whether the user may submit media tasks where the service lets only approved users do so.",
+        )
+        .required(),
         field::<Name>("name", "Absent where none was given: show the e-mail address in its place, or the id."),
         field_of("status", "Only of banned users.", one_of(["UserStatusBanned"])),
         field::<Reason>("statusReason", "Why the user is banned."),

@@ -6,7 +6,7 @@ use super::Group;
 use super::node::support;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{Parameter, flag_in_query, many_in_query, or_empty, paging, query_text};
-use super::schema::{Documented, Field, Moment, Url, array, body, field, field_of, named, one_of, view};
+use super::schema::{Documented, Field, Moment, Url, array, body, field, field_of, named, one_of, page_of, view};
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};
 use crate::domain::version::{Changelog, SemVer, VersionStatus};
@@ -29,22 +29,22 @@ fn versions() -> Vec<(&'static str, Value)> {
     let fields = said().into_iter().chain(facts()).map(|field| field.required_among(&always));
     let shown = fields.chain([
         field::<Url>("downloadUrl", "Where its archive is; absent before there is one."),
-        field::<VersionId>("id", "").required(),
-        field::<NodeId>("node_id", "").required(),
-        field::<VersionStatus>("status", "").required(),
+        field::<VersionId>("id", "A UUID.").required(),
+        field::<NodeId>("node_id", "The node that it is a version of.").required(),
+        field::<VersionStatus>("status", "Only what is Active is listed and installed by everybody.").required(),
         field::<Reason>("status_reason", "Why it has this status; where it was asked for."),
-        field::<SemVer>("version", "").required(),
+        field::<SemVer>("version", "Its number, a semantic version.").required(),
     ]);
     let number = || field::<SemVer>("version", "A semantic version, strictly as semver.org 2.0.0 has it.");
-    let draft = |fields: Vec<Field>| body(fields.into_iter().chain([number().required()]));
+    let draft = || body(said().into_iter().chain(of_administrators()).chain([number().required()]));
     // Without a number there is no version, and nothing of it is looked at.
-    let nothing = json!({"type": "object", "properties": {"version": {"type": "null"}}});
+    let nothing = json!({"type": "object", "properties": {"version": {"type": "null", "description": "None."}}});
     vec![
         ("NodeVersion", view(shown)),
-        ("VersionPage", page_view()),
-        ("NewVersionBody", draft(said())),
-        ("FirstVersionBody", json!({"anyOf": [draft(said()), nothing]})),
-        ("VersionChangeBody", body([field::<Changelog>("changelog", ""), field::<bool>("deprecated", "")])),
+        ("VersionPage", page_of("versions", "NodeVersion")),
+        ("NewVersionBody", draft()),
+        ("FirstVersionBody", json!({"anyOf": [draft(), nothing]})),
+        ("VersionChangeBody", body(revised().into_iter().chain(of_administrators()))),
     ]
 }
 
@@ -102,37 +102,53 @@ fn bulk() -> Operation {
 }
 
 fn lookups() -> Vec<(&'static str, Value)> {
-    let identifier = || view([field::<String>("node_id", "").required(), field::<String>("version", "").required()]);
+    let identifier = || {
+        view([
+            field::<String>("node_id", "The id of a node.").required(),
+            field::<String>("version", "A semantic version.").required(),
+        ])
+    };
     let wanted = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
     let found = view([
         field::<String>("error_message", "What is wrong with the identifier, of `error`."),
         field_of("identifier", "As it was given.", identifier()).required(),
         field_of("node_version", "The version, of `success`.", named("NodeVersion")),
-        field_of("status", "", one_of(["success", "not_found", "error"])).required(),
+        field_of("status", "What came of the identifier.", one_of(["success", "not_found", "error"])).required(),
     ]);
     vec![
-        ("VersionLookupBody", body([field_of("node_versions", "", wanted).required()])),
-        ("VersionLookup", view([field_of("node_versions", "", array(&named("BulkNodeVersionResult"))).required()])),
+        ("VersionLookupBody", body([field_of("node_versions", "What is looked up.", wanted).required()])),
+        (
+            "VersionLookup",
+            view([field_of(
+                "node_versions",
+                "In the order of the identifiers.",
+                array(&named("BulkNodeVersionResult")),
+            )
+            .required()]),
+        ),
         ("BulkNodeVersionResult", found),
     ]
 }
 
 /// What a publisher says of a version.
 pub fn said() -> Vec<Field> {
-    let mut said = vec![
+    let more =
+        [field::<Labels>("dependencies", "pip dependencies."), field::<Labels>("tags", "Words that say what it is.")];
+    revised().into_iter().chain(more).chain(support()).collect()
+}
+
+/// What a publisher changes of a version that is out.
+fn revised() -> [Field; 2] {
+    [
         field::<Changelog>("changelog", "Summary of changes."),
-        field::<Labels>("dependencies", "pip dependencies."),
         field::<bool>("deprecated", "Whether the publisher advises against it."),
-        field::<Labels>("tags", ""),
-    ];
-    said.extend(support());
-    said
+    ]
 }
 
 /// What administrators say of a version.
 pub fn facts() -> Vec<Field> {
     vec![
-        field::<Moment>("createdAt", ""),
+        field::<Moment>("createdAt", "When it was registered."),
         field::<Label>("host_node_extract_status", "Status of the node extraction process."),
         field::<Labels>("tags_admin", "Security warnings and metadata of administrators."),
     ]
@@ -140,14 +156,23 @@ pub fn facts() -> Vec<Field> {
 
 /// Everything that an administrator may say of a version.
 pub fn administered() -> Value {
-    let ruling = [
+    body(said().into_iter().chain(facts()).chain(ruling()))
+}
+
+/// The same in the bodies of others, beside what they say.
+fn of_administrators() -> impl Iterator<Item = Field> {
+    facts().into_iter().chain(ruling()).map(Field::of_administrators)
+}
+
+/// What becomes of a version.
+fn ruling() -> [Field; 2] {
+    [
         field::<VersionStatus>(
             "status",
             "Pending → Active, Flagged, Banned or Deleted; Active ↔ Flagged; Active or Flagged → Banned → Active; any → Deleted, which is final.",
         ),
-        field::<Reason>("status_reason", "Why it has this status."),
-    ];
-    body(said().into_iter().chain(facts()).chain(ruling))
+        field::<Reason>("status_reason", "Why it has this status; a ban needs it."),
+    ]
 }
 
 fn statuses() -> Parameter {
@@ -156,16 +181,6 @@ fn statuses() -> Parameter {
 
 fn reasons() -> Parameter {
     flag_in_query("include_status_reason", "Whether `status_reason` is shown.")
-}
-
-fn page_view() -> Value {
-    view([
-        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
-        field::<u64>("page", "").required(),
-        field::<u64>("total", "Entries on all pages together.").required(),
-        field::<u64>("totalPages", "").required(),
-        field_of("versions", "", array(&named("NodeVersion"))).required(),
-    ])
 }
 
 /// A version as it is shown.

@@ -32,6 +32,11 @@ pub fn group() -> Group {
     Group { tag: "Videos", about: ABOUT, operations, components }
 }
 
+const MODEL: &str =
+    "What makes it: price, longest duration and which of the other fields have an effect follow from the model.";
+const RESOLUTION: &str = "How many lines a picture has on its shorter side; 2K are 1440.";
+const STYLE: &str = "How it is drawn: as the pictures are (`general`), or as `anime`.";
+
 const AT: &str = "2026-03-01T09:30:00.000000Z";
 const THEN: &str = "2026-03-01T09:31:12.500000Z";
 const CLIP: &str =
@@ -39,7 +44,8 @@ const CLIP: &str =
 const COVER: &str =
     "https://registry.example/media/9d4e1e23bd5b727046a9e3b4b7db57bd8d6ee684a1c2b3d4e5f60718293a4b5c.png";
 
-fn done() -> Value {
+/// A task that is done.
+pub fn done() -> Value {
     json!({"id": TASK, "state": "success", "err_code": "", "credits": 150, "payload": "order 41", "progress": 1.0,
         "creations": [{"id": TASK, "url": CLIP, "cover_url": COVER}]})
 }
@@ -95,11 +101,11 @@ fn creations_view() -> Value {
         field::<Url>("watermarked_url", "The video with a watermark, where there is one."),
     ]);
     view([
-        field::<TaskId>("id", "").required(),
+        field::<TaskId>("id", "The task.").required(),
         field::<VideoState>("state", "`success` and `failed` are final.").required(),
         field::<String>("err_code", "Why it failed, for programs; empty when it has not.").required(),
         field::<String>("message", "Why it failed, for people."),
-        field::<u64>("credits", "What it costs; given back when it fails.").required(),
+        field::<u32>("credits", "What it costs; given back when it fails.").required(),
         field::<String>("payload", "As it was given."),
         field_of("progress", "How far it is; never falls.", json!({"type": "number", "minimum": 0, "maximum": 1}))
             .required(),
@@ -109,10 +115,10 @@ fn creations_view() -> Value {
 
 fn ledger_view() -> Value {
     let entry = view([
-        field::<TaskId>("task_id", "").required(),
-        field::<TaskKind>("kind", "").required(),
-        field::<u64>("credits", "").required(),
-        field::<EntryState>("state", "").required(),
+        field::<TaskId>("task_id", "The task that costs them.").required(),
+        field::<TaskKind>("kind", "Where it was submitted.").required(),
+        field::<u32>("credits", "What it costs.").required(),
+        field::<EntryState>("state", "What became of them.").required(),
         field::<Moment>("held_at", "When the task was submitted.").required(),
         field::<Moment>("settled_at", "When the credits were charged or given back."),
     ]);

@@ -26,7 +26,7 @@ use crate::http::authorize;
 use crate::http::error::Problem;
 use crate::http::gate::Call;
 use crate::http::server::Shared;
-use crate::http::sse::{Place, RETRY_MILLIS, check_reached, last_seen, opened};
+use crate::http::sse::{Place, RETRY_MILLIS, check_reached, failed, last_seen, opened};
 use crate::projections::task::TaskMoment;
 
 /// How often it is told how far the task is, at most.
@@ -132,7 +132,7 @@ impl Feed {
                     Ok(text) => return Some(self.sent(text)),
                     Err(problem) => {
                         self.ended = true;
-                        return Some(format!("event: failed\ndata: {problem}\n\n"));
+                        return Some(failed(&problem, &format!("/tasks/{}/events", self.task)));
                     }
                 }
             }

@@ -50,8 +50,10 @@ pub(super) struct Bounds {
 pub(super) type ReadJob = fn(&mut Fields<'_, '_>, &Bounds) -> Option<Asked>;
 
 /// Images that `start-end2video` and `reference2video` take at most, whatever `video.max_images` says (contract 7).
-const START_END_IMAGES: usize = 2;
-const REFERENCE_IMAGES: usize = 7;
+pub const START_END_IMAGES: usize = 2;
+pub const REFERENCE_IMAGES: usize = 7;
+/// Images that `extend` takes: the end frame (seed).
+pub const EXTEND_IMAGES: usize = 1;
 
 #[expect(clippy::unnecessary_wraps, reason = "the jobs of a table are read alike")]
 pub(super) fn start_end(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
@@ -100,7 +102,7 @@ fn generate(fields: &mut Fields<'_, '_>, max_images: usize, job: fn(Generate<Pic
 
 pub(super) fn extend(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
     let around = Around::read(fields);
-    let images = images(fields, 1);
+    let images = images(fields, EXTEND_IMAGES);
     let model = fields.required_text("model", ExtendModel::parse);
     let resolution = fields.text("resolution", ExtendResolution::parse).unwrap_or(ExtendResolution::P720);
     let within = |value| Seconds::within(value, Extend::SECONDS_MAX);

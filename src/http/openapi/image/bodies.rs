@@ -8,7 +8,7 @@ use crate::domain::image::{
     Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus, SkinMode, StyleEngine, StyleFlavor,
     StyleTransfer, TransferLightA, TransferLightB, Upscale, UpscaleEngine, UpscalePrecision,
 };
-use crate::domain::value::CallbackUrl;
+use crate::domain::value::Link;
 
 pub(super) fn components() -> Vec<(&'static str, Value)> {
     vec![
@@ -136,11 +136,11 @@ fn light_settings() -> Value {
     let tone = |name, about: &str, usual| percent(name, &format!("{about} 50 changes nothing."), usual);
     body([
         tone("blacks", "Level of the darkest parts.", usual.blacks),
-        tone("brightness", "", usual.brightness),
-        tone("contrast", "", usual.contrast),
+        tone("brightness", "Of the picture as a whole.", usual.brightness),
+        tone("contrast", "How far bright and dark are apart.", usual.contrast),
         chosen::<RelightEngine>("engine", "How the light is worked out.", usual.engine.as_str()),
         flag("fixed_generation", "Whether identical requests give identical bytes.", usual.fixed_generation),
-        tone("saturation", "", usual.saturation),
+        tone("saturation", "How strong the colours are.", usual.saturation),
         chosen::<TransferLightA>(
             "transfer_light_a",
             "How strongly light is taken over.",
@@ -170,7 +170,7 @@ fn prompt(about: &str) -> Field {
 }
 
 fn webhook(about: &str) -> Field {
-    field::<CallbackUrl>("webhook_url", about)
+    field::<Link>("webhook_url", about)
 }
 
 fn chosen<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> Field {

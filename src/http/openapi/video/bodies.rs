@@ -3,33 +3,54 @@
 use serde_json::{Value, json};
 
 use super::super::schema::{Documented, Field, body, field, field_of};
+use super::{MODEL, RESOLUTION, STYLE};
 use crate::domain::image::Source;
-use crate::domain::value::{CallbackUrl, Label};
+use crate::domain::value::{CallbackUrl, Label, Link};
 use crate::domain::video::{
-    AspectRatio, AudioType, Extend, ExtendModel, ExtendResolution, Generate, KeyFrame, MovementAmplitude,
-    PAYLOAD_CHARS_MAX, Resolution, Seconds, VideoModel, VideoPrompt, VideoStyle,
+    AspectRatio, AudioType, Extend, ExtendModel, ExtendResolution, Generate, KeyFrame, MovementAmplitude, Multiframe,
+    PAYLOAD_CHARS_MAX, Resolution, Seconds, Seed, VideoModel, VideoPrompt, VideoStyle,
 };
+use crate::http::video::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
 
 pub(super) fn components() -> Vec<(&'static str, Value)> {
-    vec![("GenerateVideoBody", generate()), ("ExtendVideoBody", extend()), ("MultiframeBody", multiframe())]
+    let of_frames = format!(
+        "The start frame, and the end frame behind it: one, unless the setting `video.max_images` (1 by default) is at least \
+         {START_END_IMAGES}."
+    );
+    let of_references = format!(
+        "What appears in the video: one, unless the setting `video.max_images` (1 by default) allows up to {REFERENCE_IMAGES}."
+    );
+    vec![
+        ("StartEndVideoBody", generate(pictures(&of_frames, START_END_IMAGES))),
+        ("ReferenceVideoBody", generate(pictures(&of_references, REFERENCE_IMAGES))),
+        ("ExtendVideoBody", extend()),
+        ("MultiframeBody", multiframe()),
+    ]
 }
 
-fn generate() -> Value {
+/// What both endpoints take that make a video of pictures and a prompt, which differ in what the pictures mean.
+fn generate(images: Field) -> Value {
     let usual = Generate::<Source>::default();
+    let ratio = format!(
+        "Width to height; neither more than four times the other. When absent that of the first picture, else {}.",
+        AspectRatio::USUAL
+    );
     body([
-        field_of("aspect_ratio", "Width to height; neither more than four times the other.", aspect_ratio()),
+        field_of("aspect_ratio", &ratio, aspect_ratio()),
         field::<bool>("audio", "Whether there is sound; true by default for vq3-pro, else false."),
-        chosen::<AudioType>("audio_type", "What is heard. Ineffective for q3 models.", usual.audio_type.as_str()),
+        chosen::<AudioType>(
+            "audio_type",
+            "What is heard where `audio` is true: `all` is sound effects and voices. Ineffective for q3 models.",
+            usual.audio_type.as_str(),
+        ),
         flag("bgm", "Whether there is background music. Ineffective for q3 models."),
         callback(),
         field_of("duration", &durations(), seconds(Seconds::MAX)),
         flag("enhance", "Whether the picture is enhanced."),
-        pictures(
-            "The start frame, or what appears in the video. One, unless the service takes more (`video.max_images`).",
-        ),
+        images,
         flag("is_rec", "Whether the recommended prompt is used; 10 credits more."),
         meta_data(),
-        chosen::<VideoModel>("model", "", usual.model.as_str()),
+        chosen::<VideoModel>("model", MODEL, usual.model.as_str()),
         chosen::<MovementAmplitude>(
             "movement_amplitude",
             "How much moves. Ineffective for q2 and q3 models.",
@@ -40,13 +61,13 @@ fn generate() -> Value {
         field_of("priority", "Which of the tasks that wait goes first: the highest.", integer32())
             .with("default", usual.priority),
         field::<VideoPrompt>("prompt", "What is to be seen. Needed where there are no images."),
-        chosen::<Resolution>("resolution", "Those that have a price for the model.", usual.resolution.as_str()),
-        field_of(
-            "seed",
-            "Where chance begins; drawn when absent.",
-            json!({"type": "integer", "format": "int32", "minimum": 0}),
+        chosen::<Resolution>(
+            "resolution",
+            &format!("{RESOLUTION} Those are taken that have a price for the model."),
+            usual.resolution.as_str(),
         ),
-        chosen::<VideoStyle>("style", "", usual.style.as_str()),
+        field::<Seed>("seed", "Where chance begins; drawn when absent."),
+        chosen::<VideoStyle>("style", STYLE, usual.style.as_str()),
         field::<Label>("voice_id", "Whose voice. Ineffective for q3 models."),
         flag("watermark", "Whether there is a watermark."),
         field_of(
@@ -67,12 +88,12 @@ fn extend() -> Value {
     body([
         callback(),
         field_of("duration", "By how many seconds it becomes longer.", seconds(Extend::SECONDS_MAX)),
-        pictures("The end frame."),
+        pictures("The end frame.", EXTEND_IMAGES),
         meta_data(),
-        field::<ExtendModel>("model", "").required(),
+        field::<ExtendModel>("model", MODEL).required(),
         payload(),
         field::<VideoPrompt>("prompt", "What is to be seen."),
-        chosen::<ExtendResolution>("resolution", "", ExtendResolution::P720.as_str()),
+        chosen::<ExtendResolution>("resolution", RESOLUTION, ExtendResolution::P720.as_str()),
         field_of(
             "video_creation_id",
             "A video that the caller has made: the id of a creation. With `video_url`.",
@@ -93,14 +114,15 @@ fn multiframe() -> Value {
         picture("key_image", "What the video comes to.").required(),
         field::<VideoPrompt>("prompt", "What is to be seen on the way."),
     ]);
-    let frames = json!({"type": "array", "items": frame, "minItems": 2, "maxItems": 9});
+    let count = Multiframe::<Source>::COUNT;
+    let frames = json!({"type": "array", "items": frame, "minItems": count.start(), "maxItems": count.end()});
     body([
         callback(),
         field_of("image_settings", "The key frames, in order.", frames).required(),
         meta_data(),
-        chosen::<ExtendModel>("model", "", ExtendModel::Vq2Turbo.as_str()),
+        chosen::<ExtendModel>("model", MODEL, ExtendModel::Vq2Turbo.as_str()),
         payload(),
-        chosen::<ExtendResolution>("resolution", "", ExtendResolution::P720.as_str()),
+        chosen::<ExtendResolution>("resolution", RESOLUTION, ExtendResolution::P720.as_str()),
         picture("start_image", "Where the video begins; at the first key frame when absent."),
     ])
 }
@@ -134,12 +156,12 @@ fn meta_data() -> Field {
 }
 
 fn callback() -> Field {
-    field::<CallbackUrl>("callback_url", "Told of every change of state; empty means none.")
+    field::<Link>("callback_url", "Told of every change of state; empty means none.")
 }
 
-fn pictures(about: &str) -> Field {
+fn pictures(about: &str, max: usize) -> Field {
     let about = format!("{about} Each as base64, as a data URI with base64, or as an http(s) URL.");
-    let schema = json!({"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 7});
+    let schema = json!({"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": max});
     field_of("images", &about, schema)
 }
 

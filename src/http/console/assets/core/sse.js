@@ -50,6 +50,8 @@ function take(block, seen, onEvent) {
     else fields[name] = value;
   }
   if (fields.id !== undefined) seen.id = fields.id;
+  // It tells why the stream ends, which is then taken up again.
+  if (fields.event === 'failed') return;
   if (fields.data.length) onEvent({ id: fields.id, event: fields.event, data: JSON.parse(fields.data.join('\n')) });
 }
 

@@ -1,0 +1,43 @@
+//! Described: streams of server-sent events (the `text/event-stream` of HTML), and what their events are.
+
+use serde_json::{Value, json};
+
+use super::schema::{Field, field_of, named, one_of, view};
+
+/// The events of both streams.
+pub fn components() -> Vec<(&'static str, Value)> {
+    let of_task =
+        [event(vec![id(), kind(&["snapshot", "change"])], "Task"), event(vec![kind(&["progress"])], "Task"), failed()];
+    let of_log = [event(vec![id()], "Event"), failed()];
+    vec![("TaskStreamEvent", either(&of_task)), ("EventStreamEvent", either(&of_log))]
+}
+
+/// What a stream of such events is as a content.
+pub fn content(component: &str, example: &str) -> Value {
+    let schema = json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": named(component)});
+    json!({"schema": schema, "example": example})
+}
+
+fn either(choices: &[Value]) -> Value {
+    json!({"description": "One event of the stream, with its fields as members. Comments, which begin with a colon, are none.", "oneOf": choices})
+}
+
+fn event(fields: Vec<Field>, data: &str) -> Value {
+    let written = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": named(data)});
+    let data = field_of("data", "JSON, on one line.", written).required();
+    view(fields.into_iter().chain([data]))
+}
+
+/// The last of a stream that cannot go on: come back with the last `id`.
+fn failed() -> Value {
+    event(vec![kind(&["failed"])], "Problem")
+}
+
+fn id() -> Field {
+    let about = "The position in the log, which `Last-Event-ID` takes.";
+    field_of("id", about, json!({"type": "string", "pattern": "^[0-9]+$"})).required()
+}
+
+fn kind(names: &[&'static str]) -> Field {
+    field_of("event", "What kind of event it is.", one_of(names.iter().copied())).required()
+}
