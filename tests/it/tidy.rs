@@ -21,10 +21,7 @@ const UNREACHED: &str = "a file in src is part of the crate";
 fn the_house_is_tidy() {
     let paths = files(&["src", "tests", "benches"]);
     // The samples below break the rules on purpose.
-    let is_source = |path: &&String| {
-        Path::new(path.as_str()).extension().is_some_and(|extension| extension == "rs")
-            && !path.starts_with("tests/it/tidy")
-    };
+    let is_source = |path: &&String| is_rust(path) && !path.starts_with("tests/it/tidy");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &String| Source::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
     let sources: Vec<_> = paths.iter().filter(is_source).map(read).collect();
@@ -33,6 +30,10 @@ fn the_house_is_tidy() {
     let violations = [sources.iter().flat_map(broken_rules).collect(), lonely(&paths), unreached(&sources)].concat();
 
     assert!(violations.is_empty(), "{} house rules are broken:\n{}", violations.len(), violations.join("\n"));
+}
+
+fn is_rust(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
 /// Every file below the folders, from the root of the repository, sorted.
