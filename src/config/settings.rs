@@ -331,9 +331,9 @@ impl Reader {
         let addresses =
             [("full", ClientAddress::Full), ("network", ClientAddress::Network), ("none", ClientAddress::None)];
         LogSettings {
-            client: self.read("log.client", &choice(addresses)),
             format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
             filter: self.read("log.level", &log_filter()),
+            client: self.read("log.client", &choice(addresses)),
         }
     }
 
