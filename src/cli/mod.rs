@@ -309,8 +309,8 @@ mod tests {
     #[test]
     fn flags_before_the_command_are_as_good_as_behind_it() {
         let parsed = |words: &[&str]| Arguments::try_parse_from([&["mediary"], words].concat()).unwrap();
-        let before = parsed(&["--data-dir", "a", "--listen", "x", "projections", "rebuild"]);
-        let Some(Command::Projections(projections::Command::Rebuild(own))) = before.command else { panic!() };
+        let before = parsed(&["--data-dir", "a", "--listen", "x", "serve"]);
+        let Some(Command::Serve(own)) = before.command else { panic!() };
         let merged = own.or(before.settings);
         assert_eq!((merged.data_dir.as_deref(), merged.listen.as_deref()), (Some("a"), Some("x")));
         let both = parsed(&["--data-dir", "a", "serve", "--data-dir", "b"]);

@@ -7,13 +7,13 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use super::progress::{Progress, Unit};
-use super::{Failure, SettingFlags, print};
-use crate::app::{check_log, log_options};
+use super::{DirectoryFlags, Failure, SettingFlags, print};
+use crate::app::{SnapshotUse, check_log, log_options};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{SledLog, distrust_sled};
+use crate::events::sled_log::{OpenReport, SledLog, distrust_sled};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
 
@@ -30,27 +30,33 @@ Examples:
 pub(super) enum Command {
     /// Drop everything that is only read, and make it anew from the log; the service must not be running
     #[command(after_help = REBUILD_HELP)]
-    Rebuild(SettingFlags),
+    Rebuild(DirectoryFlags),
 }
 
 pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
-    let Command::Rebuild(settings) = command;
-    let settings = settings.or(outer).load()?.settings;
-    Ok(rebuild(&settings)?)
+    let Command::Rebuild(directory) = command;
+    Ok(rebuild(&directory.settings(outer)?)?)
 }
 
 fn rebuild(settings: &Settings) -> anyhow::Result<()> {
-    anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {}", settings.data_dir.display());
+    let root = settings.data_dir.display();
+    anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {root}: name one with --data-dir");
     let data = DataDir::open(&settings.data_dir)?;
     check_log(data.root())?;
     let options = log_options(data.root(), settings);
     let surroundings = Surroundings::real();
 
-    let (checked, _) = SledLog::open(&options, &surroundings, |_| {}).context("the journal cannot be used")?;
+    let opened = SledLog::open(&options, &surroundings, |_| {});
+    let (checked, found) = opened.context("the journal cannot be used")?;
+    tell(&found)?;
     let total = checked.head().0;
+    // A snapshot that knows more is what shows that the log is an older copy: nothing is removed then.
+    let snapshots = SnapshotUse { directory: snapshot::directory_in(data.root()), whole_below: 0 };
+    let reached = snapshots.check_reach(&checked);
     checked.close()?;
+    reached?;
     distrust_sled(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
-    snapshot::remove(&snapshot::directory_in(data.root())).context("cannot remove the snapshots")?;
+    snapshot::remove(&snapshots.directory).context("cannot remove the snapshots")?;
 
     let mut progress = Progress::new("replaying", Unit::Events);
     let mut models = Models::default();
@@ -63,5 +69,13 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     log.close()?;
     let seconds = progress.end().as_secs_f64();
     print(&format!("{} events replayed in {seconds:.1} s; everything that is read was made anew\n", report.head))?;
+    Ok(())
+}
+
+/// What an opening found and mended.
+fn tell(report: &OpenReport) -> anyhow::Result<()> {
+    for sentence in report.sentences() {
+        print(&format!("found {sentence}\n")).context("cannot write to stdout")?;
+    }
     Ok(())
 }

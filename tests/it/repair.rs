@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::journal::{House, all, flip, write_group};
 use crate::samples::AT;
-use crate::support::process::{Process, command};
+use crate::support::process::{Process, command, run};
 
 const RECORDS_START: usize = 512;
 const FRAME_BYTES: usize = 56;
@@ -277,9 +277,14 @@ fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
     assert_eq!(position, Position(3));
 }
 
+/// Damages the first record of the journal.
+fn damage(data: &Path) {
+    flip(&data.join("log/journal/00000000000000000001.seg"), (RECORDS_START + FRAME_BYTES + 5) as u64);
+}
+
 /// Damages the first record of a data directory, and starts on it.
 fn started_with_damage(data: &Path) -> Result<Process, String> {
-    flip(&data.join("log/journal/00000000000000000001.seg"), (RECORDS_START + FRAME_BYTES + 5) as u64);
+    damage(data);
     Process::try_start(&mut command(data))
 }
 
@@ -300,6 +305,11 @@ fn only_a_copy_that_reached_the_disk_heals() {
     // When a record is damaged, then it is healed
     let healed = started_with_damage(dir.path()).expect("it starts");
     assert!(healed.printed().contains("healed from its copy in sled"), "{}", healed.printed());
+    // And so it is by a rebuild, which tells of it too
+    healed.terminate();
+    damage(dir.path());
+    let told = ["found a damaged record in the journal, healed from its copy in sled", "events replayed"];
+    run(dir.path(), &["projections", "rebuild"]).expect(0).says(&told);
 }
 
 #[test]

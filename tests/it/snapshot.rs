@@ -135,6 +135,9 @@ async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start()
     for told in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
         assert!(refusal.contains(told), "{refusal}");
     }
+    // Nor is what proves it dropped by a rebuild
+    let refused = run(dir.path(), &["projections", "rebuild"]).expect(1).err;
+    assert!(refused.contains("events are lost") && snapshot(dir.path()).exists(), "{refused}");
     // And when its operator says so, with what the log says
     fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
