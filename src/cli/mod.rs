@@ -8,6 +8,7 @@ mod backup;
 mod completions;
 mod config;
 mod demo;
+mod health;
 mod openapi;
 mod progress;
 mod projections;
@@ -78,6 +79,9 @@ enum Command {
     /// Print the OpenAPI 3.1 document of everything that the service answers
     #[command(after_help = OPENAPI_HELP)]
     Openapi,
+    /// Ask a running service whether it can work
+    #[command(after_help = health::HELP)]
+    Health(health::Arguments),
     /// Fill a running service with a sample registry, and have a picture, a film and a piece of music made
     #[command(after_help = demo::HELP)]
     Demo(demo::Arguments),
@@ -231,6 +235,7 @@ pub fn run() -> ExitCode {
         Command::Serve(settings) => serve::run(settings.or(outer)),
         Command::Config(arguments) => config::run(arguments, outer),
         Command::Openapi => openapi::run(),
+        Command::Health(arguments) => health::run(arguments, outer),
         Command::Demo(arguments) => demo::run(arguments, outer),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => completions::man(&arguments),

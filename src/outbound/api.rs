@@ -35,6 +35,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(40);
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
 
+/// How long a probe waits.
+const PROBED_WITHIN: Duration = Duration::from_secs(5);
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
@@ -63,6 +66,25 @@ impl Reply {
     }
 }
 
+/// Asks a service once, in nobody's name, and does not wait long: for whoever asks again anyway.
+///
+/// # Errors
+/// [`ApiError`] when the URL cannot be used; inside, [`CallFailure`] when there was no answer.
+pub async fn probe(base: &str, path: &str) -> Result<Result<Reply, CallFailure>, ApiError> {
+    let limits = Limits { connect: PROBED_WITHIN, total: PROBED_WITHIN, ..LIMITS };
+    let url = format!("{}{path}", base.trim_end_matches('/'));
+    let answered = client_of(base, limits)?.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
+    Ok(answered.map(reply))
+}
+
+fn client_of(base: &str, limits: Limits) -> Result<Client, ApiError> {
+    let refused = || ApiError::Url(base.to_owned());
+    let url = Url::parse(base).map_err(|_| refused())?;
+    let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(refused)?;
+    let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
+    Ok(Client::new(rules, limits)?)
+}
+
 /// Speaks to one service in the name of one caller. Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
@@ -77,14 +99,11 @@ impl Api {
     /// # Errors
     /// [`ApiError`] when the URL or the token cannot be used.
     pub fn new(base: &str, token: &str) -> Result<Self, ApiError> {
-        let refused = || ApiError::Url(base.to_owned());
-        let url = Url::parse(base).map_err(|_| refused())?;
-        let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(refused)?;
-        let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
+        let client = client_of(base, LIMITS)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
         authorization.set_sensitive(true);
         let base = base.trim_end_matches('/').to_owned();
-        Ok(Self { client: Client::new(rules, LIMITS)?, base, authorization })
+        Ok(Self { client, base, authorization })
     }
 
     /// The URL of a path.

@@ -1,0 +1,54 @@
+//! `mediary health`: whether the service can work, as an exit code for whoever watches it.
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+
+use super::{DirectoryFlags, Failure, SettingFlags, print};
+use crate::app;
+use crate::config::Settings;
+use crate::outbound::api::probe;
+
+pub(super) const HELP: &str = "\
+Asks /ready once, and waits 5 s at most. No token is needed.
+
+Examples:
+  mediary health
+  mediary health --url https://registry.example.org
+  mediary --data-dir /srv/mediary health || echo 'it takes no work'
+
+Exit codes: 0 ready, 1 not ready (starting, or it takes no changes) or not there.";
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Ask the service at this URL [default: where the one of the data directory says that it listens, else where one with these
+    /// settings would]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
+    let Arguments { url, directory } = arguments;
+    let settings = directory.settings(outer)?;
+    let base = url.map_or_else(|| address(&settings), Ok)?;
+    let reply = app::block_on(probe(&base, "/ready")).map_err(anyhow::Error::from)?;
+    let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
+    if reply.status != 200 {
+        let told = reply.json();
+        let detail = told["detail"].as_str().unwrap_or("it does not say why");
+        return Err(anyhow!("the service at {base} is not ready: {} {detail:?}", reply.status).into());
+    }
+    print(&format!("the service at {base} is ready\n")).context("cannot write to stdout")?;
+    Ok(())
+}
+
+/// The lock of the directory is not tried: held for a moment, it would turn a service away that is just starting.
+fn address(settings: &Settings) -> anyhow::Result<String> {
+    let kept = app::kept_address(&settings.data_dir).context("the file with the service's address cannot be read")?;
+    if let Some(kept) = kept {
+        return Ok(kept);
+    }
+    ensure!(settings.listen.port() != 0, "the service listens on a port of its own choice: say which with --url");
+    Ok(app::reached_at(settings.listen))
+}
