@@ -67,6 +67,7 @@ class Dialogs(BrowserTest):
         expect(page.locator(".secret")).to_have_text(token)
         page.get_by_role("button", name="I have it").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.get_by_role("button", name="Create a token")).to_be_focused()
 
     def test_a_version_gets_its_archive_later(self):
         # Given a version that is registered, and somebody who cancels the choice of its archive
@@ -79,6 +80,7 @@ class Dialogs(BrowserTest):
         # Then the dialog is still there; and when it is left, nothing says that the version is published
         page.get_by_role("button", name="Later").click()
         expect(page.locator(".notes")).to_have_text(re.compile("It waits for its archive"))
+        expect(page.get_by_role("button", name="Publish a version")).to_be_focused()
         release = page.locator(".release").filter(has_text="2.0.0")
         expect(release).to_contain_text("It has no archive yet")
         # And the archive can be sent when it is there
@@ -170,6 +172,17 @@ class Copying(BrowserTest):
         page.get_by_role("button", name="Copy your id").click()
         expect(page.locator(".notes .warn")).to_contain_text("could not be copied")
         self.assertEqual(page.evaluate("getSelection().toString()"), known["id"])
+
+    def test_a_token_that_cannot_be_copied_is_selected(self):
+        page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
+        self.without_clipboard(page)
+        page.evaluate("document.execCommand = () => false")
+        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
+        page.get_by_role("button", name="Create", exact=True).click()
+        page.get_by_role("button", name="Copy the token").click()
+        expect(page.get_by_role("button", name="Copy the token")).to_contain_text("Not copied")
+        self.assertEqual(page.evaluate("getSelection().toString()"), page.locator(".secret").inner_text())
 
 
 if __name__ == "__main__":

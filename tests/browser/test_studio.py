@@ -171,6 +171,23 @@ class Studio(BrowserTest):
             document.querySelector('.given').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
         }""", list(png(8, 8)))
         expect(page.locator(".given strong")).to_have_text("other.png")
+        self.until(page, "document.querySelector('.given img').naturalWidth === 8")
+
+    def test_the_address_of_a_picture_ends_when_it_is_shown_no_more(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        page.evaluate("""() => {
+            window.held = new Set();
+            const { createObjectURL, revokeObjectURL } = URL;
+            URL.createObjectURL = (file) => { const address = createObjectURL(file); window.held.add(address); return address; };
+            URL.revokeObjectURL = (address) => { window.held.delete(address); revokeObjectURL(address); };
+        }""")
+        picture(page).set_input_files(IMAGE)
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator("img[data-result]")).to_be_visible()
+        # Given a picture that is shown in the form and beside its result
+        self.assertEqual(page.evaluate("window.held.size"), 2)
+        page.get_by_role("button", name="Start anew").click()
+        self.until(page, "window.held.size === 0")
 
     def test_a_job_goes_on_while_one_is_elsewhere(self):
         # Given a submission whose answer takes its time, and somebody who leaves the studio meanwhile

@@ -6,7 +6,7 @@ import { become } from './schema.js';
 import { onLeaving } from './session.js';
 import { store } from './store.js';
 
-// `run` is what was made last: of a `task`, or music that is `heard`, until it is `over`. `shown` is the picture that was given.
+// `run` is what was made last: of a `task`, or music that is `heard`, until it is `over`. `given` is the picture that was given.
 const EMPTY = { values: {}, key: null, busy: false, problem: null, run: null, abort: null };
 const benches = new Map();
 let runs = 0;
@@ -29,11 +29,11 @@ export function startAnew(bench) {
 onLeaving(() => benches.forEach(startAnew));
 
 // Has it made; `sent` is the body or the form. One at a time: its button is off while it is `busy`.
-export async function make(bench, job, sent, shown) {
+export async function make(bench, job, sent, given) {
   const abort = new AbortController();
   const key = bench.get().key ?? newKey();
   const set = (changes) => { if (!abort.signal.aborted) bench.set({ ...bench.get(), ...changes }); };
-  const show = (run) => set({ run: { ...run, number, shown } });
+  const show = (run) => set({ run: { ...run, number, given } });
   const number = (runs += 1);
   set({ key, abort, busy: true, problem: null });
   try {

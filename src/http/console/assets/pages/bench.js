@@ -67,7 +67,7 @@ function formOf(json) {
 }
 
 // The first picture that was given, to be shown beside the result.
-const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.shown)?.shown;
+const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
 
 function Curl({ document, job, schema, values, isForm }) {
   const { all, of } = files();

@@ -7,6 +7,7 @@ import { CancelTask } from '../parts/cancel.js';
 import { isOver, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 import { Music } from '../parts/music.js';
+import { useAddress } from '../parts/picture.js';
 import { TaskState } from './task.js';
 
 export function Run({ run, busy }) {
@@ -18,10 +19,11 @@ export function Run({ run, busy }) {
 
 function Made({ run }) {
   const { task, line, problem } = useTask(run.task);
+  const given = useAddress(run.given);
   if (!task) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
-    ${isOver(task) ? html`<${Results} task=${task} before=${run.shown} />`
-      : run.shown && html`<img class="shown waiting" src=${run.shown} alt="What was given" />`}
+    ${isOver(task) ? html`<${Results} task=${task} before=${given} />`
+      : given && html`<img class="shown waiting" src=${given} alt="What was given" />`}
     <p class="row"><a href=${to('tasks', task.task_id)}>Everything of this task</a>
       <${CancelTask} task=${task} small /></p>`;
 }

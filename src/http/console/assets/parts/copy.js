@@ -6,19 +6,20 @@ import { tell } from './notes.js';
 const SHOWN_MS = 1600;
 
 export function Copy({ text, label = 'Copy', shown }) {
-  const [done, set] = useState(false);
+  const [done, set] = useState('');
   const button = useRef(null);
   const copy = async () => {
-    if (!(await written(text)) && !copied(text, button.current)) {
-      select(button.current.parentElement.querySelector('code'));
-      return tell('It could not be copied: select the text, and copy it by hand', 'warn');
-    }
-    set(true);
-    setTimeout(() => set(false), SHOWN_MS);
+    const isDone = await written(text) || copied(text, button.current);
+    set(isDone ? 'Copied' : 'Not copied');
+    setTimeout(() => set(''), SHOWN_MS);
+    if (isDone) return;
+    tell('It could not be copied: it is selected, to be copied by hand', 'warn');
+    const place = button.current.closest('.id, .code, .form')?.querySelector('code');
+    if (place) getSelection().selectAllChildren(place);
   };
   return html`<button type="button" ref=${button} class=${shown ? 'button quiet small' : 'copy'} onClick=${copy} aria-label=${label} title=${label}>
-    <${Icon} name=${done ? 'check' : 'copy'} />${shown && html`<span>${done ? 'Copied' : shown}</span>`}
-    <span class="unseen" role="status">${done ? 'Copied' : ''}</span>
+    <${Icon} name=${{ Copied: 'check', 'Not copied': 'warn' }[done] ?? 'copy'} />${shown && html`<span>${done || shown}</span>`}
+    <span class="unseen" role="status">${done}</span>
   </button>`;
 }
 
@@ -34,8 +35,4 @@ function copied(text, button) {
   field.remove();
   button.focus();
   return done;
-}
-
-function select(element) {
-  if (element) getSelection().selectAllChildren(element);
 }

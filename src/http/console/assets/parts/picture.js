@@ -1,5 +1,5 @@
 // A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
-import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { useIdentity } from '../core/identity.js';
 import { Icon, tell } from './basic.js';
@@ -15,7 +15,7 @@ for (const kind of ['dragover', 'drop']) {
   });
 }
 
-// What was given: { url } or { file, name, size, shown, base64 }.
+// What was given: { url } or { file, name, size, base64 }.
 export async function given(file, name = file.name || 'picture') {
   const data = await new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -23,7 +23,7 @@ export async function given(file, name = file.name || 'picture') {
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
-  return { file, name, size: file.size, shown: data, base64: data.slice(data.indexOf(',') + 1) };
+  return { file, name, size: file.size, base64: data.slice(data.indexOf(',') + 1) };
 }
 
 export const textOf = (picture) => picture.url ?? picture.base64;
@@ -50,6 +50,13 @@ export async function sample() {
   return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
 }
 
+// The address of a file, as long as it is shown.
+export function useAddress(file) {
+  const address = useMemo(() => file && URL.createObjectURL(file), [file]);
+  useEffect(() => () => { if (address) URL.revokeObjectURL(address); }, [address]);
+  return address;
+}
+
 // Saves what was given here, for whoever goes on elsewhere.
 export function save(file, name) {
   const address = URL.createObjectURL(file);
@@ -67,6 +74,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
   const [over, setOver] = useState(false);
   const reading = useRef(false);
   const id = useIdentity('picture');
+  const address = useAddress(value?.file);
   const take = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
     if (!file) {
@@ -82,6 +90,8 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
       reading.current = false;
     }
   };
+  // The same file may be chosen again, when it has changed or could not be read.
+  const choose = ({ target }) => { take(target.files); target.value = ''; };
   // What is pasted goes to the first place that has nothing. As soon as a place shows a picture it must not listen any more:
   // an effect after painting would let a paste in between replace the picture.
   useLayoutEffect(() => {
@@ -101,16 +111,16 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
     take(event.dataTransfer.files);
   };
   const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
-  if (value?.shown) {
+  if (address) {
     return html`<div class="given ${over ? 'over' : ''}" ...${dropping}>
-      <img src=${value.shown} alt=${`${label}: ${value.name}`} />
+      <img src=${address} alt=${`${label}: ${value.name}`} />
       <div><strong>${value.name}</strong><span class="muted small">${bytes(value.size)}</span></div>
       <button type="button" class="button quiet small" onClick=${() => onChange(undefined)} aria-label=${`Remove ${value.name}`}>Remove</button>
     </div>`;
   }
   return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
     <input id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
-      aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${(event) => take(event.target.files)} />
+      aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${choose} />
     <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>
     <div class="or">
       <input type="url" placeholder="or https://… of a picture" aria-label=${`${label}: address`} value=${value?.url ?? ''}
