@@ -30,7 +30,7 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
-    """Sends a request that must succeed; gives the JSON of its answer."""
+    """Sends a request that must succeed; gives the JSON of its answer, or all of its lines of JSON."""
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     url = path if path.startswith("http") else BASE + path
     request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": content_type})
@@ -38,7 +38,10 @@ def send(method, path, body=None, token=ADMIN, content_type="application/json"):
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return json.loads(answer.read() or b"null")
+            told = answer.read() or b"null"
+            if answer.headers.get_content_type() == "application/x-ndjson":
+                return [json.loads(line) for line in told.splitlines() if line]
+            return json.loads(told)
     except urllib.error.HTTPError as error:
         raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import unittest
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -43,7 +44,8 @@ class Studio(BrowserTest):
             schema = known["components"]["schemas"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
             self.show(page, f"/studio/{job['operationId']}")
             expect(page.locator("section[aria-label=Job] h2")).to_have_text(job["summary"])
-            fields = page.locator("form > .field, form > details.field, form > fieldset.field")
+            # Those that few people need are folded, which is no field; what is inside a group is counted with the group.
+            fields = page.locator("form .field:not(.folded):not(:is(.group, .groups) .field)")
             expect(fields).to_have_count(len(schema["properties"]))
 
         self.show(page, "/studio/upscaleImage")
@@ -129,6 +131,135 @@ class Studio(BrowserTest):
         page.get_by_role("button", name="Remove drop.png").click()
         expect(page.locator(".given")).to_have_count(1)
 
+    def test_a_text_with_its_picture_is_pasted_as_text_and_a_file_beside_the_place_opens_nothing(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        page.locator(".drop").first.wait_for()
+        page.get_by_label("Prompt").focus()
+        # Given what word processors copy: a text, and a picture of it
+        prevented = page.evaluate("""() => {
+            const data = new DataTransfer();
+            data.setData('text/plain', 'hills');
+            data.items.add(new File([new Uint8Array(1)], 'text.png', { type: 'image/png' }));
+            const event = new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
+            document.activeElement.dispatchEvent(event);
+            return event.defaultPrevented;
+        }""")
+        self.assertFalse(prevented)
+        # And a file that is dropped beside the place for it, or that cannot be read
+        drop = """([where, name, type]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(1)], name, { type }));
+            const event = new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true });
+            document.querySelector(where).dispatchEvent(event);
+            return event.defaultPrevented;
+        }"""
+        self.assertTrue(page.evaluate(drop, ["h1", "beside.png", "image/png"]))
+        expect(page.locator(".given")).to_have_count(0)
+        page.evaluate("FileReader.prototype.readAsDataURL = function () { this.dispatchEvent(new Event('error')); }")
+        self.assertTrue(page.evaluate(drop, [".drop", "gone.png", "image/png"]))
+        expect(page.locator(".notes .warn")).to_have_text(re.compile("gone.png cannot be read"))
+        self.assertTrue(page.evaluate(drop, [".drop", "letter.txt", "text/plain"]))
+        expect(page.locator(".notes .warn").last).to_have_text(re.compile("letter.txt is not a picture"))
+
+    def test_a_picture_that_is_dropped_on_another_takes_its_place(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        picture(page).set_input_files(IMAGE)
+        expect(page.locator(".given")).to_contain_text(IMAGE["name"])
+        page.evaluate("""(bytes) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], 'other.png', { type: 'image/png' }));
+            document.querySelector('.given').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""", list(png(8, 8)))
+        expect(page.locator(".given strong")).to_have_text("other.png")
+        self.until(page, "document.querySelector('.given img').naturalWidth === 8")
+
+    def test_the_address_of_a_picture_ends_when_it_is_shown_no_more(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        page.evaluate("""() => {
+            window.held = new Set();
+            const { createObjectURL, revokeObjectURL } = URL;
+            URL.createObjectURL = (file) => { const address = createObjectURL(file); window.held.add(address); return address; };
+            URL.revokeObjectURL = (address) => { window.held.delete(address); revokeObjectURL(address); };
+        }""")
+        picture(page).set_input_files(IMAGE)
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator("img[data-result]")).to_be_visible()
+        # Given a picture that is shown in the form and beside its result
+        self.assertEqual(page.evaluate("window.held.size"), 2)
+        page.get_by_role("button", name="Start anew").click()
+        self.until(page, "window.held.size === 0")
+
+    def test_a_job_goes_on_while_one_is_elsewhere(self):
+        # Given a submission whose answer takes its time, and somebody who leaves the studio meanwhile
+        page = self.page("/studio/upscaleImage", token=ADMIN)
+        held = []
+        page.route("**" + UPSCALE, lambda route: held.append(route))
+        picture(page).set_input_files(IMAGE)
+        page.get_by_role("button", name="Make it").click()
+        self.show(page, "/nodes")
+        expect(page.get_by_role("heading", name="Nodes")).to_be_visible()
+        wait_until(lambda: (page.wait_for_timeout(20), held)[1])
+        with page.expect_response("**" + UPSCALE):
+            held[0].continue_()
+        # Then what it made is there when they come back
+        self.show(page, "/studio/upscaleImage")
+        expect(page.locator("img[data-result]")).to_be_visible()
+        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+
+    def test_the_same_again_is_the_same_request(self):
+        page = self.page("/studio/upscaleImage", token=ADMIN, allowed=(503,))
+        busy = json.dumps({"title": "Busy", "status": 503, "error": "overloaded"})
+        keys = []
+
+        def refuse(route):
+            keys.append(route.request.headers["idempotency-key"])
+            if len(keys) in (3, 4):
+                return route.continue_()
+            return route.fulfill(status=503, content_type="application/problem+json", body=busy)
+
+        page.route("**" + UPSCALE, refuse)
+        picture(page).set_input_files(IMAGE)
+        make = page.get_by_role("button", name="Make it")
+        # When it is sent with the first answer lost, sent again, changed, and asked for once more
+        for number, prompt in enumerate((None, None, "hills", None), start=1):
+            if prompt:
+                page.get_by_label("Prompt").fill(prompt)
+            with page.expect_response("**" + UPSCALE):
+                make.click()
+            expect(make).to_be_enabled()
+            self.assertEqual(len(keys), number)
+        # Then only what may have been carried out is asked for under the same name
+        self.assertEqual(keys[0], keys[1])
+        self.assertEqual(len(set(keys)), 3)
+
+    def test_nothing_is_left_for_the_next_who_signs_in(self):
+        # Given somebody who filled in a form, and follows a task that is not over
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        ada, bob = user("Ada of the studio"), user("Bob of the studio")
+        page = self.page("/studio/upscaleImage", token=ada["token"])
+        page.get_by_label("Image: address").first.fill(f"http://127.0.0.1:{silent.server_address[1]}/a.png")
+        page.get_by_label("Prompt").fill("of Ada")
+        ended = []
+        for event in ("requestfailed", "requestfinished"):
+            page.on(event, lambda request: ended.append(request.url) if request.url.endswith("/events") else None)
+        page.get_by_role("button", name="Make it").click()
+        expect(page.locator(".task-state .state")).to_have_text("Created")
+        self.assertEqual(ended, [])
+        # When they sign out, and somebody else signs in
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Prompt")).to_have_value("")
+        wait_until(lambda: (page.wait_for_timeout(20), ended)[1])
+        page.get_by_label("Prompt").fill("of nobody yet")
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        page.get_by_label("Token", exact=True).fill(bob["token"])
+        page.keyboard.press("Enter")
+        expect(page.locator(".who")).to_contain_text("Bob")
+        # Then there is what they filled in themselves, and nothing else
+        expect(page.locator(".task-state")).to_have_count(0)
+        expect(page.get_by_label("Image: address").first).to_have_value("")
+        expect(page.get_by_label("Prompt")).to_have_value("of nobody yet")
+        silent.server_close()
+
     def test_faults_are_shown_at_their_fields(self):
         page = self.page("/studio/relightImage", token=ADMIN, allowed=(400,))
         page.get_by_role("button", name="Make it").click()
@@ -160,6 +291,33 @@ class Studio(BrowserTest):
         task = json.loads(answer.stdout)["data"]["task_id"]
         submitted = send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"]
         self.assertIn(prompt, flat(submitted))
+
+    def test_the_curl_line_reads_what_was_made_or_pasted_here_and_nothing_else(self):
+        # Given two pictures of the same name that are in no folder, and words that look like marks
+        page = self.page("/studio/transferStyle", token=ADMIN)
+        prompt = "\\u0001secret\\u0001 $(cat secret)"
+        page.get_by_label("Prompt").fill(prompt)
+        page.get_by_role("button", name="Use a sample").first.click()
+        expect(page.locator(".given")).to_have_count(1)
+        page.get_by_role("button", name="Use a sample").first.click()
+        expect(page.locator(".given")).to_have_count(2)
+        page.get_by_text("The same by curl").click()
+        line = page.locator(".curl code").inner_text()
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "secret").write_text("not to be read")
+            for number, button in enumerate(page.locator(".files button").all(), start=1):
+                with page.expect_download() as download:
+                    button.click()
+                self.assertEqual(download.value.suggested_filename, "sample.png" if number == 1 else f"sample-{number}.png")
+                download.value.save_as(Path(folder, download.value.suggested_filename))
+            # When the line is run where they were saved
+            environment = {**os.environ, "TOKEN": ADMIN}
+            answer = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=PATIENCE_S)
+        # Then it does the job with them
+        task = json.loads(answer.stdout)["task_id"]
+        submitted = flat(send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"])
+        self.assertIn(prompt, submitted)
+        self.assertNotIn(base64.b64encode(b"not to be read").decode(), submitted)
 
     def test_the_copy_button_stands_beside_a_long_line_and_not_on_it(self):
         for size in (WIDE, NARROW):
@@ -386,6 +544,75 @@ class Music(BrowserTest):
             told = heard(self.browser, file.read())
         self.assertAlmostEqual(told["seconds"], 4, delta=0.5)
         self.assertGreater(told["loudness"], 0.005)
+
+    def test_music_is_followed_left_and_cancelled_while_it_is_made(self):
+        # Given music that takes a while
+        page = self.page("/studio/generateMusic", token=ADMIN)
+        page.get_by_label("Prompt").fill("epic orchestral battle")
+        page.get_by_label("Duration", exact=True).fill("300")
+        page.get_by_role("button", name="Make it").click()
+        come = page.locator(".music figcaption span")
+        expect(come).to_have_text(re.compile(r"^[1-9]\d* of 300 s, "))
+        # Then there is no player as long as there is nothing to play, and how far it is
+        expect(page.locator("audio")).to_have_count(0)
+        expect(page.get_by_role("progressbar", name="Progress of the task")).to_be_visible()
+        # And it goes on while one is elsewhere
+        before = come.inner_text()
+        self.show(page, "/nodes")
+        self.show(page, "/studio/generateMusic")
+        expect(come).not_to_have_text(before)
+        expect(page.get_by_role("button", name="Listening")).to_be_disabled()
+        # And is cancelled like any task
+        page.get_by_role("button", name="Cancel the task").click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel the task").click()
+        expect(page.locator(".result-panel .state").first).to_have_text("Failed")
+        expect(page.locator(".result-panel .trouble strong")).to_have_text("Cancelled")
+        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+
+    def test_starting_anew_ends_the_music_that_is_being_made(self):
+        page = self.page("/studio/generateMusic", token=ADMIN)
+        page.get_by_label("Prompt").fill("calm piano")
+        page.get_by_label("Duration", exact=True).fill("300")
+        with page.expect_response("**/t2m/generate") as answer:
+            page.get_by_role("button", name="Make it").click()
+        task = answer.value.headers["x-task-id"]
+        expect(page.locator(".music")).to_be_visible()
+        page.get_by_role("button", name="Start anew").click()
+        expect(page.locator(".music")).to_have_count(0)
+        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+        wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "failed")
+        self.assertEqual(send("GET", f"/tasks/{task}")["error"]["code"], "client_gone")
+
+    def test_music_is_whole_only_with_its_last_line(self):
+        chunk = lambda data: {"type": "audio_chunk", "stream_index": 0, "encoding": "mp3", "data": base64.b64encode(data).decode()}
+        title, end = {"type": "title", "title": "Song", "display_tags": []}, {"type": "complete", "task_id": "1"}
+        page = self.page("/studio/generateMusic", token=ADMIN, allowed=(404,))
+        page.get_by_label("Prompt").fill("calm piano")
+
+        def make(body):
+            page.unroute_all()
+            page.route("**/t2m/generate", lambda route: route.fulfill(status=200, content_type="application/x-ndjson", body=body))
+            page.get_by_role("button", name="Make it").click()
+            expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+            expect(page.locator(".music strong")).to_have_text("Song")
+            return page.locator(".result-panel .state").first, page.locator(".result-panel .trouble strong")
+
+        lines = lambda *events: "\n".join(map(json.dumps, events))
+        # An end without its line, a line without its end, what is no line, and what is no sound
+        for body in (lines(title, chunk(b"one")), lines(title, chunk(b"one")) + '\n{"type": "compl', lines(title) + "\n<html>\n", lines(title, {**chunk(b""), "data": "?"}, end)):
+            state, trouble = make(body)
+            expect(state).to_have_text("Failed")
+            expect(trouble).to_have_text("Broken off")
+        # And a piece after a piece is the second and not the first
+        heard = []
+        for data in (b"one", b"other"):
+            state, trouble = make(lines(title, chunk(data), end))
+            expect(state).to_have_text("Completed")
+            expect(trouble).to_have_count(0)
+            with page.expect_download() as download:
+                page.get_by_role("link", name="Download").click()
+            heard.append(Path(download.value.path()).read_bytes())
+        self.assertEqual(heard, [b"one", b"other"])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,16 @@ PAYLOADS = [
 ADDRESS = "https://x.example/"
 
 
+FORM = "multipart/form-data"
+
+
+def multipart(fields):
+    """A form as it is sent, and its media type."""
+    boundary = uuid.uuid4().hex
+    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()]
+    return "".join([*parts, f"--{boundary}--\r\n"]).encode(), f"{FORM}; boundary={boundary}"
+
+
 def address(payload, base=ADDRESS):
     return base + re.sub(r"[^!-~]", "+", payload)
 
@@ -50,7 +60,8 @@ class Forms:
 
     def body(self, operation, text, /, **given):
         """The body of an operation: what is given, and payloads in the rest; None leaves a field out."""
-        schema = self.schema(self.operations[operation][2]["requestBody"]["content"]["application/json"]["schema"])
+        content = self.operations[operation][2]["requestBody"]["content"]
+        schema = self.schema(content.get("application/json", content.get(FORM))["schema"])
         return self.object(operation, schema, text, given) if "properties" in schema else self.value(operation, schema, text)
 
     def object(self, where, schema, payload, given):
@@ -90,14 +101,18 @@ class Forms:
         self.sent.add(operation)
         for part in at:
             path = re.sub(r"\{[^}]*\}", part, path, count=1)
-        return send(method, path, self.body(operation, text, **given), token=token)
+        body = self.body(operation, text, **given)
+        if FORM in self.operations[operation][2]["requestBody"]["content"]:
+            form, media_type = multipart(body)
+            return send(method, path, form, token=token, content_type=media_type)
+        return send(method, path, body, token=token)
 
     def taking_text(self):
         """The operations that take text of any sort."""
         found = set()
         for operation, (_, _, told) in self.operations.items():
             for media_type, content in told.get("requestBody", {}).get("content", {}).items():
-                if media_type == "application/json" and self.takes_text(self.schema(content["schema"])):
+                if media_type in ("application/json", FORM) and self.takes_text(self.schema(content["schema"])):
                     found.add(operation)
         return found
 
@@ -139,12 +154,13 @@ class Untrusted(BrowserTest):
         forms.submit("administerNode", payload, at=[node])
         forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
         tasks = self.jobs(payload)
+        music = forms.submit("generateMusic", payload, prompt=payload, duration=1)[-1]["task_id"]
         forms.submit("banNode", payload, at=[node])
         forms.submit("banPublisher", payload, at=[publisher])
         forms.submit("banUser", payload, at=[owner["id"]])
         return [
             f"/nodes/{node}", f"/nodes/{node}/about", f"/nodes/{node}/install", f"/publishers/{publisher}", f"/publishers/{publisher}/members",
-            f"/publishers/{publisher}/tokens", *[f"/tasks/{task}" for task in (tasks[0], tasks[-1])], f"/audit/node/{node}", f"/audit/publisher/{publisher}",
+            f"/publishers/{publisher}/tokens", *[f"/tasks/{task}" for task in (tasks[0], tasks[-1], music)], f"/audit/node/{node}", f"/audit/publisher/{publisher}",
             f"/audit/user/{owner['id']}", *[f"/audit/task/{task}" for task in tasks[-2:]], f"/audit?stream=node/{node}",
         ]
 
@@ -216,6 +232,23 @@ class Untrusted(BrowserTest):
             for path in (f"/nodes?search={part}&os={part}", f"/nodes/{part}", f"/publishers/{part}", f"/tasks/{part}", f"/{part}", f"/audit/node/{part}",
                          f"/audit?actor={part}&stream={part}", f"/docs/{part}", f"/studio/{part}", f"/moderation?list={part}"):
                 self.holds(page, path)
+
+    def test_what_is_filled_in_is_text(self):
+        """Words in every field and names of files, as the form shows them, the line of curl has them, and what was wrong is told of them."""
+        page = self.page("/studio/relightImage", token=ADMIN, bypass_csp=True, allowed=(400,))
+        page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
+        page.get_by_label("Prompt").wait_for()
+        for payload in PAYLOADS:
+            page.get_by_role("button", name="Start anew").click()
+            page.locator("input[type=file]").first.set_input_files({"name": payload, "mimeType": "image/png", "buffer": b"no picture"})
+            # A browser writes the name of a file a little otherwise.
+            expect(page.locator(".given strong")).to_have_text(re.compile(re.escape(payload[:6])))
+            for field in page.locator("form :is(input[type=text], input[type=url], textarea)").all():
+                field.fill(payload)
+            expect(page.locator(".files button")).to_have_count(1)
+            page.get_by_role("button", name="Make it").click()
+            expect(page.get_by_role("alert").first).to_contain_text("another look")
+            self.harmless(page, payload)
 
     def test_what_a_vendor_says_is_text(self):
         """Titles, tags and reasons come from vendors, which may be anybody."""

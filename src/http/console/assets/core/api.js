@@ -21,6 +21,16 @@ export class Problem extends Error {
     Object.assign(this, { status, code: error, title: title || 'The service cannot be reached', errors, retryAfter, request });
   }
 
+  // Any failure as one of these, so that it can be shown like them.
+  static of(failure) {
+    return failure instanceof Problem ? failure : new Problem({ error: 'unknown', title: 'Something went wrong', detail: failure?.message });
+  }
+
+  // Whether it tells what became of the request. Otherwise that may have been carried out all the same, and coming again it must be known again.
+  get isFinal() {
+    return this.status >= 400 && this.status < 500 && this.code !== 'idempotency_key_in_use';
+  }
+
   // What is wrong with a field, by its JSON pointer.
   at(pointer) {
     return this.errors.filter((fault) => fault.pointer === pointer).map((fault) => fault.reason).join('; ');
@@ -61,7 +71,10 @@ async function problem(answer) {
 // The JSON of an answer, with its total where the answer tells it apart; null where there is nothing.
 export async function call(method, path, options) {
   const answer = await open(method, path, options);
-  return answer.status === 204 ? null : answer.json();
+  return answer.status === 204 ? null : answer.json().catch((failure) => {
+    if (options?.signal?.aborted) throw failure;
+    throw new Problem({ error: 'broken', title: 'The answer cannot be read', detail: 'It broke off, or is not what the service sends. Try again.' });
+  });
 }
 
 export const get = (path, query, signal) => call('GET', path, { query, signal });

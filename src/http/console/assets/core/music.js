@@ -1,6 +1,7 @@
 // Music comes as lines of JSON while it is made: sound is gathered from them, and can be heard before the last has come.
 
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
+const BROKEN_OFF = { code: 'broken_off', message: 'The music broke off before its end: what has come is not the whole.' };
 
 // The media type of an encoding, however it is written: `opus`, `ogg/opus`, `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {
@@ -8,17 +9,39 @@ export function typeOf(encoding = '') {
   return TYPES.find(([name]) => told.includes(name))?.[1] ?? 'audio/wav';
 }
 
-export async function listen(answer, onChange) {
-  const heard = { titles: [], tags: [], parts: [], bytes: 0, seconds: undefined, type: undefined, task: undefined, error: undefined };
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value = '' } = await reader.read();
-    const lines = (rest + value).split('\n');
-    rest = done ? '' : lines.pop();
-    lines.filter((line) => line.trim()).forEach((line) => take(JSON.parse(line), heard));
-    onChange({ ...heard });
-    if (done) return heard;
+// Listens to the end, and tells what was heard whenever there is more. Music is whole only when its last line says so; whatever
+// else ends it is an `error`. Throws only when the signal is given.
+export async function listen(answer, onChange, signal) {
+  const heard = {
+    task: answer.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, come: 0, seconds: undefined, type: undefined, whole: false, error: undefined,
+  };
+  onChange({ ...heard });
+  try {
+    for await (const line of lines(answer.body)) {
+      take(JSON.parse(line), heard);
+      onChange({ ...heard });
+      if (heard.error) return heard;
+    }
+  } catch (failure) {
+    // The connection was lost, or what came is no music.
+    if (signal.aborted) throw failure;
+  }
+  if (!heard.whole) heard.error = BROKEN_OFF;
+  return heard;
+}
+
+async function* lines(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let rest = ''; ;) {
+      const { done, value = '' } = await reader.read();
+      const found = (rest + value).split('\n');
+      rest = done ? '' : found.pop();
+      yield* found.filter((line) => line.trim());
+      if (done) return;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
   }
 }
 
@@ -32,10 +55,26 @@ function take(event, heard) {
       const bytes = Uint8Array.from(atob(event.data), (letter) => letter.codePointAt(0));
       heard.parts.push(bytes);
       heard.bytes += bytes.length;
+      heard.come = Math.max(heard.come, secondsOf(bytes));
       break;
     }
     case 'generated_audio': heard.seconds ??= event.duration_sec_by_stream?.[0]; break;
-    case 'complete': heard.task = event.task_id; break;
-    case 'error': heard.error = { code: event.code, message: event.message }; break;
+    case 'complete': heard.whole = true; heard.task ??= event.task_id; break;
+    case 'error': heard.error = { code: event.code ?? 'failed', message: event.message ?? '' }; break;
   }
+}
+
+const OGG_PAGE = 0x4f676753;
+const PAGE_HEADER = 27;
+const OPUS_RATE = 48000;
+
+// How many seconds have come by the end of these bytes, where they are pages of Ogg with Opus: the last of them tells it. Else 0.
+function secondsOf(bytes) {
+  const view = new DataView(bytes.buffer);
+  for (let at = bytes.length - PAGE_HEADER; at >= 0; at -= 1) {
+    if (view.getUint32(at) !== OGG_PAGE) continue;
+    const samples = Number(view.getBigInt64(at + 6, true));
+    return samples > 0 ? samples / OPUS_RATE : 0;
+  }
+  return 0;
 }

@@ -5,13 +5,17 @@ import { plain } from './openapi.js';
 const FIRST = ['id', 'name', 'email', 'version', 'image', 'images', 'start_image', 'image_settings', 'video_creation_id', 'video_url',
   'reference_image', 'prompt', 'description', 'changelog', 'model', 'duration', 'resolution', 'aspect_ratio', 'scale_factor', 'engine',
   'style', 'flavor', 'repository', 'tags', 'supported_os'];
+// What nobody fills in: it comes by itself, others decide on it, or it has a route of its own.
+const HIDDEN = ['createdAt', 'created_at', 'downloadUrl', 'downloads', 'github_stars', 'host_node_extract_status', 'latest_version', 'members', 'node_id',
+  'personal_access_token', 'publisher', 'rating', 'search_ranking', 'status', 'status_detail', 'status_reason', 'tags_admin', 'translations'];
 const KINDS = { picture: -1, pictures: -1, group: 1, url: 2 };
 
 // The properties of a body as fields, those that are required first. `either` names those of which one is required.
 export function fields(document, schema) {
   const required = schema.required ?? [];
   const choices = (schema.anyOf ?? []).flatMap((choice) => choice.required ?? []);
-  const all = Object.entries(schema.properties ?? {}).map(([name, property]) => {
+  const shown = Object.entries(schema.properties ?? {}).filter(([name]) => !HIDDEN.includes(name));
+  const all = shown.map(([name, property]) => {
     const form = plain(document, property);
     const isOne = { required: required.includes(name), either: choices.includes(name) && choices };
     return { name, schema: form, ...isOne, first: isOne.required || FIRST.includes(name), kind: kindOf(document, form, name) };
@@ -68,10 +72,14 @@ export const initial = (field) => field.schema.default;
 
 export const isUntouched = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
 
+// What a value becomes: a new one, or one that follows from the one before. A picture takes a moment to read, in which other
+// fields change: so what is changed is always what is there by then.
+export const become = (change, before) => (typeof change === 'function' ? change(before) : change);
+
 // What is sent: what was given and is not the default anyway. `text(picture)` says how a picture is written.
-export function body(document, schema, values, text) {
+export function body(document, schema, values, text, skip = []) {
   const sent = {};
-  for (const field of fields(document, schema)) {
+  for (const field of fields(document, schema).filter(({ name }) => !skip.includes(name))) {
     const value = valueOf(document, field, values?.[field.name], text);
     if (value !== undefined && (field.required || value !== field.schema.default)) sent[field.name] = value;
   }
@@ -93,6 +101,18 @@ function valueOf(document, { schema, kind }, value, text) {
     case 'json': try { return JSON.parse(value); } catch { return value; }
     default: return value;
   }
+}
+
+// What of a body differs from the one that was there. What is gone is sent as empty, or it would stay as it was.
+export function changes(before, after) {
+  const differs = (name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]);
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(differs);
+  return Object.fromEntries(names.map((name) => [name, name in after ? after[name] : emptyOf(before[name])]));
+}
+
+function emptyOf(value) {
+  if (Array.isArray(value)) return [];
+  return typeof value === 'boolean' ? false : '';
 }
 
 // What a thing has already, as the values of a form that changes it.

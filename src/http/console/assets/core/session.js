@@ -7,7 +7,6 @@ const KEY = 'mediary.token';
 export const session = store({ token: sessionStorage.getItem(KEY), user: sessionStorage.getItem(KEY) ? undefined : null });
 
 export const token = () => session.get().token;
-export const isAdmin = () => Boolean(session.get().user?.isAdmin);
 
 export function begin(token, user) {
   sessionStorage.setItem(KEY, token);
@@ -17,4 +16,13 @@ export function begin(token, user) {
 export function end() {
   sessionStorage.removeItem(KEY);
   session.set({ token: null, user: null });
+}
+
+// What is to be done when a user who was known is no longer the one who looks.
+export function onLeaving(work) {
+  let last = session.get().user?.id;
+  session.follow(({ user }) => {
+    if (last && user?.id !== last) work();
+    last = user?.id;
+  });
 }

@@ -1,19 +1,19 @@
 // One node: what it is, its versions with what changed, how to get it, what its people may do with it.
 import { html, useState } from '../core/dom.js';
-import { at, call, get, here, remove, root } from '../core/api.js';
+import { at, call, get, here, root } from '../core/api.js';
 import { count, number, words } from '../core/format.js';
 import { useLoad, useWork } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
-  Back, Code, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time,
-  Trouble,
+  Back, Code, Dialog, Empty, Facts, Icon, Id, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time, Trouble,
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
-import { Confirm } from '../parts/confirm.js';
 import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
 import { Prose } from '../parts/prose.js';
+import { Publish } from '../parts/publish.js';
+import { Versions } from '../parts/versions.js';
 
 const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((status) => `NodeVersionStatus${status}`);
 
@@ -57,36 +57,8 @@ function Actions({ node, mayEdit, user, reload }) {
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${node.name}`} onClose=${close}>
-      <${OperationForm} id="updateNode" path=${at`/publishers/${owner}/nodes/${node.id}`} start=${node} skip=${['id', 'latest_version', 'translations', 'publisher', 'created_at', 'downloads', 'github_stars', 'rating', 'search_ranking', 'status', 'status_detail', 'tags_admin']} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
-    ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onDone=${done('Published')} />`}`;
-}
-
-// A version, and then its archive; what the first answered says where the second goes.
-function Publish({ node, onClose, onDone }) {
-  const [publication, set] = useState(null);
-  const [file, choose] = useState(null);
-  const work = useWork();
-  const upload = async (event) => {
-    event.preventDefault();
-    const ticket = new URL(publication.signedUrl).pathname.split('/').at(-1);
-    const { problem } = await work.run(() => sendArchive(ticket, file));
-    if (!problem) onDone();
-  };
-  if (!publication) {
-    return html`<${Dialog} title=${`A new version of ${node.name}`} onClose=${onClose}>
-      <${OperationForm} id="publishVersion" path=${at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`} skip=${['node', 'personal_access_token']} submit="Go on to the archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
-  }
-  return html`<${Dialog} title=${`The archive of ${publication.node_version.version}`} onClose=${onDone}>
-    <form class="form" onSubmit=${upload}><p>The version is registered and waits for its archive: a zip of at most 100 MiB, within 15 minutes.</p>
-      <${Trouble} problem=${work.problem} />
-      <div class="field"><label for="archive">Archive</label>
-        <input id="archive" type="file" accept=".zip,application/zip" onChange=${(event) => choose(event.target.files[0])} /></div>
-      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button>
-        <button type="button" class="button quiet" onClick=${onDone}>Later</button></footer></form></${Dialog}>`;
-}
-
-async function sendArchive(ticket, file) {
-  return call('PUT', at`/uploads/${ticket}`, { form: file, headers: { 'Content-Type': 'application/zip' } });
+      <${OperationForm} id="updateNode" path=${at`/publishers/${owner}/nodes/${node.id}`} start=${node} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
+    ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onLater=${done('It waits for its archive')} onSent=${done('Published')} />`}`;
 }
 
 function Summary({ node, user, onReviewed }) {
@@ -123,41 +95,6 @@ function Review({ node, user, onDone }) {
 
 const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
   <p><button type="button" class="button quiet small" onClick=${askToSignIn}><${Icon} name="star" />Sign in to give it stars</button></p></div>`;
-
-function Versions({ node, versions, mayEdit }) {
-  return html`<${Loaded} from=${versions}>${(list) => list.length === 0
-    ? html`<${Empty} icon="nodes" title="No version is published">
-      ${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
-    : html`<ol class="versions">
-      ${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}
-      </ol>`}</${Loaded}>`;
-}
-
-function Version({ node, version, mayEdit, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
-  const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
-  const done = () => { close(); tell('Saved'); reload(); };
-  return html`<li class="release">
-    <header><h2>${version.version}</h2>
-      ${version.status !== 'NodeVersionStatusActive' && html`<${State} of=${version.status} />`}
-      ${version.deprecated && html`<${State} of="deprecated" />`}
-      <span class="muted"><${Time} at=${version.createdAt} /></span>
-      <span class="spread"></span>
-      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
-        <${Icon} name="download" />Download</a>`}
-      ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
-        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</header>
-    ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
-    ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
-    ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}
-      </summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
-    ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}>
-      <${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done} onCancel=${close} /></${Dialog}>`}
-    ${open === 'delete' && html`<${Confirm} title=${`Delete version ${version.version}?`} action="Delete" onClose=${close} work=${() => remove(path)} onDone=${() => { close(); tell('Deleted'); reload(); }}>
-      This is final: its number is never given out again, and nobody can install it any more.</${Confirm}>`}
-  </li>`;
-}
 
 function Install({ node }) {
   const latest = node.latest_version;

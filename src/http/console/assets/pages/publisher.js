@@ -56,16 +56,14 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
     ${open === 'node' && html`<${Dialog} title="Create a node" onClose=${close}>
-      <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} skip=${HIDDEN} submit="Create"
+      <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} submit="Create"
       onDone=${(node) => { tell(`${node.name} is there`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}>
-      <${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} skip=${['id', 'createdAt', 'members', 'status']} submit="Save"
+      <${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} submit="Save"
       onDone=${() => { close(); tell('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
 }
 
-// What others decide on, or what comes with versions.
-const HIDDEN = ['latest_version', 'translations', 'publisher', 'created_at', 'downloads', 'github_stars', 'rating', 'search_ranking', 'status', 'status_detail', 'tags_admin'];
-
+// The list of a publisher's own route is for whoever is signed in; everybody may search by the publisher's name.
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
   const nodes = useLoad((signal) => (user ? listed(publisher, user, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id]);

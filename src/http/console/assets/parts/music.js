@@ -5,25 +5,34 @@ import { Icon, Tags } from './basic.js';
 
 const canGrow = (type) => Boolean(type && globalThis.MediaSource?.isTypeSupported(type));
 
+// One piece: what is drawn for another has another key.
 export function Music({ heard, over }) {
   const player = useRef(null);
   const [address, set] = useState(null);
   const grows = canGrow(heard.type);
+  const title = heard.titles[0];
   useGrowing(player, heard, over, grows);
   useEffect(() => {
     if (!over || !heard.bytes) return undefined;
     const whole = URL.createObjectURL(new Blob(heard.parts, { type: heard.type }));
     set(whole);
     return () => URL.revokeObjectURL(whole);
-  }, [over, heard.type]);
+  }, [over]);
+  // A player appears when there is something to play: of most types that is the whole, however it ended.
   return html`<figure class="result music">
-    <div class="title"><${Icon} name="music" /><div><strong>${heard.titles[0] ?? 'Composing'}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
+    <div class="title"><${Icon} name="music" /><div><strong>${title ?? (over ? 'Music' : 'Composing')}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
       </div>
-    <audio ref=${player} controls src=${grows ? undefined : address ?? undefined} aria-label=${heard.titles[0] ?? 'Result'}></audio>
-    <figcaption><span class="muted">${bytes(heard.bytes)}${heard.seconds ? ` of ${Math.round(heard.seconds)} s` : ''}</span>
-      ${address && html`<a class="button quiet small" href=${address} download=${`${heard.titles[0] ?? 'music'}.${extension(heard.type)}`}>
+    ${(grows || address) && html`<audio ref=${player} controls src=${grows ? undefined : address} aria-label=${title ?? 'Result'}></audio>`}
+    <figcaption><span class="muted">${come(heard)}</span>
+      ${address && html`<a class="button quiet small" href=${address} download=${`${title ?? 'music'}.${extension(heard.type)}`}>
         <${Icon} name="download" />Download</a>`}</figcaption>
   </figure>`;
+}
+
+// How much has come: seconds where they are told, else bytes.
+function come({ come, bytes: size, seconds }) {
+  if (!come) return `${bytes(size)}${seconds ? ` of ${Math.round(seconds)} s` : ''}`;
+  return `${Math.floor(come)}${seconds ? ` of ${Math.round(seconds)}` : ''} s, ${bytes(size)}`;
 }
 
 const extension = (type) => ({ 'audio/mpeg': 'mp3', 'audio/wav': 'wav', 'audio/ogg': 'ogg', 'audio/flac': 'flac', 'audio/webm': 'webm', 'audio/aac': 'aac', 'audio/mp4': 'm4a' })[type] ?? 'audio';

@@ -1,9 +1,21 @@
 // A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
-import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
-import { Icon, tell, useIdentity } from './basic.js';
+import { useIdentity } from '../core/identity.js';
+import { Icon, tell } from './basic.js';
 
-// What was given: { url } or { file, name, size, shown, base64 }.
+const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes('Files'));
+
+// What is dropped beside a place for it would be opened by the browser, in place of the page with all that is filled in.
+for (const kind of ['dragover', 'drop']) {
+  addEventListener(kind, (event) => {
+    if (event.defaultPrevented || !hasFiles(event) || event.target.closest?.('input[type=file]')) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = 'none';
+  });
+}
+
+// What was given: { url } or { file, name, size, base64 }.
 export async function given(file, name = file.name || 'picture') {
   const data = await new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -11,7 +23,7 @@ export async function given(file, name = file.name || 'picture') {
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
-  return { name, size: file.size, shown: URL.createObjectURL(file), base64: data.slice(data.indexOf(',') + 1) };
+  return { file, name, size: file.size, base64: data.slice(data.indexOf(',') + 1) };
 }
 
 export const textOf = (picture) => picture.url ?? picture.base64;
@@ -38,51 +50,77 @@ export async function sample() {
   return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
 }
 
+// The address of a file, as long as it is shown.
+export function useAddress(file) {
+  const address = useMemo(() => file && URL.createObjectURL(file), [file]);
+  useEffect(() => () => { if (address) URL.revokeObjectURL(address); }, [address]);
+  return address;
+}
+
+// Saves what was given here, for whoever goes on elsewhere.
+export function save(file, name) {
+  const address = URL.createObjectURL(file);
+  Object.assign(document.createElement('a'), { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), SAVED_MS);
+}
+
+// The browser has taken it by then.
+const SAVED_MS = 60000;
+
+// Word processors give a picture of the text that they copy.
+const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
+
 export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
   const [over, setOver] = useState(false);
-  const input = useRef(null);
   const reading = useRef(false);
   const id = useIdentity('picture');
+  const address = useAddress(value?.file);
   const take = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
     if (!file) {
-      if (files?.length) tell(`${files[0].name} is not a picture`);
+      if (files?.length) tell(`${files[0].name} is not a picture`, 'warn');
       return;
     }
     reading.current = true;
     try {
       onChange(await given(file));
+    } catch {
+      tell(`${file.name} cannot be read`, 'warn');
     } finally {
       reading.current = false;
     }
   };
+  // The same file may be chosen again, when it has changed or could not be read.
+  const choose = ({ target }) => { take(target.files); target.value = ''; };
   // What is pasted goes to the first place that has nothing. As soon as a place shows a picture it must not listen any more:
   // an effect after painting would let a paste in between replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
-      if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length) return;
+      if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;
       event.preventDefault();
       take(event.clipboardData.files);
     };
     addEventListener('paste', pasted);
     return () => removeEventListener('paste', pasted);
   });
+  const drag = (event) => { if (hasFiles(event)) { event.preventDefault(); setOver(true); } };
   const drop = (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     setOver(false);
     take(event.dataTransfer.files);
   };
-  if (value?.shown) {
-    return html`<div class="given">
-      <img src=${value.shown} alt=${`${label}: ${value.name}`} />
+  const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
+  if (address) {
+    return html`<div class="given ${over ? 'over' : ''}" ...${dropping}>
+      <img src=${address} alt=${`${label}: ${value.name}`} />
       <div><strong>${value.name}</strong><span class="muted small">${bytes(value.size)}</span></div>
       <button type="button" class="button quiet small" onClick=${() => onChange(undefined)} aria-label=${`Remove ${value.name}`}>Remove</button>
     </div>`;
   }
-  return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}"
-      onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-    <input ref=${input} id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
-      aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${(event) => take(event.target.files)} />
+  return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
+    <input id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
+      aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${choose} />
     <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>
     <div class="or">
       <input type="url" placeholder="or https://… of a picture" aria-label=${`${label}: address`} value=${value?.url ?? ''}

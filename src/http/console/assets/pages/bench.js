@@ -1,0 +1,80 @@
+// One job of the studio: its form, what comes of it beside that, and the same as a line of curl.
+import { html, useEffect, useMemo, useRef } from '../core/dom.js';
+import { root } from '../core/api.js';
+import { benchOf, fill, make, startAnew, streams } from '../core/bench.js';
+import { curl, files } from '../core/curl.js';
+import { bodyOf } from '../core/openapi.js';
+import { to, useTitle } from '../core/router.js';
+import { body } from '../core/schema.js';
+import { useStore } from '../core/store.js';
+import { Code, Icon } from '../parts/basic.js';
+import { Fields } from '../parts/fields.js';
+import { FormTrouble } from '../parts/form.js';
+import { askToSignIn } from '../parts/login.js';
+import { save, textOf } from '../parts/picture.js';
+import { Prose } from '../parts/prose.js';
+import { Run } from './run.js';
+
+export function Bench({ document, job, user }) {
+  useTitle(job.summary);
+  const { schema, mediaType } = useMemo(() => bodyOf(document, job), [job]);
+  const bench = benchOf(job);
+  const { values, busy, problem, run } = useStore(bench);
+  const result = useIntoView(run);
+  const isForm = mediaType === 'multipart/form-data';
+  const send = (event) => {
+    event.preventDefault();
+    if (!user) return askToSignIn();
+    const json = body(document, schema, values, textOf);
+    return make(bench, job, isForm ? { form: formOf(json) } : { body: json }, pictureOf(values));
+  };
+  return html`<div class="bench">
+    <section class="panel" aria-label="Job">
+      <h2>${job.summary}</h2>
+      <details class="more"><summary>What the interface says</summary><${Prose} text=${job.description?.split('\n\nWho may:')[0]} name="muted" />
+        <p><a href=${to('docs', job.operationId)}>Its reference</a></p></details>
+      <form class="form" onSubmit=${send} novalidate>
+        <${FormTrouble} problem=${problem} />
+        <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => fill(bench, change)} />
+        <footer class="sticky"><button class="button" disabled=${busy}>
+          ${busy ? (streams(job) ? 'Listening' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
+          <button type="button" class="button quiet" onClick=${() => startAnew(bench)}>Start anew</button></footer>
+      </form>
+    </section>
+    <section ref=${result} class="panel result-panel" aria-label="Result">
+      <h2>Result</h2>
+      <${Run} key=${run?.number} run=${run} busy=${busy} />
+      <details class="more curl"><summary>The same by curl</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
+    </section>
+  </div>`;
+}
+
+// Where the result is below the form, nobody would see that it has begun.
+function useIntoView(run) {
+  const place = useRef(null);
+  const seen = useRef(run?.number);
+  useEffect(() => {
+    if (run && run.number !== seen.current && place.current.getBoundingClientRect().top > innerHeight / 2) place.current.scrollIntoView({ block: 'start' });
+    seen.current = run?.number;
+  }, [run?.number]);
+  return place;
+}
+
+function formOf(json) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(json)) form.append(name, typeof value === 'object' ? JSON.stringify(value) : value);
+  return form;
+}
+
+// The first picture that was given, to be shown beside the result.
+const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
+
+function Curl({ document, job, schema, values, isForm }) {
+  const { all, of } = files();
+  const json = body(document, schema, values, of);
+  const line = curl(new URL(job.path.slice(1), root).href, isForm ? { form: json } : { json });
+  return html`<${Code} label="The request by curl" text=${line} />
+    ${all.size > 0 && html`<p class="row files"><span class="muted small">It reads, where it is run:</span>
+      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => save(file, name)}>
+        <${Icon} name="download" />${name}</button>`)}</p>`}`;
+}

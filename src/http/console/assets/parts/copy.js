@@ -1,0 +1,38 @@
+// A button that copies a text.
+import { html, useRef, useState } from '../core/dom.js';
+import { Icon } from './icon.js';
+import { tell } from './notes.js';
+
+const SHOWN_MS = 1600;
+
+export function Copy({ text, label = 'Copy', shown }) {
+  const [done, set] = useState('');
+  const button = useRef(null);
+  const copy = async () => {
+    const isDone = await written(text) || copied(text, button.current);
+    set(isDone ? 'Copied' : 'Not copied');
+    setTimeout(() => set(''), SHOWN_MS);
+    if (isDone) return;
+    tell('It could not be copied: it is selected, to be copied by hand', 'warn');
+    const place = button.current.closest('.id, .code, .form')?.querySelector('code');
+    if (place) getSelection().selectAllChildren(place);
+  };
+  return html`<button type="button" ref=${button} class=${shown ? 'button quiet small' : 'copy'} onClick=${copy} aria-label=${label} title=${label}>
+    <${Icon} name=${{ Copied: 'check', 'Not copied': 'warn' }[done] ?? 'copy'} />${shown && html`<span>${done || shown}</span>`}
+    <span class="unseen" role="status">${done}</span>
+  </button>`;
+}
+
+// Pages on plain http have no clipboard, and others may be refused it.
+const written = (text) => Promise.resolve(navigator.clipboard?.writeText(text).then(() => true, () => false));
+
+// The old way: from a field that is selected. It stands beside the button, as nothing outside an open dialog can be selected.
+function copied(text, button) {
+  const field = Object.assign(document.createElement('textarea'), { value: text, readOnly: true, className: 'unseen' });
+  button.after(field);
+  field.select();
+  const done = document.execCommand('copy');
+  field.remove();
+  button.focus();
+  return done;
+}

@@ -1,0 +1,125 @@
+// Fields made from a schema: ranges, defaults, choices and descriptions are those of the document.
+import { html, useEffect, useMemo, useState } from '../core/dom.js';
+import { count, words } from '../core/format.js';
+import { useIdentity } from '../core/identity.js';
+import { allowed, become, fields, initial, isUntouched } from '../core/schema.js';
+import { plain } from '../core/openapi.js';
+import { Icon } from './basic.js';
+import { Picture } from './picture.js';
+import { inline } from './prose.js';
+
+// From so many fields on, those that few people need are folded.
+const FOLDED_FROM = 13;
+
+// All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
+export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
+  const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
+  const change = (name) => (value) => onChange((before) => ({ ...before, [name]: become(value, before?.[name]) }));
+  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
+    value=${values?.[field.name]} onChange=${change(field.name)} />`);
+  const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
+  if (rest.length === 0) return drawn(all);
+  const isFaulty = rest.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`${pointer}/${name}/`)));
+  return html`${drawn(all.filter((field) => field.first))}
+    <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isUntouched(values?.[name]))}>${drawn(rest)}</${Folded}>`;
+}
+
+// Open at first where something is filled in, and whenever something is wrong inside.
+function Folded({ name, open, filled, children }) {
+  const [isOpen, set] = useState(filled);
+  useEffect(() => { if (open) set(true); }, [open]);
+  return html`<details class="field more folded" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
+    <div>${children}</div></details>`;
+}
+
+function Field({ document, field, value, onChange, problem, pointer }) {
+  const id = useIdentity('field');
+  const fault = problem?.at?.(pointer);
+  const about = [field.schema.description, allowed(field)].filter(Boolean).join(' · ');
+  const hints = html`
+    ${about && html`<p class="hint" id=${`${id}-about`}>${inline(about)}</p>`}
+    ${fault && html`<p class="fault" id=${`${id}-fault`}><${Icon} name="warn" />${fault}</p>`}`;
+  const described = [about && `${id}-about`, fault && `${id}-fault`].filter(Boolean).join(' ') || undefined;
+  const shared = { id, 'aria-describedby': described, 'aria-invalid': fault ? 'true' : undefined };
+  const name = words(field.name);
+  const needed = field.required ? 'required' : field.either && `${field.either.map(words).join(' or ')} is required`;
+  const label = html`${name}${needed && html` <span class="required">${needed}</span>`}`;
+  if (field.kind === 'group' || field.kind === 'groups') {
+    const Inner = field.kind === 'group' ? Group : Groups;
+    return html`<${Inner} ...${{ document, field, value, onChange, problem, pointer, label, hints }} />`;
+  }
+  if (field.kind === 'flag') {
+    return html`<div class="field flag ${fault ? 'faulty' : ''}">
+      <label><input type="checkbox" ...${shared} checked=${value ?? initial(field) ?? false} onChange=${(event) => onChange(event.target.checked)} />
+        <span>${label}</span></label>${hints}</div>`;
+  }
+  if (field.kind === 'picture' || field.kind === 'pictures') {
+    return html`<div class="field ${fault ? 'faulty' : ''}"><span class="label">${label}</span>
+      <${field.kind === 'picture' ? Picture : Pictures} label=${name} value=${value} onChange=${onChange} describedBy=${described}
+        invalid=${Boolean(fault)} withSample=${field.first} most=${field.schema.maxItems} />${hints}</div>`;
+  }
+  return html`<div class="field ${field.kind} ${fault ? 'faulty' : ''}"><label for=${id}>${label}</label>
+    <${Input} ...${{ field, value, onChange, shared }} />${hints}</div>`;
+}
+
+function Input({ field: { kind, schema, required, name }, value, onChange, shared }) {
+  const take = (event) => onChange(event.target.value);
+  const preset = schema.default;
+  switch (kind) {
+    case 'choice':
+      return html`<div class="select"><select ...${shared} value=${value ?? preset ?? ''} onChange=${take}>
+        ${preset === undefined && html`<option value="">${required ? 'Choose' : 'Not set'}</option>`}
+        ${schema.enum.map((choice) => html`<option key=${choice} value=${choice} selected=${choice === (value ?? preset)}>
+          ${words(choice)}${choice === preset ? ' (default)' : ''}</option>`)}
+      </select></div>`;
+    case 'range': {
+      const middle = preset ?? schema.minimum;
+      return html`<div class="slider">
+        <input type="range" ...${shared} min=${schema.minimum} max=${schema.maximum} step=${schema.type === 'integer' ? 1 : 'any'}
+          value=${value ?? middle} onInput=${take} />
+        <input type="number" aria-label=${`${words(name)}, as a number`} min=${schema.minimum} max=${schema.maximum} value=${value ?? preset ?? ''} placeholder="–" onInput=${take} /></div>`;
+    }
+    case 'number':
+      return html`<input type="number" ...${shared} min=${schema.minimum} max=${schema.maximum} value=${value ?? ''} placeholder=${preset ?? ''} onInput=${take} />`;
+    case 'long': case 'json':
+      return html`<textarea ...${shared} rows=${kind === 'json' ? 5 : 3} value=${value ?? ''} placeholder=${kind === 'json' ? '{ }' : preset ?? ''} onInput=${take}></textarea>`;
+    case 'list':
+      return html`<textarea ...${shared} rows="3" placeholder="one a line" value=${Array.isArray(value) ? value.join('\n') : value ?? ''} onInput=${take}></textarea>`;
+    case 'url':
+      return html`<input type="url" ...${shared} value=${value ?? ''} placeholder="https://…" onInput=${take} />`;
+    default:
+      return html`<input type="text" ...${shared} value=${value ?? ''} placeholder=${preset ?? ''} required=${required} autocomplete="off" onInput=${take} />`;
+  }
+}
+
+function Group({ document, field, value, onChange, problem, pointer, label, hints }) {
+  const faulty = problem?.errors?.some((fault) => fault.pointer.startsWith(`${pointer}/`));
+  if (field.required) {
+    return html`<fieldset class="field group"><legend>${label}</legend>${hints}
+      <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></fieldset>`;
+  }
+  return html`<details class="field group" open=${faulty || undefined}><summary>${label}</summary>${hints}
+    <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></details>`;
+}
+
+function Groups({ document, field, value, onChange, problem, pointer, label, hints }) {
+  const schema = plain(document, field.schema.items);
+  const least = field.schema.minItems ?? 0;
+  const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
+  const entries = filled(value);
+  const put = (at, entry) => onChange((before) => filled(before).map((other, index) => (index === at ? become(entry, other) : other)));
+  const most = field.schema.maxItems ?? Infinity;
+  return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
+    ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
+      <${Fields} ...${{ document, schema, problem }} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
+      ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
+    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}>
+      <${Icon} name="plus" />Add</button>`}</fieldset>`;
+}
+
+function Pictures({ label, value = [], onChange, most = 7, ...others }) {
+  const put = (at, picture) => onChange((before = []) => (picture ? Object.assign([...before], { [at]: picture }) : before.filter((_, index) => index !== at)));
+  const places = value.length < most ? [...value, undefined] : value;
+  return html`<div class="pictures">${places.map((picture, at) => html`
+    <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} ...${others} />`)}</div>`;
+}

@@ -1,0 +1,47 @@
+// Publishing a version: what it is, and then its archive.
+import { html, useRef, useState } from '../core/dom.js';
+import { at, call, post } from '../core/api.js';
+import { newKey } from '../core/identity.js';
+import { useWork } from '../core/load.js';
+import { Dialog, Trouble } from './basic.js';
+import { OperationForm } from './form.js';
+
+// What the first answers says where the archive goes. Once the version is registered, closing is leaving the archive for later.
+export function Publish({ node, onClose, onLater, onSent }) {
+  const [publication, set] = useState(null);
+  const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
+  if (!publication) {
+    return html`<${Dialog} key="version" title=${`A new version of ${node.name}`} onClose=${onClose}>
+      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Go on to the archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
+  }
+  const { node_version: { id, version }, signedUrl } = publication;
+  return html`<${SendArchive} key="archive" path=${path + at`/${id}`} ...${{ version, signedUrl, onSent }} onClose=${onLater} />`;
+}
+
+// The archive of the version at `path`, by the link that there is or by a fresh one.
+export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
+  const [file, choose] = useState(null);
+  const link = useRef(signedUrl);
+  const key = useRef(null);
+  const work = useWork();
+  const choice = (event) => { key.current = newKey(); choose(event.target.files[0]); };
+  const upload = async () => {
+    link.current ??= (await post(`${path}/upload`)).signedUrl;
+    const ticket = new URL(link.current).pathname.split('/').at(-1);
+    return call('PUT', at`/uploads/${ticket}`, { form: file, headers: { 'Content-Type': 'application/zip', 'Idempotency-Key': key.current } });
+  };
+  const send = async (event) => {
+    event.preventDefault();
+    const { problem } = await work.run(upload);
+    if (!problem) return onSent();
+    // It may have expired. Where no answer came, the archive may be there all the same, which only the same link tells.
+    if (problem.isFinal) link.current = null;
+  };
+  return html`<${Dialog} title=${`The archive of ${version}`} onClose=${onClose}>
+    <form class="form" onSubmit=${send}><p>The version is registered and waits for its archive: a zip of at most 100 MiB, within 15 minutes.</p>
+      <${Trouble} problem=${work.problem} />
+      <div class="field"><label for="archive">Archive</label>
+        <input id="archive" type="file" accept=".zip,application/zip" onChange=${choice} /></div>
+      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button>
+        <button type="button" class="button quiet" onClick=${onClose}>Later</button></footer></form></${Dialog}>`;
+}

@@ -1,0 +1,48 @@
+// The versions of a node: what changed in each, and what its people may do with it.
+import { html, useState } from '../core/dom.js';
+import { at, here, remove } from '../core/api.js';
+import { count } from '../core/format.js';
+import { Dialog, Empty, Icon, Loaded, State, tell, Time } from './basic.js';
+import { Confirm } from './confirm.js';
+import { OperationForm } from './form.js';
+import { Prose } from './prose.js';
+import { SendArchive } from './publish.js';
+
+export function Versions({ node, versions, mayEdit }) {
+  return html`<${Loaded} from=${versions}>${(list) => list.length === 0
+    ? html`<${Empty} icon="nodes" title="No version is published">
+      ${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
+    : html`<ol class="versions">
+      ${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}
+      </ol>`}</${Loaded}>`;
+}
+
+function Version({ node, version, mayEdit, reload }) {
+  const [open, set] = useState(null);
+  const close = () => set(null);
+  const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
+  const done = (text) => () => { close(); tell(text); reload(); };
+  const waits = version.status === 'NodeVersionStatusPending' && !version.downloadUrl;
+  return html`<li class="release">
+    <header><h2>${version.version}</h2>
+      ${version.status !== 'NodeVersionStatusActive' && html`<${State} of=${version.status} />`}
+      ${version.deprecated && html`<${State} of="deprecated" />`}
+      <span class="muted"><${Time} at=${version.createdAt} /></span>
+      <span class="spread"></span>
+      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
+        <${Icon} name="download" />Download</a>`}
+      ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Send its archive</button>`}
+      ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
+        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</header>
+    ${mayEdit && waits && html`<p class="muted">It has no archive yet: nobody can install it.</p>`}
+    ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
+    ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
+    ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}
+      </summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
+    ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}>
+      <${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
+    ${open === 'archive' && html`<${SendArchive} path=${path} version=${version.version} onClose=${close} onSent=${done('Published')} />`}
+    ${open === 'delete' && html`<${Confirm} title=${`Delete version ${version.version}?`} action="Delete" onClose=${close} work=${() => remove(path)} onDone=${done('Deleted')}>
+      This is final: its number is never given out again, and nobody can install it any more.</${Confirm}>`}
+  </li>`;
+}

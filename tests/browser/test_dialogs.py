@@ -1,0 +1,189 @@
+"""Dialogs and their forms: where the keyboard is, what closes them, what they send."""
+
+import json
+import re
+import unittest
+
+from playwright.sync_api import expect
+
+from support import ADMIN, BrowserTest, archive, name, registry, send, user
+
+
+def beside(page):
+    """Presses beside the dialog."""
+    box = page.locator("dialog").last.bounding_box()
+    page.mouse.click(box["x"] - 8, box["y"] + 20)
+
+
+class Dialogs(BrowserTest):
+    def test_the_keyboard_is_in_the_first_field_and_back_where_it_was_when_it_is_closed(self):
+        # Given a form that is opened by keyboard
+        page = self.page("/users", token=ADMIN)
+        opener = page.get_by_role("button", name="Create a user")
+        opener.focus()
+        page.keyboard.press("Enter")
+        # Then its first field has the keyboard, and whoever closes it is where they were
+        expect(page.get_by_role("textbox", name="Name")).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(opener).to_be_focused()
+
+    def test_the_keyboard_goes_on_from_the_page_when_what_opened_the_dialog_is_gone(self):
+        publisher, _ = registry(0)
+        send("POST", f"/publishers/{publisher}/tokens", {"name": "build machine"})
+        page = self.page(f"/publishers/{publisher}/tokens", token=ADMIN)
+        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(page.get_by_role("heading", name="No tokens")).to_be_visible()
+        expect(page.get_by_role("main")).to_be_focused()
+
+    def test_a_press_beside_a_dialog_loses_nothing_that_was_filled_in(self):
+        # Given a window so low that the form does not fit
+        page = self.page("/users", token=ADMIN, size={"width": 1360, "height": 360})
+        dialog, opener = page.get_by_role("dialog"), page.get_by_role("button", name="Create a user")
+        opener.click()
+        expect(page.get_by_role("textbox", name="Name")).to_be_focused()
+        # Then what scrolls is inside: its scrollbar is no place of the dialog itself
+        self.assertFalse(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog'))"))
+        self.assertTrue(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog > .dialog'))"))
+        # And a press beside closes it while it is empty, and no longer once something is filled in
+        beside(page)
+        expect(dialog).to_have_count(0)
+        opener.click()
+        page.get_by_role("textbox", name="Name").fill("Ada")
+        beside(page)
+        expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
+
+    def test_a_new_token_is_lost_by_no_key_and_no_press(self):
+        page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
+        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
+        page.get_by_role("button", name="Create", exact=True).click()
+        token = page.locator(".secret").inner_text()
+        for _ in range(3):
+            page.keyboard.press("Escape")
+        beside(page)
+        expect(page.get_by_role("dialog", name="Your new token")).to_be_visible()
+        expect(page.locator(".secret")).to_have_text(token)
+        page.get_by_role("button", name="I have it").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.get_by_role("button", name="Create a token")).to_be_focused()
+
+    def test_a_version_gets_its_archive_later(self):
+        # Given a version that is registered, and somebody who cancels the choice of its archive
+        publisher, (node,) = registry()
+        page = self.page(f"/nodes/{node}", token=ADMIN)
+        page.get_by_role("button", name="Publish a version").click()
+        page.get_by_role("textbox", name=re.compile("^Version")).fill("2.0.0")
+        page.get_by_role("button", name="Go on to the archive").click()
+        page.get_by_label("Archive", exact=True).dispatch_event("cancel", {"bubbles": True})
+        # Then the dialog is still there; and when it is left, nothing says that the version is published
+        page.get_by_role("button", name="Later").click()
+        expect(page.locator(".notes")).to_have_text(re.compile("It waits for its archive"))
+        expect(page.get_by_role("button", name="Publish a version")).to_be_focused()
+        release = page.locator(".release").filter(has_text="2.0.0")
+        expect(release).to_contain_text("It has no archive yet")
+        # And the archive can be sent when it is there
+        release.get_by_role("button", name="Send its archive").click()
+        expect(page.get_by_label("Archive", exact=True)).to_be_focused()
+        page.get_by_label("Archive", exact=True).set_input_files({"name": "node.zip", "mimeType": "application/zip", "buffer": archive()})
+        page.get_by_role("button", name="Send the archive").click()
+        expect(release.get_by_role("link", name="Download")).to_be_visible()
+        self.assertEqual(send("GET", f"/nodes/{node}/versions")[0]["version"], "2.0.0")
+
+
+class Forms(BrowserTest):
+    def test_what_is_changed_is_sent_and_nothing_else(self):
+        # Given a node, and a form with its fields
+        publisher, (node,) = registry(description="Before.", author="Ada", tags=["one"], license="LICENSE")
+        page = self.page(f"/nodes/{node}", token=ADMIN)
+        page.get_by_role("button", name="Edit", exact=True).first.click()
+        page.get_by_label("Description").fill("After.")
+        page.get_by_label("Author").fill("")
+        page.get_by_label("Tags").fill("")
+        # And somebody else who changes another field meanwhile
+        send("PUT", f"/publishers/{publisher}/nodes/{node}", {"license": "COPYING"})
+        with page.expect_request(lambda request: request.method == "PUT") as sent:
+            page.get_by_role("button", name="Save").click()
+        self.assertEqual(sent.value.post_data_json, {"description": "After.", "author": "", "tags": []})
+        expect(page.get_by_text("Saved")).to_be_visible()
+        self.assertEqual(send("GET", f"/nodes/{node}")["license"], "COPYING")
+
+    def test_what_others_decide_on_is_in_no_form(self):
+        publisher, (node,) = registry()
+        page = self.page(f"/nodes/{node}", token=ADMIN)
+        page.get_by_role("button", name="Edit", exact=True).first.click()
+        expect(page.get_by_label("Description")).to_be_visible()
+        for label in ("ID", "Created at", "Status", "Downloads", "Tags admin", "Translations"):
+            expect(page.get_by_role("dialog").get_by_label(label, exact=True)).to_have_count(0)
+
+    def test_a_form_that_is_sent_again_is_known_again(self):
+        # Given a service that does not answer the first time
+        page = self.page("/users", token=ADMIN, allowed=(503,))
+        keys = []
+
+        def refuse(route):
+            if route.request.method != "POST":
+                return route.continue_()
+            keys.append(route.request.headers["idempotency-key"])
+            if len(keys) < 4:
+                return route.fulfill(status=503, content_type="application/problem+json", body=json.dumps({"title": "Later", "status": 503, "error": "overloaded"}))
+            return route.continue_()
+
+        page.route("**/admin/users", refuse)
+        page.get_by_role("button", name="Create a user").click()
+        create = page.get_by_role("button", name="Create", exact=True)
+        # When it is sent twice, and once more after a change
+        for text in (name("ada"), None, name("bob")):
+            if text:
+                page.get_by_role("textbox", name="Name").fill(text)
+            with page.expect_response(lambda answer: answer.status == 503):
+                create.click()
+            expect(create).to_be_enabled()
+        create.click()
+        expect(page.get_by_text("Saved")).to_be_visible()
+        # Then the same is the same request, and what was changed is another
+        self.assertEqual(keys[0], keys[1])
+        self.assertNotEqual(keys[1], keys[2])
+        self.assertEqual(keys[2], keys[3])
+
+
+class Copying(BrowserTest):
+    def without_clipboard(self, page):
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+
+    def test_a_text_is_copied_on_plain_http_too(self):
+        known = user("Ada of the copies")
+        page = self.page("/nodes", token=known["token"])
+        self.without_clipboard(page)
+        copy = page.get_by_role("button", name="Copy your id")
+        copy.click()
+        expect(copy).to_contain_text("Copied")
+        expect(copy).to_be_focused()
+        page.get_by_label("Search nodes").focus()
+        page.keyboard.press("ControlOrMeta+V")
+        expect(page.get_by_label("Search nodes")).to_have_value(known["id"])
+
+    def test_what_cannot_be_copied_is_selected_and_said(self):
+        known = user("Ada of the copies")
+        page = self.page("/nodes", token=known["token"])
+        self.without_clipboard(page)
+        page.evaluate("document.execCommand = () => false")
+        page.get_by_role("button", name="Copy your id").click()
+        expect(page.locator(".notes .warn")).to_contain_text("could not be copied")
+        self.assertEqual(page.evaluate("getSelection().toString()"), known["id"])
+
+    def test_a_token_that_cannot_be_copied_is_selected(self):
+        page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
+        self.without_clipboard(page)
+        page.evaluate("document.execCommand = () => false")
+        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
+        page.get_by_role("button", name="Create", exact=True).click()
+        page.get_by_role("button", name="Copy the token").click()
+        expect(page.get_by_role("button", name="Copy the token")).to_contain_text("Not copied")
+        self.assertEqual(page.evaluate("getSelection().toString()"), page.locator(".secret").inner_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
