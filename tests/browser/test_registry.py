@@ -19,12 +19,12 @@ class Registry(BrowserTest):
         page.get_by_label("Token", exact=True).fill(ADMIN)
         page.keyboard.press("Enter")
 
-        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+        expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
         self.assertEqual(page.evaluate("sessionStorage.getItem('mediary.token')"), ADMIN)
         self.assertEqual(page.evaluate("JSON.stringify(localStorage)"), "{}")
         self.assertNotIn(ADMIN, page.url)
         page.reload()
-        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+        expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
         self.assertIsNone(page.evaluate("sessionStorage.getItem('mediary.token')"))
@@ -38,7 +38,7 @@ class Registry(BrowserTest):
         expect(page.get_by_role("alert")).to_contain_text("It is being looked at.")
         page.unroute("**/users")
         page.get_by_role("button", name="Try again").click()
-        expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+        expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
 
     def test_browsing_and_searching(self):
         word = name("zebra").replace("-", "")
