@@ -1,8 +1,8 @@
 //! The OpenAPI 3.1 document of everything that is served, made from the code.
 //!
 //! To find the text of an operation: `groups` says which file a noun is described in; there each operation is one entry with
-//! its path. What follows from a route (security, the failures of its kind) is added in `operation`; limits come from the
-//! types of the domain by `schema`. `openapi.json` at the root of the repository is this document.
+//! its path. What follows from a route is added in `operation` (the failures of its kind) and `route` (who may, the size of
+//! bodies); limits come from the types of the domain by `schema`. `openapi.json` at the root of the repository is this document.
 
 mod admin;
 mod archive;

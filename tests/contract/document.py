@@ -43,7 +43,7 @@ def contents(document):
 
 def lines(document):
     """The lines of examples that are streams of JSON values, as contents."""
-    for at, content in [*contents(document), *lines(document), *urls(document)]:
+    for at, content in contents(document):
         schema = content["schema"]
         if schema.get("contentMediaType") == "application/x-ndjson":
             for line in content["example"].splitlines():
