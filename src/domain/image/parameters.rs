@@ -1,8 +1,8 @@
 //! The parameters of image jobs, by the names of the interface.
 
 use super::{
-    ImageJob, LightSettings, LightSource, Prompt, Relight, SkinEnhance, SkinMode, StyleTransfer, Upscale,
-    UpscalePrecision,
+    ImageJob, LightSettings, LightSource, PortraitBeautifier, Prompt, Relight, SkinEnhance, SkinMode, StyleTransfer,
+    Upscale, UpscalePrecision,
 };
 use crate::domain::parameter::{Parameter, Parameters};
 
@@ -70,7 +70,7 @@ fn transfer_style<P>(job: &StyleTransfer) -> Parameters<P> {
         .with("structure_strength", job.structure_strength.get())
         .with("is_portrait", portrait.is_some())
         .given("portrait_style", portrait.map(|portrait| portrait.style.as_str()))
-        .given("portrait_beautifier", portrait.and_then(|portrait| portrait.beautifier).map(|chosen| chosen.as_str()))
+        .given("portrait_beautifier", portrait.and_then(|portrait| portrait.beautifier).map(PortraitBeautifier::as_str))
         .with("fixed_generation", job.fixed_generation)
 }
 

@@ -63,7 +63,6 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
       onDone=${() => { close(); tell('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
 }
 
-// The list of a publisher's own route is for whoever is signed in; everybody may search by the publisher's name.
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
   const nodes = useLoad((signal) => (user ? listed(publisher, user, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id]);
