@@ -131,7 +131,7 @@ fn task() -> Value {
         field::<TaskStatus>("state", "By the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.").required(),
         field_of(
             "progress",
-            "How far it is; never falls. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
+            "How far it is; falls only when a video that was being made is begun again after a restart. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
              are results. Between 0.5 and 1 it goes forward with what is made of a video. A task that fails stays as far as it was.",
             part,
         )
