@@ -28,8 +28,10 @@ CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 PATTERNS = {}
 UUID = re.compile("[0-9a-f-]{36}")
 TAKEN = [*EXAMPLES.values(), *itertools.chain.from_iterable(THERE["spares"].values())]
-# URLs that are surely taken: the pattern of the document has room for notations of which a pattern cannot tell whether they are.
-HTTP_URL = "^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,3})?([/?#][!-~]*)?$"
+# What has the form of URLs that the document tells, of at most so many characters; and of those, ones that surely are URLs.
+URL = re.compile("[Hh][Tt][Tt][Pp][Ss]?:[^\\x00-\\x20\\x7f-\\xa0]{1,2040}")
+SURE_URL = re.compile("https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?([/?#][!-~]*)?")
+NODE_ID = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 SPARES = {name: itertools.cycle(spares) for name, spares in THERE["spares"].items()}
 
 
@@ -37,7 +39,7 @@ SPARES = {name: itertools.cycle(spares) for name, spares in THERE["spares"].item
 def before_load_schema(context, raw_schema):
     """Answers are closed; examples of ids that the service made up are ids that are there."""
     close_answers(raw_schema)
-    narrow(raw_schema["components"]["schemas"])
+    leave_to_administrators(raw_schema["components"]["schemas"])
     examples = THERE["examples"]
     for path, operations in raw_schema["paths"].items():
         for operation in operations.values():
@@ -52,20 +54,18 @@ def before_load_schema(context, raw_schema):
                     PATTERNS[name] = re.compile(parameter["schema"]["pattern"])
 
 
-def narrow(schema):
-    """URLs are plain. What counts from administrators only is not asked for: others may send anything there, which no schema says;
+def leave_to_administrators(schema):
+    """What counts from administrators only is not asked for: others may send anything there, which no schema says.
     administerNode and administerVersion have the same fields."""
     if isinstance(schema, list):
         for part in schema:
-            narrow(part)
+            leave_to_administrators(part)
     elif isinstance(schema, dict):
         fields = schema.get("properties", {})
         for name in [name for name, field in fields.items() if "Counts from administrators only" in field.get("description", "")]:
             del fields[name]
-        if "[Hh][Tt][Tt][Pp]" in str(schema.get("pattern")):
-            schema["pattern"] = ("^$|" if schema["pattern"].startswith("^$|") else "") + HTTP_URL
         for part in schema.values():
-            narrow(part)
+            leave_to_administrators(part)
 
 
 @schemathesis.hook
@@ -80,6 +80,9 @@ def before_call(context, case, kwargs):
         freshen_path(case.operation.definition.raw["operationId"], case.path_parameters or {})
         if isinstance(case.body, dict):
             freshen_body(case.body, fresh)
+            make_urls_sure(case.body)
+            for node in (case.body, case.body.get("node")):
+                name_node_of_path(node, case.path_parameters or {})
 
 
 def freshen_path(operation, named):
@@ -109,6 +112,22 @@ def freshen_body(body, fresh):
     version = body.get("node_version")
     if isinstance(version, dict) and version.get("version") == "1.2.0":
         version["version"] = f"3.{fresh}.0"
+
+
+def make_urls_sure(value):
+    """Not everything that has the form of a URL is one, which no pattern can say: what may be none becomes one that is."""
+    for at, part in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(part, (dict, list)):
+            make_urls_sure(part)
+        elif isinstance(part, str) and URL.fullmatch(part) and not SURE_URL.fullmatch(part):
+            value[at] = "https://acme.example/"
+
+
+def name_node_of_path(node, named):
+    """A node that a body names is that of the path, which no schema says; what can be no id stays as it is."""
+    given = node.get("id") if isinstance(node, dict) else None
+    if "node_id" in named and isinstance(given, str) and NODE_ID.fullmatch(given):
+        node["id"] = named["node_id"]
 
 
 @schemathesis.hook
