@@ -55,7 +55,7 @@ pub async fn frame(
         // Numbers of more than 64 bits would be text in JSON.
         let micros = u64::try_from(surroundings.now().since(started).as_micros()).unwrap_or(u64::MAX);
         let client = client_of(response.request(), &shared.services.options);
-        log(&response, &id, micros, client);
+        log(&response, &id, micros, client.as_deref());
     }
     Ok(response)
 }
@@ -124,7 +124,7 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
 }
 
 /// One line a request. The query is left out: callers put secrets there by mistake.
-fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client: Option<String>) {
+fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client: Option<&str>) {
     let request: &HttpRequest = response.request();
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
     let (route, caller) = (route_of(request).unwrap_or("unmatched"), caller_of(request));
