@@ -382,8 +382,7 @@ mod tests {
         assert_eq!((problem.code(), response.status().as_u16()), (Code::InsufficientStorage, 507));
         assert!(response.headers().contains_key(RETRY_AFTER));
         assert!(problem.to_string().starts_with("no room on the disk: 1 MiB are free; nothing was changed"));
-        let interrupted = Problem::from(CommandError::<NodeRejection>::Interrupted);
-        assert_eq!(interrupted.code(), Code::Internal);
+        assert_eq!(Problem::from(CommandError::<NodeRejection>::Interrupted).code(), Code::Internal);
     }
 
     #[test]

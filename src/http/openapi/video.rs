@@ -107,8 +107,12 @@ fn creations_view() -> Value {
         field::<String>("message", "Why it failed, for people."),
         field::<u32>("credits", "What it costs; given back when it fails.").required(),
         field::<String>("payload", "As it was given."),
-        field_of("progress", "How far it is; falls only when a video that was being made is begun again after a restart.", json!({"type": "number", "minimum": 0, "maximum": 1}))
-            .required(),
+        field_of(
+            "progress",
+            "How far it is; falls only when a video that was being made is begun again after a restart.",
+            json!({"type": "number", "minimum": 0, "maximum": 1}),
+        )
+        .required(),
         field_of("creations", "Empty until there is a video.", array(&creation)).required(),
     ])
 }
