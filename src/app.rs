@@ -40,7 +40,7 @@ mod streams;
 mod traces;
 mod vendors;
 
-pub use address::{kept_address, reached_at};
+pub use address::{expected_at, kept_address};
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use error::{StartError, StopError};
 pub use lost_log::{LostLog, check_log};

@@ -93,9 +93,9 @@ impl DataDir {
 /// Whoever runs a command as root in the directory of a service would leave files there that the service cannot open. Whose the
 /// directory is, its lock tells: the directory itself may be a volume that belongs to root.
 fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
-    let (locked, found) = (fs::metadata(root.join("lock")), fs::metadata(root));
-    let is_foreign = |found: &fs::Metadata| found.uid() != own_id() && (locked.is_ok() || own_id() == 0);
-    match locked.as_ref().ok().or(found.as_ref().ok()).filter(|found| is_foreign(found)) {
+    // Others than root are refused by the file system, where it knows owners at all.
+    let found = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
+    match found.filter(|found| own_id() == 0 && found.uid() != 0) {
         Some(found) => Err(DataDirError::Foreign { path: root.to_owned(), owner: found.uid(), group: found.gid() }),
         None => Ok(()),
     }

@@ -72,16 +72,14 @@ pub enum StorageKind {
     ReadOnly,
 }
 
-/// Whether an error says that there is no room: also none for this user, or in a file of this size.
+/// What a write lacked, where that passes without a restart: room (also for this user, or in a file of this size), or a file that may be
+/// open, in this process or on the machine. `None` for every other error.
 #[must_use]
-pub fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
-}
-
-/// Whether an error says that no more files can be open, in this process or on the machine: it passes when some are closed.
-#[must_use]
-pub fn is_out_of_files(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+pub fn lacking(error: &io::Error) -> Option<&'static str> {
+    if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
+        return Some("no room on the disk");
+    }
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)).then_some("too many files are open")
 }
 
 impl Default for Space {
@@ -152,11 +150,11 @@ impl Space {
         }
     }
 
-    /// What an error of the file system comes to: `Some` when it says that there is no room, which is then known here.
+    /// What an error of the file system comes to: `Some` when it says that something is lacking for now, which is then known here.
     #[must_use]
     pub fn shortage(&self, error: &io::Error) -> Option<Shortage> {
-        is_full(error).then(|| {
-            let reason = format!("no room on the disk: {error}");
+        lacking(error).map(|lacking| {
+            let reason = format!("{lacking}: {error}");
             self.refused(&reason);
             Shortage(reason)
         })
@@ -264,6 +262,8 @@ mod tests {
     fn a_refused_write_counts_for_a_second() {
         let space = Space::default();
         assert_eq!(space.shortage(&io::Error::other("x")), None);
+        let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
+        assert!(space.shortage(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
         let refusal = space.shortage(&ErrorKind::StorageFull.into());
         assert_eq!(space.check().err(), refusal);
         assert_eq!(space.state().state, StorageKind::Full);

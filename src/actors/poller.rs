@@ -4,6 +4,7 @@
 //! to a vendor is announced in the log before it is made (DESIGN 4). Before a vendor that fails stands a circuit breaker:
 //! tasks wait behind it, and none fails for it before its deadline.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -295,7 +296,11 @@ impl Poller {
     }
 
     async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
+        let mut message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
+        // Of a task that waited for something it is recorded now for what: nothing else keeps it.
+        if let Some(hindrance) = self.live.hindrance(task) {
+            let _ = write!(message, "; what kept it last: {}", hindrance.reason.message);
+        }
         self.end(task, entry, TaskCommand::Fail { failure: Failure::new("deadline_exceeded", &message) }).await
     }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use anyhow::ensure;
+
 use crate::data_dir::{DataDir, write_whole};
 
 /// The file. It stays after a crash: whether the service runs, the lock of the directory tells.
@@ -39,9 +41,17 @@ pub fn kept_address(data_dir: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Where a service that is configured to listen there is reached from this machine.
+///
+/// # Errors
+/// When it takes a port of its own choice.
+pub fn expected_at(listen: SocketAddr) -> anyhow::Result<String> {
+    ensure!(listen.port() != 0, "the service listens on a port of its own choice: say which with --url");
+    Ok(reached_at(listen))
+}
+
 /// A service that listens on every address is reached on the one of the machine itself.
-#[must_use]
-pub fn reached_at(address: SocketAddr) -> String {
+fn reached_at(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -60,5 +70,7 @@ mod tests {
         assert_eq!(reached("0.0.0.0:81"), "http://127.0.0.1:81");
         assert_eq!(reached("[::]:81"), "http://[::1]:81");
         assert_eq!(reached("192.0.2.1:81"), "http://192.0.2.1:81");
+        assert_eq!(expected_at("[::1]:81".parse().unwrap()).unwrap(), "http://[::1]:81");
+        assert!(expected_at("127.0.0.1:0".parse().unwrap()).unwrap_err().to_string().contains("--url"));
     }
 }

@@ -8,6 +8,7 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use super::StartError;
+use super::address::withdraw;
 use super::bootstrap::{AdminToken, admin_token};
 use super::files::{open_archives, open_keyring, open_store, open_upload_key, open_webhook_key};
 use super::lost_log::check_log;
@@ -68,6 +69,8 @@ impl Bound {
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = held.map_or_else(|| open_data_dir(root), Ok)?;
+        // Of a service that has crashed: until this one serves, nobody answers there.
+        withdraw(&data);
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })

@@ -1,6 +1,6 @@
 //! `mediary health`: whether the service can work, as an exit code for whoever watches it.
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use clap::Args;
 
 use super::{DirectoryFlags, Failure, SettingFlags, print};
@@ -46,9 +46,5 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 /// The lock of the directory is not tried: held for a moment, it would turn a service away that is just starting.
 fn address(settings: &Settings) -> anyhow::Result<String> {
     let kept = app::kept_address(&settings.data_dir).context("the file with the service's address cannot be read")?;
-    if let Some(kept) = kept {
-        return Ok(kept);
-    }
-    ensure!(settings.listen.port() != 0, "the service listens on a port of its own choice: say which with --url");
-    Ok(app::reached_at(settings.listen))
+    kept.map_or_else(|| app::expected_at(settings.listen), Ok)
 }

@@ -11,7 +11,7 @@
 
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
-use crate::space::is_out_of_files;
+use crate::space::lacking;
 
 /// Most bytes of one stored event (DESIGN 3: small records; ADR 5: as small as the largest single field allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
@@ -62,11 +62,10 @@ pub enum LogFailure {
 }
 
 impl LogFailure {
-    /// The file system had no room, or too many files are open.
+    /// What an error comes to that says that something is lacking for now: room, or a file that may be open.
     #[must_use]
-    pub fn full(doing: &str, error: &std::io::Error) -> Self {
-        let lacking = if is_out_of_files(error) { "too many files are open" } else { "no room on the disk" };
-        Self::Full { reason: format!("{lacking} to {doing}: {error}") }
+    pub fn full(doing: &str, error: &std::io::Error) -> Option<Self> {
+        lacking(error).map(|lacking| Self::Full { reason: format!("{lacking} to {doing}: {error}") })
     }
 }
 

@@ -182,7 +182,7 @@ impl Problem {
     #[must_use]
     pub fn no_room(reason: impl fmt::Display) -> Self {
         let detail = format!(
-            "{reason}; nothing was changed, and reading goes on. The operator must make room; then changes are taken again \
+            "{reason}; nothing was changed, and reading goes on. When the operator has seen to it, changes are taken again \
              without a restart"
         );
         Self::new(Code::InsufficientStorage, detail).retry_after(NO_ROOM_FOR)
@@ -261,16 +261,14 @@ impl Problem {
             response.insert_header(identity());
         }
         let mut response = response.body(body);
-        if self.status_code() == StatusCode::TOO_MANY_REQUESTS {
-            response.extensions_mut().insert(self.code);
-        }
+        response.extensions_mut().insert(self.code);
         response
     }
 }
 
-/// The code of the error that is answered, where that is one of 429.
+/// The code of the error that is answered.
 #[must_use]
-pub fn refusal_in(response: &HttpResponse) -> Option<Code> {
+pub fn code_in(response: &HttpResponse) -> Option<Code> {
     response.extensions().get::<Code>().copied()
 }
 

@@ -61,7 +61,7 @@ pub async fn frame(
 }
 
 /// The caller's id of the request if it sent a sane one, else a fresh one.
-fn name(headers: &HeaderMap, surroundings: &Surroundings) -> RequestId {
+pub(super) fn name(headers: &HeaderMap, surroundings: &Surroundings) -> RequestId {
     let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
     given.unwrap_or_else(|| RequestId::from(surroundings.uuid()))
 }

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 use actix_web::dev::Payload;
-use actix_web::http::Method;
+use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
 use futures_util::FutureExt;
@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::body::{self, Body, BodyLimit, Json};
-use super::error::{Problem, refusal_in};
+use super::error::{Problem, code_in};
 use super::fields::Fault;
 use super::idempotency::{self, Asked, Begun, Keyed};
 use super::limits::{self, Kind};
@@ -121,7 +121,7 @@ impl Route {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         let mut response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
         limits::tell(&request, &mut response);
-        if let Some(code) = refusal_in(&response) {
+        if let Some(code) = code_in(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
             meter.refused(code.as_str());
         }
         meter.answer(response.status().as_u16());

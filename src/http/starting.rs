@@ -11,13 +11,17 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use tokio::task::JoinHandle;
 
 use super::error::{Code, Problem};
-use super::frame::X_REQUEST_ID;
+use super::frame::{X_REQUEST_ID, name, shown_path};
 use crate::clock::Surroundings;
+use crate::telemetry::metrics::OPENMETRICS;
 
 /// When to come back, in seconds.
 const LATER: u32 = 2;
 /// How long an answer that is being written may take when the start is done, in seconds.
 const GRACE_SECONDS: u64 = 1;
+
+/// All that is measured during a start.
+const NOT_READY: &str = "# TYPE mediary_ready gauge\nmediary_ready 0\n# EOF\n";
 
 /// The small server of a start.
 pub struct Starting {
@@ -58,9 +62,13 @@ impl Starting {
 fn answer(request: &HttpRequest, surroundings: &Surroundings) -> HttpResponse {
     let mut response = match request.path() {
         "/health" => HttpResponse::Ok().content_type("text/plain; charset=utf-8").body("OK"),
+        // Whoever watches it is to see that it starts, not that it is away.
+        "/metrics" => HttpResponse::Ok().content_type(OPENMETRICS).body(NOT_READY),
         path => Problem::new(Code::NotReady, "the service is starting").retry_after(LATER).respond(path),
     };
-    if let Ok(id) = HeaderValue::try_from(surroundings.uuid().to_string()) {
+    let id = name(request.headers(), surroundings);
+    tracing::debug!(request = id.as_str(), path = shown_path(request.path()), "answered during the start");
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     response

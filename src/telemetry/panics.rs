@@ -3,9 +3,12 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, PanicHookInfo};
 
-/// From now on panics of this process are told as log lines, and no other way.
+use tracing::Level;
+
+/// From now on panics of this process are told as log lines; where no line of an error is written, as they were before.
 pub(super) fn log() {
-    panic::set_hook(Box::new(tell));
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| if tracing::enabled!(Level::ERROR) { tell(panic) } else { before(panic) }));
 }
 
 fn tell(panic: &PanicHookInfo<'_>) {

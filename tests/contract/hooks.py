@@ -62,7 +62,7 @@ def leave_to_administrators(schema):
             leave_to_administrators(part)
     elif isinstance(schema, dict):
         fields = schema.get("properties", {})
-        for name in [name for name, field in fields.items() if "Counts from administrators only" in field.get("description", "")]:
+        for name in [name for name, field in fields.items() if field.get("x-administrators-only")]:
             del fields[name]
         for part in schema.values():
             leave_to_administrators(part)

@@ -155,33 +155,3 @@ fn every_alarm_is_explained_and_knows_the_codes_that_it_passes_over() {
     let unknown: Vec<_> = passed_over.split('|').filter(|code| !Failure::CODES.contains(code)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
-
-/// The codes that are written in a file of the program: the first words of what makes failures.
-fn codes_in(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let makers = ["failure(", "Failure::new(", "defect(", "refused(", "code: Text::recorded("];
-    let made = makers.map(|maker| code.split(maker).skip(1));
-    let first_words =
-        made.into_iter().flatten().filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-    // Whatever else is called a failure has a sentence there.
-    first_words.filter(|word| !word.contains(' ')).map(str::to_owned).collect()
-}
-
-#[test]
-fn every_code_by_which_the_program_lets_a_task_fail_is_a_label() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    let mut codes = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder of the program") {
-            let path = entry.expect("an entry of a folder").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
-                codes.extend(codes_in(&std::fs::read_to_string(path).expect("a file of the program")));
-            }
-        }
-    }
-    assert!(codes.len() > 15, "they were not found: {codes:?}");
-    let unknown: Vec<_> = codes.iter().filter(|code| !Failure::CODES.contains(&code.as_str())).collect();
-    assert!(unknown.is_empty(), "{unknown:?} would be counted as other");
-}

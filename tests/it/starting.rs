@@ -80,6 +80,7 @@ async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
         let told = start.answers(path, 503).await;
         assert!(told.contains("\"error\":\"not_ready\"") && told.contains("the service is starting"), "{told}");
     }
+    assert!(start.answers("/metrics", 200).await.contains("mediary_ready 0"));
     let (code, told) = start.health();
     assert!(code == Some(1) && told.contains("is not ready") && told.contains("starting"), "{code:?} {told}");
     // When it can go on, then it is ready at the same address

@@ -98,7 +98,7 @@ impl Place {
 }
 
 impl Service {
-    fn new(base: &str, token: Option<String>, settings: &Settings) -> anyhow::Result<Self> {
+    pub(super) fn new(base: &str, token: Option<String>, settings: &Settings) -> anyhow::Result<Self> {
         let token = token.map_or_else(|| kept_token(settings), Ok)?;
         let api = Api::new(base, &token)?;
         Ok(Self { api, base: base.trim_end_matches('/').to_owned() })

@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
+use super::place::Service;
 use super::verify;
-use crate::app;
 use crate::cli::draft::Draft;
 use crate::cli::progress::{Progress, Unit};
-use crate::cli::token::kept_token;
 use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
 use crate::data_dir::write_whole;
 use crate::events::checkpoint::SignedCheckpoint;
-use crate::outbound::api::Api;
 use crate::proof::export;
 
 const CHECKPOINT_HELP: &str = "\
@@ -87,8 +85,8 @@ fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure>
     let Checkpoint { out, url, token, directory } = arguments;
     let settings = directory.settings(outer)?;
     let signed = if let Some(url) = url {
-        let token = token.map_or_else(|| kept_token(&settings), Ok)?;
-        app::block_on(asked(&url, &token))?
+        let told = Service::new(&url, token, &settings)?.get("/admin/checkpoint")?;
+        SignedCheckpoint::from_json(&told).context("the service answered no checkpoint")?
     } else {
         export::checkpoint(&settings.data_dir.join("log"), &Surroundings::real()).map_err(anyhow::Error::from)?
     };
@@ -98,14 +96,6 @@ fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure>
         None => print(&text).context("cannot write to stdout")?,
     }
     Ok(())
-}
-
-/// The checkpoint of a running service.
-async fn asked(url: &str, token: &str) -> anyhow::Result<SignedCheckpoint> {
-    let api = Api::new(url, token)?;
-    let reply = api.get("/admin/checkpoint").await.with_context(|| format!("no service answers at {url}"))?;
-    anyhow::ensure!(reply.status == 200, "the service answered {}: {}", reply.status, reply.json()["detail"]);
-    SignedCheckpoint::from_json(&reply.json()).context("the service answered no checkpoint")
 }
 
 fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ mod progress;
 mod sample;
 mod task;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -87,19 +87,10 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     // Only while a service holds the directory: at an address that was left behind, somebody else may be told the token.
     if !matches!(DataDir::hold(data_dir), Err(DataDirError::InUse(_))) {
-        return address(listen);
+        return app::expected_at(listen);
     }
     let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
-    kept.map_or_else(|| address(listen), Ok)
-}
-
-/// Where a service with these settings is reached from this machine.
-fn address(listen: SocketAddr) -> anyhow::Result<String> {
-    let ip = if listen.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen.ip() };
-    if listen.port() == 0 {
-        bail!("the service listens on a port of its own choice: say which with --url");
-    }
-    Ok(format!("http://{}", SocketAddr::new(ip, listen.port())))
+    kept.map_or_else(|| app::expected_at(listen), Ok)
 }
 
 async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow::Result<()> {
@@ -187,14 +178,6 @@ fn farewell(base: &str, sample: &Sample) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_service_is_looked_for_where_it_is_configured_to_be() {
-        assert_eq!(address("127.0.0.1:8080".parse().unwrap()).unwrap(), "http://127.0.0.1:8080");
-        assert_eq!(address("0.0.0.0:81".parse().unwrap()).unwrap(), "http://127.0.0.1:81");
-        assert_eq!(address("[::1]:81".parse().unwrap()).unwrap(), "http://[::1]:81");
-        assert!(address("127.0.0.1:0".parse().unwrap()).unwrap_err().to_string().contains("--url"));
-    }
 
     #[test]
     fn a_service_that_runs_on_the_data_directory_is_found_wherever_it_listens() {

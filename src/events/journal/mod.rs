@@ -51,7 +51,7 @@ use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::{Mishaps, Step, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::space::{Space, is_full, is_out_of_files};
+use crate::space::{Space, lacking};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::Preparation;
 
@@ -253,13 +253,13 @@ impl Journal {
         let length = self.file.metadata().map_err(storage("look at the journal"))?.len();
         let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
-        if !is_full(&error) {
+        let Some(full) = LogFailure::full("write to the journal", &error) else {
             return Err(storage("write to the journal")(error));
-        }
+        };
         segment::wipe(&self.file, self.offset, self.offset + written, length)
             .and_then(|()| (self.options.sync)(&self.file))
             .map_err(storage("take back what did not fit into the journal"))?;
-        Err(LogFailure::full("write to the journal", &error))
+        Err(full)
     }
 
     /// Begins to make the next segment ready when the present one is half full, and there is room for one.
@@ -285,7 +285,9 @@ impl Journal {
         (self.file, self.offset) = (file, RECORDS_START as u64);
         match self.sign_head().and_then(|()| self.head_file.sync()) {
             // An older HEAD vouches for less, and for nothing wrong.
-            Err(error) if is_full(&error) => tracing::warn!(%error, "HEAD could not be written; it is tried again"),
+            Err(error) if lacking(&error).is_some() => {
+                tracing::warn!(%error, "HEAD could not be written; it is tried again");
+            }
             signed => signed.map_err(storage("sign the end of a journal segment"))?,
         }
         Ok(())
@@ -372,8 +374,5 @@ fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
 
 /// A failure before anything of the group was written.
 fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
-    move |error| {
-        let passes = is_full(&error) || is_out_of_files(&error);
-        if passes { LogFailure::full(doing, &error) } else { storage(doing)(error) }
-    }
+    move |error| LogFailure::full(doing, &error).unwrap_or_else(|| storage(doing)(error))
 }

@@ -268,7 +268,7 @@ impl Field {
     pub fn of_administrators(self) -> Self {
         let about = self.schema["description"].as_str().unwrap_or_default();
         let about = format!("{about} Counts from administrators only; ignored from others.");
-        self.with("description", about)
+        self.with("description", about).with("x-administrators-only", true)
     }
 
     /// Whether this is its name.

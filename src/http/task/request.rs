@@ -53,8 +53,7 @@ pub fn requested(submission: &Submission) -> Box<RawValue> {
         Work::Video(work) => of_video(work, told),
         Work::Music(work) => to_raw_value(&of_music(work)),
     };
-    // Writing to memory does not fail, and the names are text.
-    written.unwrap_or_default()
+    written.expect("written to memory, under names that are text")
 }
 
 fn of_image(work: &ImageWork) -> Parameters<FileView> {

@@ -102,16 +102,22 @@ impl<'s> Viewer<'s> {
 
     /// The task as it was then. Its place in the queue and its hindrance are those of now.
     pub fn view(&self, moment: &TaskMoment) -> TaskView {
-        self.view_hindered(moment, self.live.hindrance(moment.record.submission.task).as_ref())
+        let request = Some(requested(&moment.record.submission));
+        TaskView { request, ..self.listed(moment) }
     }
 
     /// The same among others, of which nobody wants to read what each was asked for.
     pub fn listed(&self, moment: &TaskMoment) -> TaskView {
-        TaskView { request: None, ..self.view(moment) }
+        self.listed_hindered(moment, self.live.hindrance(moment.record.submission.task).as_ref())
     }
 
-    /// The same with what is known to keep it from going on.
-    pub fn view_hindered(
+    /// The same whole, with what is known to keep it from going on.
+    pub fn view_hindered(&self, moment: &TaskMoment, hindrance: Option<&Hindrance>) -> TaskView {
+        let request = Some(requested(&moment.record.submission));
+        TaskView { request, ..self.listed_hindered(moment, hindrance) }
+    }
+
+    fn listed_hindered(
         &self,
         TaskMoment { record, states, .. }: &TaskMoment,
         hindrance: Option<&Hindrance>,
@@ -133,7 +139,7 @@ impl<'s> Viewer<'s> {
             progress: advanced(progress(record, states), self.live.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
             hindrance: hindrance.map(HindranceView::of),
-            request: Some(requested(&record.submission)),
+            request: None,
             cost: work.credits(),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),

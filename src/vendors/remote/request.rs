@@ -45,10 +45,9 @@ pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String
 
 /// Parameters as they are sent.
 pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Value> {
-    match serde_json::to_value(parameters) {
-        Ok(Value::Object(members)) => members,
-        // They are written as an object, whose names are text.
-        _ => Map::new(),
+    match serde_json::to_value(parameters).expect("written to memory, under names that are text") {
+        Value::Object(members) => members,
+        other => unreachable!("parameters are an object, not {other}"),
     }
 }
 

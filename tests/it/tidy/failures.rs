@@ -10,7 +10,7 @@ use super::source::Source;
 use super::{files, is_rust};
 
 /// What stands before the code of a failure where one is made.
-const HEADS: [&str; 5] = ["Failure::new(", "defect(", "refused(", "failure(", "code: "];
+const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::recorded("];
 /// Codes with a name of their own.
 const NAMED: [&str; 3] = ["cancelled", "client_gone", Failure::INTERRUPTED];
 

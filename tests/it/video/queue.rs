@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Given, REFERENCE, vendor};
-use crate::support::vendor_sim::{Conduct, Kind};
+use crate::support::vendor_sim::{Asked, Conduct, Kind};
 
 fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
     json!({"prompt": prompt, "priority": priority, "off_peak": off_peak, "model": "vq2-turbo", "duration": 1})
@@ -15,14 +15,22 @@ fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
 
 #[actix_web::test]
 async fn high_priority_goes_first_then_age_and_what_is_off_peak_last() {
-    // Given one slot, and a vendor that is busy until all have been submitted
+    // Given one slot, which a video has until all have been submitted
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
-    let conduct = move |asked: &crate::support::vendor_sim::Asked| match asked.kind {
-        Kind::Submission if !gate.load(Ordering::SeqCst) => Conduct::Refuse("503 Busy", String::new()),
+    let conduct = move |asked: &Asked| match asked.kind {
+        Kind::Poll if asked.prompt == "first" && !gate.load(Ordering::SeqCst) => {
+            let body = json!({"id": asked.id, "state": "processing", "err_code": "", "creations": []});
+            Conduct::Answer("200 OK\r\ncontent-type: application/json", body.to_string())
+        }
         _ => Conduct::Usual,
     };
     let given = Given::with(vendor(Duration::ZERO, conduct).await, |settings| settings.video.slots = 1).await;
+    let first = given.submit(REFERENCE, job("first", 0, false)).await;
+    let mut changes = given.app.app.models().task_changes();
+    while given.sim.charges().is_empty() {
+        changes.changed().await.expect("the service lives");
+    }
     // When they are submitted in another order than they are to be made
     let jobs =
         [("off peak", 9, true), ("usual", 0, false), ("urgent", 2, false), ("later", 0, false), ("least", -1, false)];
@@ -35,10 +43,10 @@ async fn high_priority_goes_first_then_age_and_what_is_off_peak_last() {
     assert_eq!(last["queue_position"], 5);
     open.store(true, Ordering::SeqCst);
     // Then the vendor gets them one after the other in that order
-    for task in &tasks {
+    for task in tasks.iter().chain([&first]) {
         given.ended(task).await;
     }
     let made: Vec<_> = given.sim.charges().into_iter().map(|charge| charge.prompt).collect();
-    assert_eq!(made, ["urgent", "usual", "later", "least", "off peak"]);
+    assert_eq!(made, ["first", "urgent", "usual", "later", "least", "off peak"]);
     given.app.stop().await;
 }

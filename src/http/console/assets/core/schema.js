@@ -5,16 +5,16 @@ import { plain } from './openapi.js';
 const FIRST = ['id', 'name', 'email', 'version', 'image', 'images', 'start_image', 'image_settings', 'video_creation_id', 'video_url',
   'reference_image', 'prompt', 'description', 'changelog', 'model', 'duration', 'resolution', 'aspect_ratio', 'scale_factor', 'engine',
   'style', 'flavor', 'repository', 'tags', 'supported_os'];
-// What nobody fills in: it comes by itself, others decide on it, or it has a route of its own.
-const HIDDEN = ['createdAt', 'created_at', 'downloadUrl', 'downloads', 'github_stars', 'host_node_extract_status', 'latest_version', 'members', 'node_id',
-  'personal_access_token', 'publisher', 'rating', 'search_ranking', 'status', 'status_detail', 'status_reason', 'tags_admin', 'translations'];
+// What has a place of its own elsewhere in these pages; what counts from administrators only, the document says.
+const ELSEWHERE = ['latest_version', 'personal_access_token', 'translations'];
 const KINDS = { picture: -1, pictures: -1, group: 1, url: 2 };
 
 // The properties of a body as fields, those that are required first. `either` names those of which one is required.
 export function fields(document, schema) {
   const required = schema.required ?? [];
   const choices = (schema.anyOf ?? []).flatMap((choice) => choice.required ?? []);
-  const shown = Object.entries(schema.properties ?? {}).filter(([name]) => !HIDDEN.includes(name));
+  const shown = Object.entries(schema.properties ?? {})
+    .filter(([name, property]) => !ELSEWHERE.includes(name) && !property['x-administrators-only']);
   const all = shown.map(([name, property]) => {
     const form = plain(document, property);
     const isOne = { required: required.includes(name), either: choices.includes(name) && choices };

@@ -50,9 +50,11 @@ function take(block, seen, onEvent) {
     else fields[name] = value;
   }
   if (fields.id !== undefined) seen.id = fields.id;
+  if (!fields.data.length) return;
+  const data = JSON.parse(fields.data.join('\n'));
   // It tells why the stream ends, which is then taken up again.
-  if (fields.event === 'failed') return;
-  if (fields.data.length) onEvent({ id: fields.id, event: fields.event, data: JSON.parse(fields.data.join('\n')) });
+  if (fields.event === 'failed') throw new Problem(data);
+  onEvent({ id: fields.id, event: fields.event, data });
 }
 
 function split(line) {

@@ -1,6 +1,6 @@
 // The audit log: what happened, newest first, with filters, and live.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
-import { get, Problem } from '../core/api.js';
+import { get } from '../core/api.js';
 import { count, words } from '../core/format.js';
 import { useLoad, useParts } from '../core/load.js';
 import { openapi, operations, plain } from '../core/openapi.js';
@@ -87,11 +87,8 @@ function useTail(on, filter, list, onEnd) {
       query: { ...asked(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
       // A part of the log that has an end has been seen when the stream ends.
       ended: () => Boolean(filter.to),
-      onState: (line) => merge({ line }),
-      onEvent: ({ event, data }) => {
-        if (event === 'failed') throw new Problem(data);
-        if (!abort.signal.aborted) list.change((there) => grown(there, data));
-      },
+      onState: (line, problem = null) => merge({ line, problem }),
+      onEvent: ({ data }) => { if (!abort.signal.aborted) list.change((there) => grown(there, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
       tell('Nothing more can come: the end of what the filters ask for was reached');

@@ -8,11 +8,15 @@ import { Bench } from './bench.js';
 
 const ICONS = { images: 'studio', videos: 'video', video: 'video', music: 'music' };
 
+// Whoever comes back finds what they were at.
+let last;
+
 export function StudioPage({ parts: [id], user }) {
   const document = useLoad(openapi, []);
   return html`<${LoadedPage} from=${document} title="Studio" lines=${8}>${(document) => {
     const all = jobs(document);
-    const job = all.find((job) => job.operationId === id) ?? all[0];
+    const job = all.find((job) => job.operationId === (id ?? last)) ?? all[0];
+    last = job?.operationId;
     if (!job) return html`<${Page} title="Studio">
       <${Empty} icon="studio" title="There are no jobs">The document of the interface names none.</${Empty}></${Page}>`;
     return html`<${Page} name="studio" title="Studio" lead="Have something made: choose a job, give it what it needs, watch it come.">
