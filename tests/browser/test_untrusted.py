@@ -147,11 +147,11 @@ class Untrusted(BrowserTest):
         forms.submit("createPublisher", payload, token=token, id=publisher)
         forms.submit("createNode", payload, token=token, at=[publisher], id=node, latest_version=None)
         for version in ("1.0.0", "1.1.0"):
-            made = forms.submit("publishVersion", payload, token=token, at=[publisher, node], personal_access_token=None, node_version={"version": version})
+            made = forms.submit("publishVersion", payload, token=token, at=[publisher, node], personal_access_token=None, node={"id": None}, node_version={"version": version})
             send("PUT", made["signedUrl"], archive(), token=None, content_type="application/zip")
         forms.submit("translateNode", payload, token=token, at=[node])
         forms.submit("createPublisherToken", payload, token=token, at=[publisher])
-        forms.submit("administerNode", payload, at=[node])
+        forms.submit("administerNode", payload, at=[node], id=None)
         forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
         tasks = self.jobs(payload)
         music = forms.submit("generateMusic", payload, prompt=payload, duration=1)[-1]["task_id"]
