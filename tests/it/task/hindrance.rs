@@ -62,6 +62,24 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
 }
 
 #[actix_web::test]
+async fn a_deadline_says_what_kept_the_task_last() {
+    // Given little time, and a picture at a place where nobody listens
+    let (_socket, address) = vacant_port();
+    let url = format!("http://{address}/image.png");
+    let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(2);
+    let app = TestApp::start_with(little, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    // When the time is over
+    let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
+    let error = ended(&app, &alice, UPSCALER, &task).await["error"].clone();
+    // Then the reason that was shown meanwhile is kept
+    let kept = "could not be fetched: no connection: Connection refused";
+    assert_eq!(error["code"], "deadline_exceeded");
+    assert_eq!(error["message"], format!("not finished within 2 seconds; what kept it last: {url} {kept}"));
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
