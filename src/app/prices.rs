@@ -42,6 +42,9 @@ mod tests {
             (usual("off_peak_percent = 50", "off_peak_percent = 101"), "off_peak_percent"),
             (usual("is_rec = 10", "is_rek = 10"), "is_rek"),
             (usual("more = 40", "more = -1"), "more"),
+            (usual("more = 40", "more = 1000001"), "from 0 to 1000000, not 1000001"),
+            (usual("seconds = [40], more = 40", "seconds = [3000000000], more = 40"), "vq3-pro"),
+            (usual("is_rec = 10", "is_rec = 2000000"), "is_rec: a price must be from 0 to 1000000"),
         ] {
             let told = told(&text);
             assert!(told.contains("prices.toml") && told.contains(named), "{told}");

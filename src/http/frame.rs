@@ -12,6 +12,7 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use tracing::Instrument;
 
 use super::conditional;
+use super::console;
 use super::error::{Code, PROBLEM_JSON, Problem};
 use super::gate::Routed;
 use super::server::{HttpOptions, Shared};
@@ -123,16 +124,22 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
     }
 }
 
-/// One line a request. The query is left out: callers put secrets there by mistake.
+/// One line a request. The query is left out: callers put secrets there by mistake. The files of the console are many for one
+/// page and say nothing of what was done, so they are told only to who asks for more.
 fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client: Option<&str>) {
     let request: &HttpRequest = response.request();
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
-    let (route, caller) = (route_of(request).unwrap_or("unmatched"), caller_of(request));
+    let (method, path) = (request.method(), shown_path(request.uri().path()));
+    let (route, status, caller) = (route_of(request).unwrap_or("unmatched"), response.status(), caller_of(request));
+    if route == console::ROUTE && !status.is_client_error() {
+        tracing::debug!(%method, path, route, status = status.as_u16(), micros, request = id.as_str(), client, "answered");
+        return;
+    }
     tracing::info!(
-        method = %request.method(),
-        path = shown_path(request.uri().path()),
+        %method,
+        path,
         route,
-        status = response.status().as_u16(),
+        status = status.as_u16(),
         micros,
         request = id.as_str(),
         caller,

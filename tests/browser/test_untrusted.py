@@ -90,7 +90,7 @@ class Forms:
             # Translations: of a language, fields of any name.
             return {"de": {"name": payload, payload: payload}}
         assert "string" in kinds and "pattern" in schema, f"say what goes into {where}: {schema}"
-        if "https?" in schema["pattern"]:
+        if "[Tt][Pp][Ss]?:" in schema["pattern"]:
             return address(payload)
         assert schema["pattern"].startswith("^[^"), f"say what goes into {where}: {schema}"
         return payload

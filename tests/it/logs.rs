@@ -38,6 +38,8 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     ask("r-bad", Method::GET, "/users", Some("mdu_unknown-token"), None).await;
     ask("r-none", Method::GET, "/no/such/path", None, None).await;
     ask("r-link", Method::PUT, "/uploads/secret-of-a-link", None, None).await;
+    ask("r-page", Method::GET, "/", None, None).await;
+    ask("r-posted", Method::POST, "/", None, None).await;
     let made = ask("r-pat", Method::POST, "/publishers/acme/tokens", Some(&token), Some(json!({"name": "ci"}))).await;
     let access = made.json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned();
     ask("r-access", Method::GET, "/publishers/acme/nodes", Some(&access), None).await;
@@ -52,6 +54,7 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         ("r-made", "POST", "/publishers", 201, "user"),
         ("r-bad", "GET", "/users", 401, "anonymous"),
         ("r-none", "GET", "unmatched", 404, "anonymous"),
+        ("r-posted", "POST", "console", 405, "anonymous"),
         ("r-link", "PUT", "/uploads/{ticket}", 403, "anonymous"),
         ("r-access", "GET", "/publishers/{publisher_id}/nodes", 200, "token"),
     ] {
@@ -61,6 +64,7 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         assert_eq!(told, [json!(method), json!(route), json!(status), json!(caller), network], "{line}");
         assert!(line["micros"].as_u64().is_some_and(|micros| micros > 0) && line["timestamp"].is_string(), "{line}");
     }
+    assert!(!lines.contains_key("r-page"), "a file of the console is told only to who asks for more");
     assert_eq!(lines["r-made"]["actor"], "user/00000000-0000-4000-8000-000000000001");
     for secret in [token.as_str(), &access, "mdu_unknown-token", "secret-of-a-link", "private-words", "203.0.113.77"] {
         assert!(!log.contains(secret), "{secret} is in the log");

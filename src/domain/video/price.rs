@@ -10,6 +10,10 @@ use crate::domain::value::Invalid;
 /// Whole credits.
 pub type Credits = u32;
 
+/// The dearest that one entry of a list may be. What a video then costs at most fits into the 31 bits that clients read prices with
+/// (seed: `credits` is an int32), with room to spare.
+const ENTRY_MAX: Credits = 1_000_000;
+
 /// What a video of some seconds costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +69,7 @@ impl Tariff {
         };
         check_list("generate", &self.generate, of_generate)?;
         check_list("extend", &self.extend, of_extend)?;
+        check_entry("is_rec", self.is_rec)?;
         if self.off_peak_percent > 100 {
             return Err(Invalid::new("off_peak_percent must be from 0 to 100"));
         }
@@ -125,7 +130,15 @@ fn check_list(
             if price.seconds.is_empty() {
                 return Err(Invalid::new(format!("{place}: seconds must have at least one price")));
             }
+            price.seconds.iter().chain([&price.more]).try_for_each(|credits| check_entry(&place, *credits))?;
         }
+    }
+    Ok(())
+}
+
+fn check_entry(place: &str, credits: Credits) -> Result<(), Invalid> {
+    if credits > ENTRY_MAX {
+        return Err(Invalid::new(format!("{place}: a price must be from 0 to {ENTRY_MAX}, not {credits}")));
     }
     Ok(())
 }

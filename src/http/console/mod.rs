@@ -15,13 +15,17 @@ use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, REFERRER_POLICY,
 };
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::Bytes;
 
 use self::files::FILES;
 use super::answer::{COMPRESSED_FROM, identity};
 use super::conditional::{self, tag_of};
 use super::error::Problem;
+use super::gate::Routed;
+
+/// What the files are called together where requests are told apart by their route.
+pub(super) const ROUTE: &str = "console";
 
 /// What the pages may do. Everything comes from here and nothing is inline; text can become markup nowhere (trusted types);
 /// nobody frames them. Pictures and sound may be made in the page (`blob:`).
@@ -65,6 +69,7 @@ static SERVED: LazyLock<HashMap<String, Served>> = LazyLock::new(|| {
 /// The answer for a path of the console; `None` for any other.
 pub(super) fn answer(request: &HttpRequest) -> Option<HttpResponse> {
     let file = SERVED.get(request.path())?;
+    request.extensions_mut().insert(Routed(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return Some(Problem::method_not_allowed("GET, HEAD").respond(request.path()));
     }

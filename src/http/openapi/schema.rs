@@ -25,7 +25,7 @@ const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// An absolute http(s) URL, as far as a pattern can tell: what is taken has this form, but not all that has it is taken. Browsers
 /// read URLs so, whatever the case of the scheme and with addresses and letters of any script in the host.
-const HTTP_URL: &str = "^(https?|[Hh][Tt][Tt][Pp][Ss]?):[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
+const HTTP_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
 /// As semver.org gives it; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
