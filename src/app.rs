@@ -38,6 +38,7 @@ mod reactors;
 mod snapshots;
 mod streams;
 mod traces;
+mod upload_key;
 mod vendors;
 
 pub use address::{expected_at, kept_address};
@@ -46,6 +47,7 @@ pub use error::{StartError, StopError};
 pub use lost_log::{LostLog, check_log};
 pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 pub use process::StopSignals;
+pub use upload_key::LostKey;
 
 use address::{announce, withdraw};
 use begin::{Begun, Bound};

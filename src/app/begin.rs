@@ -10,10 +10,11 @@ use tokio::sync::oneshot;
 use super::StartError;
 use super::address::withdraw;
 use super::bootstrap::{AdminToken, admin_token};
-use super::files::{open_archives, open_keyring, open_store, open_upload_key, open_webhook_key};
+use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
 use super::lost_log::check_log;
 use super::opening::{OpenedLog, SnapshotUse, log_options, open_models, timed};
 use super::prices::open_tariff;
+use super::upload_key::{kept_upload_key, new_upload_key};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
@@ -90,7 +91,7 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) = (open_store(data, surroundings)?, open_upload_key(data, surroundings)?);
+        let (store, upload_key) = (open_store(data, surroundings)?, kept_upload_key(data)?);
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
@@ -99,6 +100,7 @@ impl Bound {
         let opened = open_models(&log_settings, snapshots.as_ref(), surroundings, &links);
         let OpenedLog { log, models, mut reports, snapshot } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
+        let upload_key = upload_key.map_or_else(|| new_upload_key(data, &*log, &models.users, surroundings), Ok)?;
         let personal = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, surroundings, &mut reports)?;
         Ok(Begun {

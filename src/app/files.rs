@@ -8,7 +8,6 @@ use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
-use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
@@ -67,12 +66,6 @@ pub(super) fn open_webhook_key(
     let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
     let public = key.public_key();
     Ok((key, public))
-}
-
-/// The key of the upload links.
-pub(super) fn open_upload_key(data: &DataDir, surroundings: &Surroundings) -> Result<UploadKey, StartError> {
-    let key = UploadKey::open(&data.path("url-key"), surroundings);
-    key.map_err(|error| StartError::part("the uploads", &error))
 }
 
 /// The keys of all users; of those who were erased what a crash left is destroyed now.
