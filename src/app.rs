@@ -42,9 +42,10 @@ mod upload_key;
 mod vendors;
 
 pub use address::{expected_at, kept_address};
+pub use begin::open_data_dir;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use error::{StartError, StopError};
-pub use lost_log::{LostLog, check_log};
+pub use lost_log::LostLog;
 pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 pub use process::StopSignals;
 pub use upload_key::LostKey;

@@ -70,8 +70,6 @@ impl Bound {
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = held.map_or_else(|| open_data_dir(root), Ok)?;
-        // Of a service that has crashed: until this one serves, nobody answers there.
-        withdraw(&data);
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })
@@ -121,8 +119,13 @@ impl Bound {
 }
 
 /// Locks the directory, whose log must be there unless nothing ever ran in it.
-fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+///
+/// # Errors
+/// [`StartError`] when it is in use, cannot be used, or has lost its log.
+pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
+    // Of a service that has crashed: nobody of this directory answers there.
+    withdraw(&data);
     check_log(data.root())?;
     Ok(data)
 }

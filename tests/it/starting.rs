@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::client;
-use crate::support::process::{Process, command, run};
+use crate::support::process::{Process, command, on, run};
 
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -118,4 +118,21 @@ fn nobody_there_is_not_healthy() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let told = run(data.path(), &["health", "--url", &format!("http://{free}")]).expect(1).err;
     assert!(told.contains("no service answers at"), "{told}");
+}
+
+#[test]
+fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
+    // Given a service that died, and another one that listens where it did
+    let (died, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let service = Process::start(died.path());
+    let listen = service.url("").strip_prefix("http://").unwrap().to_owned();
+    service.kill();
+    let _other = Process::from_command(&mut on(other.path(), &["serve", "--listen", &listen]));
+    // When the first one is asked after, by its directory or with settings that name its address, then it is not there
+    for settings in [None, Some(("MEDIARY_LISTEN", &listen))] {
+        let done = on(died.path(), &["health"]).envs(settings).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(1) && told.contains("no service runs on"), "{told}");
+    }
+    run(other.path(), &["health"]).expect(0).says(&[&listen]);
 }

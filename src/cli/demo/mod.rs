@@ -23,7 +23,7 @@ use self::sample::{Sample, samples};
 use super::token::kept_token;
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::DataDir;
 use crate::outbound::api::{Api, probe};
 use crate::outbound::client::CallFailure;
 
@@ -85,8 +85,8 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 /// Where the service of the data directory says that it listens; else where one with these settings would.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
-    // Only while a service holds the directory: at an address that was left behind, somebody else may be told the token.
-    if !matches!(DataDir::hold(data_dir), Err(DataDirError::InUse(_))) {
+    // An address that was left behind may be somebody else's by now.
+    if !matches!(DataDir::is_in_service(data_dir), Ok(true)) {
         return app::expected_at(listen);
     }
     let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
