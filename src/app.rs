@@ -150,7 +150,7 @@ impl App {
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
-        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key)?);
+        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),

@@ -304,11 +304,23 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         (refused.json()["error"].clone(), refused.header("retry-after")),
         (json!("issuer_unavailable"), Some("5"))
     );
+    // It is asked again after 5 s, and nobody is told to come before.
+    given.surroundings.advance(Duration::from_millis(2500));
+    let refused = given.app.get_as(&of(300), "/users").await.expect(503);
+    assert_eq!(refused.header("retry-after"), Some("3"));
+    let fetches = async |outcome: &str, number: u32| {
+        let line = format!("mediary_issuer_key_fetches_total{{outcome=\"{outcome}\"}} {number}\n");
+        let told = given.app.get("/metrics").await.expect(200).text();
+        assert!(told.contains(&line), "{line} is not in: {told}");
+    };
+    fetches("failed", 1).await;
+    fetches("ok", 0).await;
     // Nobody else is concerned.
     given.app.get_as(given.app.admin_token(), "/users").await.expect(200);
     given.issuer.go_away(false);
     given.surroundings.advance(Duration::from_secs(5));
     assert_eq!(given.status(&of(300)).await, 200);
+    fetches("ok", 1).await;
     // Hours later, with keys that are old, and nobody there to give new ones.
     given.issuer.go_away(true);
     given.surroundings.advance(Duration::from_hours(5));
