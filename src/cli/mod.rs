@@ -61,7 +61,7 @@ Examples:
 
 /// A node registry and media generation gateway: one binary, its storage inside, every change an event.
 #[derive(Debug, Parser)]
-#[command(name = "mediary", version, after_help = AFTER_HELP)]
+#[command(name = "mediary", version = env!("MEDIARY_VERSION"), after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -123,6 +123,15 @@ fn a_token_that_can_be_guessed_stops_the_start_with_2() {
     assert!(!errors.contains("opensesame"), "{errors}");
 }
 
+#[test]
+fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = text(&run(&["--version"], &[], dir.path()).stdout);
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("MEDIARY_COMMIT"));
+    let known = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+    assert_eq!(told, format!("mediary {version}{known}\n"));
+}
+
 #[actix_web::test]
 async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
     let dir = tempfile::tempdir().unwrap();
