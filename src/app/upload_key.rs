@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::StartError;
 use super::bootstrap::BOOTSTRAP_ADMIN;
+use super::files::tell_renewed;
 use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::domain::ids::UserId;
@@ -42,7 +43,12 @@ pub(super) fn new_upload_key(
 ) -> Result<UploadKey, StartError> {
     let path = place(data);
     check_unused(&path, log, users)?;
-    UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))
+    let key = UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))?;
+    // The first start opens that account last.
+    if users.get(BOOTSTRAP_ADMIN).is_some() {
+        tell_renewed("url-key");
+    }
+    Ok(key)
 }
 
 fn place(data: &DataDir) -> PathBuf {
