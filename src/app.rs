@@ -231,7 +231,10 @@ impl App {
     /// [`StopError`] when the server failed or the log did not close cleanly.
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = signals.come() => self.stop().await,
+            () = signals.come() => {
+                tracing::info!("stopping");
+                self.stop().await
+            }
             served = &mut self.serving => {
                 self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)

@@ -136,3 +136,26 @@ fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
     }
     run(other.path(), &["health"]).expect(0).says(&[&listen]);
 }
+
+#[test]
+fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
+    // Given a start that is still reading its settings
+    let dir = tempfile::tempdir().unwrap();
+    let settings = dir.path().join("settings.toml");
+    assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
+    let data = dir.path().join("data");
+    let mut start = on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
+    let writer = fs::OpenOptions::new().write(true).open(&settings).unwrap();
+    // When it is told to stop, then it does as soon as it can
+    kill_process(Pid::from_child(&start), Signal::TERM).unwrap();
+    drop(writer);
+    assert_eq!(start.wait().unwrap().code(), Some(0));
+    assert!(!data.join("address").exists());
+}
+
+#[test]
+fn a_service_that_is_told_to_stop_says_that_it_does() {
+    let data = tempfile::tempdir().unwrap();
+    let (status, told) = Process::start(data.path()).terminate();
+    assert!(status.code() == Some(0) && told.contains("stopping"), "{told}");
+}
