@@ -1,5 +1,7 @@
-//! A number for everything that decides what read models look like: snapshots of another number are not read.
+//! A number for everything that decides what read models look like: snapshots of another number are not read. And the version with the
+//! commit, where whoever builds says which one it is: the sources alone do not tell.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,18 @@ fn main() {
         println!("cargo:rerun-if-changed={source}");
     }
     println!("cargo:rustc-env=MODELS_FINGERPRINT={hash}");
+    tell_version();
+}
+
+/// Of two builds of a version the commit tells which is which.
+fn tell_version() {
+    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let commit = env::var("MEDIARY_COMMIT").unwrap_or_default();
+    let commit = commit.trim();
+    let told = if commit.is_empty() { version } else { format!("{version} ({commit})") };
+    println!("cargo:rerun-if-env-changed=MEDIARY_COMMIT");
+    println!("cargo:rustc-env=MEDIARY_COMMIT={commit}");
+    println!("cargo:rustc-env=MEDIARY_VERSION={told}");
 }
 
 /// The file, or every file below the folder, in one order.

@@ -38,14 +38,17 @@ mod reactors;
 mod snapshots;
 mod streams;
 mod traces;
+mod upload_key;
 mod vendors;
 
 pub use address::{expected_at, kept_address};
+pub use begin::open_data_dir;
 pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
 pub use error::{StartError, StopError};
-pub use lost_log::{LostLog, check_log};
+pub use lost_log::LostLog;
 pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
 pub use process::StopSignals;
+pub use upload_key::LostKey;
 
 use address::{announce, withdraw};
 use begin::{Begun, Bound};
@@ -147,7 +150,7 @@ impl App {
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
-        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key)?);
+        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -228,7 +231,10 @@ impl App {
     /// [`StopError`] when the server failed or the log did not close cleanly.
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = signals.come() => self.stop().await,
+            () = signals.come() => {
+                tracing::info!("stopping");
+                self.stop().await
+            }
             served = &mut self.serving => {
                 self.parts.stop().await?;
                 served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)

@@ -4,6 +4,13 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often a start looks again whether the directory is free, and how long it rests in between: whoever only wants to know whether a
+/// service runs on it holds it for a moment.
+const LOOKS: u32 = 5;
+const REST: Duration = Duration::from_millis(40);
 
 /// The directory, locked: a second service that opens it is turned away.
 #[derive(Debug)]
@@ -47,30 +54,57 @@ impl DataDir {
     /// Makes the directory if it is not there, and locks it until this value is dropped or the process ends, however it ends.
     ///
     /// # Errors
-    /// [`DataDirError`] when it cannot be made, or is in use.
+    /// [`DataDirError`] when it cannot be made, or is in use for longer than a moment.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
+        Self::open_resting(root, || thread::sleep(REST))
+    }
+
+    fn open_resting(root: &Path, mut rest: impl FnMut()) -> Result<Self, DataDirError> {
         let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
         refuse_foreign(root)?;
         create_durably(root).map_err(failed)?;
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
-        Self::locked(root, lock)
+        for _ in 1..LOOKS {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => rest(),
+                tried => return Self::locked(root, lock, tried),
+            }
+        }
+        let tried = lock.try_lock();
+        Self::locked(root, lock, tried)
     }
 
-    /// Locks a directory that is there, and changes nothing in it. One in which no service ever ran has no lock to take.
+    /// Keeps services away from a directory that is there, and changes nothing in it: others may do the same meanwhile. One in which no
+    /// service ever ran has no lock to take.
     ///
     /// # Errors
-    /// [`DataDirError`] when it cannot be locked, or is in use.
+    /// [`DataDirError`] when it cannot be locked, or a service holds it.
     pub fn hold(root: &Path) -> Result<Self, DataDirError> {
         match File::open(root.join("lock")) {
-            Ok(lock) => Self::locked(root, lock),
+            Ok(lock) => {
+                let tried = lock.try_lock_shared();
+                Self::locked(root, lock, tried)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { root: root.to_owned(), _lock: None }),
             Err(reason) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
     }
 
-    fn locked(root: &Path, lock: File) -> Result<Self, DataDirError> {
-        match lock.try_lock() {
+    /// Whether a service holds a directory. A start meanwhile is not turned away: it looks again.
+    ///
+    /// # Errors
+    /// [`DataDirError`] when that cannot be told.
+    pub fn is_in_service(root: &Path) -> Result<bool, DataDirError> {
+        match Self::hold(root) {
+            Ok(_) => Ok(false),
+            Err(DataDirError::InUse(_)) => Ok(true),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn locked(root: &Path, lock: File, tried: Result<(), TryLockError>) -> Result<Self, DataDirError> {
+        match tried {
             Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(Lock(lock)) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
             Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
@@ -238,6 +272,23 @@ mod tests {
         assert!(matches!(DataDir::open(&root), Err(DataDirError::InUse(path)) if path == root));
         drop(first);
         assert!(DataDir::open(&root).is_ok());
+    }
+
+    #[test]
+    fn who_looks_whether_a_service_runs_turns_none_away() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!DataDir::is_in_service(folder.path()).unwrap());
+        drop(DataDir::open(folder.path()).unwrap());
+        // Given somebody who is just looking, and another one
+        let mut looking = Some(DataDir::hold(folder.path()).unwrap());
+        assert!(!DataDir::is_in_service(folder.path()).unwrap());
+        // When a service comes, then it waits that moment
+        let service = DataDir::open_resting(folder.path(), || looking = None).unwrap();
+        assert!(DataDir::is_in_service(folder.path()).unwrap());
+        drop(service);
+        // And whoever holds it for longer keeps it away
+        let _verifying = DataDir::hold(folder.path()).unwrap();
+        assert!(matches!(DataDir::open_resting(folder.path(), || ()), Err(DataDirError::InUse(_))));
     }
 
     #[test]

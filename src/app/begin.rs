@@ -10,10 +10,11 @@ use tokio::sync::oneshot;
 use super::StartError;
 use super::address::withdraw;
 use super::bootstrap::{AdminToken, admin_token};
-use super::files::{open_archives, open_keyring, open_store, open_upload_key, open_webhook_key};
+use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
 use super::lost_log::check_log;
 use super::opening::{OpenedLog, SnapshotUse, log_options, open_models, timed};
 use super::prices::open_tariff;
+use super::upload_key::{kept_upload_key, new_upload_key};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
@@ -69,8 +70,6 @@ impl Bound {
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = held.map_or_else(|| open_data_dir(root), Ok)?;
-        // Of a service that has crashed: until this one serves, nobody answers there.
-        withdraw(&data);
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })
@@ -90,7 +89,7 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) = (open_store(data, surroundings)?, open_upload_key(data, surroundings)?);
+        let (store, upload_key) = (open_store(data, surroundings)?, kept_upload_key(data)?);
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
@@ -99,6 +98,7 @@ impl Bound {
         let opened = open_models(&log_settings, snapshots.as_ref(), surroundings, &links);
         let OpenedLog { log, models, mut reports, snapshot } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
+        let upload_key = upload_key.map_or_else(|| new_upload_key(data, &*log, &models.users, surroundings), Ok)?;
         let personal = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, surroundings, &mut reports)?;
         Ok(Begun {
@@ -119,8 +119,13 @@ impl Bound {
 }
 
 /// Locks the directory, whose log must be there unless nothing ever ran in it.
-fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+///
+/// # Errors
+/// [`StartError`] when it is in use, cannot be used, or has lost its log.
+pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
+    // Of a service that has crashed: nobody of this directory answers there.
+    withdraw(&data);
     check_log(data.root())?;
     Ok(data)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::StartError;
+use super::files::{has_served, tell_renewed};
 use crate::actors::Circumstances;
 use crate::actors::system::Dispatch;
 use crate::clock::Surroundings;
@@ -46,6 +47,9 @@ pub(super) fn admin_token(
     }
     let token = secret::mint(secret::Kind::User, surroundings.secret());
     write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
+    if has_served(data) {
+        tell_renewed("admin-token");
+    }
     Ok((token.clone(), AdminToken::Generated { token, file }))
 }
 

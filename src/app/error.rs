@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::lost_log::LostLog;
+use super::upload_key::LostKey;
 use crate::data_dir::{DataDirError, to_help};
 
 /// Why the service did not start.
@@ -15,6 +16,8 @@ pub enum StartError {
     Listen { address: SocketAddr, reason: std::io::Error },
     #[error(transparent)]
     LostLog(#[from] LostLog),
+    #[error(transparent)]
+    LostKey(#[from] LostKey),
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]

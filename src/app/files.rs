@@ -8,7 +8,6 @@ use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
-use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
@@ -63,16 +62,27 @@ pub(super) fn open_webhook_key(
     data: &DataDir,
     surroundings: &Surroundings,
 ) -> Result<(WebhookKey, String), StartError> {
-    let key = WebhookKey::open(&data.path("webhook-key"), surroundings);
-    let key = key.map_err(|error| StartError::part("the callbacks", &error))?;
+    let path = data.path("webhook-key");
+    let is_there = path.exists();
+    let key = WebhookKey::open(&path, surroundings).map_err(|error| StartError::part("the callbacks", &error))?;
+    if !is_there && has_served(data) {
+        tell_renewed("webhook-key");
+    }
     let public = key.public_key();
     Ok((key, public))
 }
 
-/// The key of the upload links.
-pub(super) fn open_upload_key(data: &DataDir, surroundings: &Surroundings) -> Result<UploadKey, StartError> {
-    let key = UploadKey::open(&data.path("url-key"), surroundings);
-    key.map_err(|error| StartError::part("the uploads", &error))
+/// Whether a service has run on the directory before the log of this one is opened.
+pub(super) fn has_served(data: &DataDir) -> bool {
+    data.path("log").exists()
+}
+
+/// A secret that an earlier start had is gone, be it to change it: no event tells of that, so a line in the log does.
+pub(super) fn tell_renewed(secret: &'static str) {
+    tracing::warn!(
+        secret,
+        "the file of a secret was not there: another one was made, and what knows the former does not know it"
+    );
 }
 
 /// The keys of all users; of those who were erased what a crash left is destroyed now.

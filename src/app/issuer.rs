@@ -5,11 +5,12 @@ use super::reactors::address_rules;
 use crate::config::Settings;
 use crate::media::archive::ticket::UploadKey;
 use crate::oidc::{IssuerPlace, Oidc, PURPOSE};
+use crate::telemetry::metrics::Metrics;
 
 /// Ids of its users follow from the key of the upload links.
-pub(super) fn oidc(settings: &Settings, key: &UploadKey) -> Result<Option<Oidc>, StartError> {
+pub(super) fn oidc(settings: &Settings, key: &UploadKey, metrics: &Metrics) -> Result<Option<Oidc>, StartError> {
     let Some(own) = settings.auth.oidc.clone() else { return Ok(None) };
     let place = IssuerPlace { issuer: own.issuer, jwks_url: own.jwks_url, rules: address_rules(settings) };
-    let oidc = Oidc::new(place, own.audience, key.derived(PURPOSE));
+    let oidc = Oidc::new(place, own.audience, key.derived(PURPOSE), metrics.clone());
     oidc.map(Some).map_err(|error| StartError::part("the issuer of tokens (auth.oidc)", &error))
 }

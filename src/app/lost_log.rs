@@ -28,7 +28,7 @@ pub struct LostLog {
 ///
 /// # Errors
 /// [`LostLog`] when there is none, and other files show that there was one.
-pub fn check_log(root: &Path) -> Result<(), LostLog> {
+pub(super) fn check_log(root: &Path) -> Result<(), LostLog> {
     let journal = root.join("log/journal");
     // What is wrong with a journal of which something is there is told by whoever opens it.
     let begun = journal.join("HEAD").exists() || entries(&journal).any(|path| has_extension(&path, "seg"));

@@ -9,10 +9,10 @@ use crate::audit::source::Live;
 use crate::audit::thing::Thing;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
-use crate::events::log::EventLog;
+use crate::events::log::{EventLog, LogFailure};
 use crate::events::sled_log::{ScrubState, SledLog, Verified};
 use crate::http::as_of;
-use crate::http::server::{Checkpointer, Readiness, StorageProbe};
+use crate::http::server::{Checkpointer, Readiness, StorageProbe, Unready};
 use crate::http::state::{Probe, Prober, Verification, VerificationKind};
 use crate::personal::Keyring;
 use crate::projections::node::view::Links;
@@ -79,17 +79,30 @@ pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + S
     let log = Arc::clone(log);
     Arc::new(move || match log.state() {
         Ok(()) if writes() => answers_in_time(log.sync_pending()),
-        Ok(()) => Err("the writer has died: restart the service, nothing that was answered is lost".to_owned()),
-        Err(failure) => Err(failure.to_string()),
+        Ok(()) => {
+            let told = "a part of it has died, and it takes no changes until it is restarted".to_owned();
+            let reason = "the writer has died: restart the service, nothing that was answered is lost".to_owned();
+            Err(Unready { told, reason })
+        }
+        Err(failure) => Err(Unready { told: told(&failure).to_owned(), reason: failure.to_string() }),
     })
 }
 
-fn answers_in_time(pending: Duration) -> Result<(), String> {
+/// What anybody may know of a log that takes no changes.
+fn told(failure: &LogFailure) -> &'static str {
+    match failure {
+        LogFailure::Full { .. } => "it takes no changes for want of room on its disk, or of files that may be open",
+        LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => {
+            "its log is read-only until it is restarted: a write failed, or damage was found"
+        }
+    }
+}
+
+fn answers_in_time(pending: Duration) -> Result<(), Unready> {
     if pending < STALLED_AFTER {
         return Ok(());
     }
-    let seconds = pending.as_secs();
-    Err(format!(
-        "the disk has not confirmed a group of changes for {seconds} s: look at the disk, nothing that was answered is lost"
-    ))
+    let told = format!("its disk has not confirmed a change for {} s", pending.as_secs());
+    let reason = format!("{told}: look at the disk, nothing that was answered is lost");
+    Err(Unready { told, reason })
 }

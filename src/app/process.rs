@@ -1,5 +1,7 @@
 //! What is agreed with the operating system: which signals stop the service and which must not, and how many files it may open.
 
+use std::io;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -33,25 +35,26 @@ pub(super) fn raise_file_limit(connections: usize) {
 }
 
 /// SIGTERM and SIGINT.
-pub struct StopSignals(Option<[Signal; 2]>);
+pub struct StopSignals(io::Result<[Signal; 2]>);
 
 impl StopSignals {
     /// From now on the signals wait to be asked for, and do not end the process any more.
     #[must_use]
     pub fn listen() -> Self {
-        let both = signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?]));
-        if let Err(error) = &both {
-            tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
-        }
-        Self(both.ok())
+        Self(signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?])))
     }
 
     /// Waits for one of them.
     pub async fn come(&mut self) {
-        let Some([terminate, interrupt]) = &mut self.0 else { return std::future::pending().await };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        match &mut self.0 {
+            Ok([terminate, interrupt]) => tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            },
+            Err(error) => {
+                tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+                std::future::pending::<()>().await;
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `mediary health`: whether the service can work, as an exit code for whoever watches it.
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
 use crate::config::Settings;
+use crate::data_dir::DataDir;
 use crate::outbound::api::probe;
 
 pub(super) const HELP: &str = "\
@@ -16,12 +17,13 @@ Examples:
   mediary health --url https://registry.example.org
   mediary --data-dir /srv/mediary health || echo 'it takes no work'
 
-Exit codes: 0 ready, 1 not ready (starting, or it takes no changes) or not there.";
+Exit codes: 0 ready, 1 not ready (starting, or it takes no changes) or not there. Without --url it is about the service of the data
+directory alone: where none runs on it, nobody is asked.";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Ask the service at this URL [default: where the one of the data directory says that it listens, else where one with these
-    /// settings would]
+    /// Ask the service at this URL [default: the one that runs on the data directory, where it says that it listens; while it starts,
+    /// where one with these settings does]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
@@ -43,8 +45,15 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     Ok(())
 }
 
-/// The lock of the directory is not tried: held for a moment, it would turn a service away that is just starting.
+/// An address that a service which is not there any more has left, or that is configured for it, may be somebody else's by now.
 fn address(settings: &Settings) -> anyhow::Result<String> {
-    let kept = app::kept_address(&settings.data_dir).context("the file with the service's address cannot be read")?;
+    let root = &settings.data_dir;
+    if !DataDir::is_in_service(root).context("whether a service runs there cannot be told")? {
+        bail!(
+            "no service runs on {}: name its data directory with --data-dir, or the service with --url",
+            root.display()
+        );
+    }
+    let kept = app::kept_address(root).context("the file with the service's address cannot be read")?;
     kept.map_or_else(|| app::expected_at(settings.listen), Ok)
 }

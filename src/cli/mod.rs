@@ -61,7 +61,7 @@ Examples:
 
 /// A node registry and media generation gateway: one binary, its storage inside, every change an event.
 #[derive(Debug, Parser)]
-#[command(name = "mediary", version, after_help = AFTER_HELP)]
+#[command(name = "mediary", version = env!("MEDIARY_VERSION"), after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -120,8 +120,13 @@ struct DirectoryFlags {
 impl DirectoryFlags {
     /// The settings; `outer` are the flags before the command.
     fn settings(self, outer: SettingFlags) -> Result<Settings, Problems> {
+        Ok(self.configuration(outer)?.settings)
+    }
+
+    /// The settings, and where each came from.
+    fn configuration(self, outer: SettingFlags) -> Result<Configuration, Problems> {
         let own = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
-        Ok(own.or(outer).load()?.settings)
+        own.or(outer).load()
     }
 }
 

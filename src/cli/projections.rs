@@ -8,10 +8,9 @@ use clap::Subcommand;
 
 use super::progress::{Progress, Unit};
 use super::{DirectoryFlags, Failure, SettingFlags, print};
-use crate::app::{SnapshotUse, check_log, log_options};
+use crate::app::{SnapshotUse, log_options, open_data_dir};
 use crate::clock::Surroundings;
 use crate::config::Settings;
-use crate::data_dir::DataDir;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenReport, SledLog, distrust_sled};
 use crate::projections::read_models::Models;
@@ -41,8 +40,7 @@ pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> 
 fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let root = settings.data_dir.display();
     anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {root}: name one with --data-dir");
-    let data = DataDir::open(&settings.data_dir)?;
-    check_log(data.root())?;
+    let data = open_data_dir(&settings.data_dir)?;
     let options = log_options(data.root(), settings);
     let surroundings = Surroundings::real();
 

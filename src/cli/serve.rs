@@ -13,19 +13,21 @@ use crate::priority::yield_when_drawing;
 use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
-    let settings = settings.load()?.settings;
-    telemetry::start(settings.log.format, settings.log.filter.clone());
-    yield_when_drawing();
-    app::block_on(serve(settings))?;
-    Ok(())
+    app::block_on(async {
+        // Before anything else: whoever stops a start early is to see it end well. And whoever is the first process of a container dies
+        // of no signal that it does not await.
+        let signals = StopSignals::listen();
+        let settings = settings.load()?.settings;
+        telemetry::start(settings.log.format, settings.log.filter.clone());
+        yield_when_drawing();
+        Ok(serve(settings, signals).await?)
+    })
 }
 
-async fn serve(mut settings: Settings) -> anyhow::Result<()> {
+async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     // What is printed is pasted, and looked for, elsewhere.
     settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
     let data_dir = settings.data_dir.clone();
-    // Whoever is the first process of a container dies of no signal that it does not await.
-    let mut signals = StopSignals::listen();
     let Some(app) = Box::pin(App::start_unless(settings, Surroundings::real(), signals.come())).await? else {
         tracing::info!("stopped during the start");
         return Ok(());
@@ -39,7 +41,7 @@ async fn serve(mut settings: Settings) -> anyhow::Result<()> {
 fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     let (url, token) = (app.public_url(), app.admin_token());
     let mut lines = vec![
-        format!("Mediary {} listens on http://{}", env!("CARGO_PKG_VERSION"), app.address()),
+        format!("Mediary {} listens on http://{}", env!("MEDIARY_VERSION"), app.address()),
         format!("  console {url}/"),
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),

@@ -1,25 +1,42 @@
-//! The administrator's token for commands that ask a service on this machine.
+//! The administrator's token for commands that ask a service.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use url::Url;
 
-use crate::config::Settings;
-use crate::data_dir::read_private;
+use crate::app::kept_address;
+use crate::config::Configuration;
+use crate::data_dir::{DataDir, read_private};
 
-/// The token of the settings, or the one that the service keeps in its data directory.
+/// The token for the service at `base`: the one that was given, that of the environment, or, for the service that runs on the data
+/// directory and nobody else, that of the settings file or the one which that service keeps in its directory.
 ///
 /// # Errors
 /// When there is none, with what to do, or when the file cannot be read.
-pub(super) fn kept_token(settings: &Settings) -> anyhow::Result<String> {
-    if let Some(token) = &settings.admin_token {
+pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Configuration) -> anyhow::Result<String> {
+    if let Some(token) = given {
+        return Ok(token);
+    }
+    let (settings, own) = (&configuration.settings, is_own(base, configuration));
+    let configured = settings.admin_token.as_ref();
+    if let Some(token) = configured.filter(|_| own || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
     }
     let file = settings.data_dir.join("admin-token");
+    ensure!(
+        own,
+        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN; the one of {} is for the service alone that runs there",
+        settings.data_dir.display()
+    );
     let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let token = kept.with_context(|| {
-        format!(
-            "no token: give --token or MEDIARY_ADMIN_TOKEN, or start the service first ({} is not there)",
-            file.display()
-        )
-    })?;
+    let token = kept
+        .with_context(|| format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)", file.display()))?;
     Ok(token.trim().to_owned())
+}
+
+/// Whether that is where the service that runs on the data directory says that it listens.
+fn is_own(base: &str, configuration: &Configuration) -> bool {
+    let root = &configuration.settings.data_dir;
+    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
+    let kept = kept_address(root).ok().flatten();
+    matches!(DataDir::is_in_service(root), Ok(true)) && kept.is_some_and(|kept| origin(&kept) == origin(base))
 }

@@ -67,6 +67,13 @@ impl Configuration {
         Self::check(layers)
     }
 
+    /// Whether a setting was given by an environment variable.
+    #[must_use]
+    pub fn is_from_environment(&self, key: &str) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.is_some_and(|entry| matches!(entry.source, Source::Environment { .. }))
+    }
+
     fn check(layers: Layers) -> Result<Self, Problems> {
         Settings::check(layers).map(|(settings, entries)| Self { settings, entries })
     }

@@ -3,6 +3,7 @@
 use super::answer::Answer;
 use super::error::{Code, Problem};
 use super::gate::Call;
+use super::server::Unready;
 use crate::domain::policy::Action;
 
 /// `GET /health`: the process answers.
@@ -10,13 +11,13 @@ pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<A
     Ok(Answer::text("OK"))
 }
 
-/// `GET /ready`: the service can do its work. Why not is for its operator, in the log.
+/// `GET /ready`: the service can do its work. Anybody is told what is the matter; where and what exactly is for its operator, in the log.
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     match (call.services().readiness)() {
         Ok(()) => Ok(Answer::text("OK")),
-        Err(reason) => {
+        Err(Unready { told, reason }) => {
             tracing::warn!(%reason, "not ready");
-            Err(Problem::new(Code::NotReady, "the service cannot do its work now").retry_after(5))
+            Err(Problem::new(Code::NotReady, format!("the service cannot do its work now: {told}")).retry_after(5))
         }
     }
 }

@@ -107,7 +107,16 @@ pub struct Services {
 }
 
 /// Tells whether the service can do its work.
-pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+pub type Readiness = Arc<dyn Fn() -> Result<(), Unready> + Send + Sync>;
+
+/// Why the service cannot do its work.
+#[derive(Debug, Clone)]
+pub struct Unready {
+    /// For whoever asks, who may be anybody: nothing of where and what.
+    pub told: String,
+    /// For the operator, in the log.
+    pub reason: String,
+}
 
 /// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
 pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;

@@ -1,5 +1,7 @@
 //! Callers who present a token of the issuer (contract 3, ADR 18): the account that is theirs, opened at first sight.
 
+use std::time::Duration;
+
 use actix_web::{HttpMessage, HttpRequest};
 
 use super::authorize::{Identity, bad_credentials};
@@ -15,8 +17,6 @@ use crate::oidc::{Oidc, Person, Refused};
 
 /// Accounts of one person that may have been erased before.
 const ERASED_MAX: u32 = 1000;
-/// When to come back while the issuer does not answer, in seconds.
-const RETRY_AFTER: u32 = 5;
 
 /// Whom a token speaks for. `request` is the one that presents it, for the record; without one no account is opened.
 ///
@@ -32,11 +32,11 @@ pub async fn sign_in(
         tracing::debug!(%refused, "a token of the issuer was not believed");
         match refused {
             Refused::Token(_) => bad_credentials(),
-            Refused::Unavailable => Problem::new(
+            Refused::Unavailable { again_after } => Problem::new(
                 Code::IssuerUnavailable,
                 "the issuer of the token cannot be asked for its keys; try again soon",
             )
-            .retry_after(RETRY_AFTER),
+            .retry_after(whole_seconds(again_after)),
         }
     })?;
     let mut former = Vec::new();
@@ -57,6 +57,11 @@ pub async fn sign_in(
         }
     }
     Err(bad_credentials())
+}
+
+/// Not before the issuer is asked again.
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
 /// The accounts of a caller that were erased, the first one first: found anew whenever a token is presented, and written nowhere.

@@ -132,7 +132,7 @@ fn actor(grant: &Grant) -> Actor {
 
 fn read_ticket(call: &Admitted) -> Result<Grant, Problem> {
     let services = call.services();
-    let read = services.upload_key.read(&call.segment("ticket"), services.surroundings.now());
+    let read = services.upload_key.grant(&call.segment("ticket"), services.surroundings.now());
     read.map_err(|refusal| match refusal {
         TicketRefusal::Invalid => invalid_link("this service has not made this upload link"),
         TicketRefusal::Expired => Problem::new(

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::issuer::Issuer;
 use super::jwks::KeySet;
 use crate::domain::value::Timestamp;
+use crate::telemetry::metrics::Metrics;
 
 /// After which time keys are asked for anew, while those that are there serve on.
 const OLD_AFTER: Duration = Duration::from_hours(1);
@@ -20,6 +21,7 @@ const PAUSE_WITHOUT: Duration = Duration::from_secs(5);
 /// The keys, and when they were asked for.
 pub struct Keys {
     issuer: Issuer,
+    metrics: Metrics,
     held: Mutex<Held>,
     /// Held while the issuer is asked: others wait for what comes of it instead of asking too.
     asking: tokio::sync::Mutex<()>,
@@ -33,10 +35,14 @@ struct Held {
 }
 
 impl Held {
-    /// Whether the issuer may be asked again.
-    fn may_ask(&self, now: Timestamp) -> bool {
+    /// How long the issuer is still left alone; zero when it may be asked.
+    fn rests(&self, now: Timestamp) -> Duration {
         let pause = if self.keys.is_some() { PAUSE } else { PAUSE_WITHOUT };
-        self.asked_at.is_none_or(|asked| now.since(asked) >= pause)
+        self.asked_at.map_or(Duration::ZERO, |asked| pause.saturating_sub(now.since(asked)))
+    }
+
+    fn may_ask(&self, now: Timestamp) -> bool {
+        self.rests(now).is_zero()
     }
 
     fn is_old(&self, now: Timestamp) -> bool {
@@ -46,12 +52,15 @@ impl Held {
 
 impl Keys {
     /// None are known yet.
-    pub fn new(issuer: Issuer) -> Self {
-        Self { issuer, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    pub fn new(issuer: Issuer, metrics: Metrics) -> Self {
+        Self { issuer, metrics, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
-    /// The keys; `None` when there are none and the issuer does not answer. Old ones are given, and asked for anew meanwhile.
-    pub async fn known(self: &Arc<Self>, now: Timestamp) -> Option<Arc<KeySet>> {
+    /// The keys. Old ones are given, and asked for anew meanwhile.
+    ///
+    /// # Errors
+    /// When there are none and the issuer does not answer: after which time it is asked again.
+    pub async fn known(self: &Arc<Self>, now: Timestamp) -> Result<Arc<KeySet>, Duration> {
         let (keys, renew) = {
             let mut held = self.held.lock();
             let renew = held.is_old(now) && held.may_ask(now);
@@ -65,10 +74,11 @@ impl Keys {
             let own = Arc::clone(self);
             tokio::spawn(async move { own.fetch(now).await });
         }
-        match keys {
+        let keys = match keys {
             Some(keys) => Some(keys),
             None => self.ask(None, now).await,
-        }
+        };
+        keys.ok_or_else(|| self.held.lock().rests(now))
     }
 
     /// Keys that are not these; `None` when the issuer has no others, or was asked too lately.
@@ -95,7 +105,9 @@ impl Keys {
 
     /// Asks the issuer. When it does not answer, the keys that are known stay.
     async fn fetch(&self, now: Timestamp) {
-        match self.issuer.keys().await {
+        let answer = self.issuer.keys().await;
+        self.metrics.issuer_asked(answer.is_ok());
+        match answer {
             Ok(keys) => {
                 let mut held = self.held.lock();
                 held.fetched_at = Some(now);

@@ -11,6 +11,7 @@ mod jwt;
 mod keys;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -23,6 +24,7 @@ use self::jwt::{Expected, Judged, Token};
 use self::keys::Keys;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
+use crate::telemetry::metrics::Metrics;
 
 /// Goes before what an id is made of, so that the key is of no use for anything else.
 pub const PURPOSE: &[u8] = b"mediary users of an issuer 1\n";
@@ -32,9 +34,9 @@ pub const PURPOSE: &[u8] = b"mediary users of an issuer 1\n";
 pub enum Refused {
     #[error("{0}")]
     Token(&'static str),
-    /// The issuer's keys are not known, and cannot be had now.
+    /// The issuer's keys are not known, and cannot be had before it is asked again, after this time.
     #[error("the issuer cannot be asked for its keys")]
-    Unavailable,
+    Unavailable { again_after: Duration },
 }
 
 /// Knows people by the tokens of an issuer. Cheap to clone.
@@ -48,13 +50,13 @@ struct Inner {
 }
 
 impl Oidc {
-    /// Believes the issuer at a place. Its keys are asked for with the first token. `id_key` makes the ids of users.
+    /// Believes the issuer at a place. Its keys are asked for with the first token, which is counted. `id_key` makes the ids of users.
     ///
     /// # Errors
     /// [`PlaceError`] when the place cannot be used.
-    pub fn new(place: IssuerPlace, audience: String, id_key: [u8; 32]) -> Result<Self, PlaceError> {
+    pub fn new(place: IssuerPlace, audience: String, id_key: [u8; 32], metrics: Metrics) -> Result<Self, PlaceError> {
         let expected = Expected { issuer: place.issuer.clone(), audience };
-        let keys = Arc::new(Keys::new(Issuer::new(place)?));
+        let keys = Arc::new(Keys::new(Issuer::new(place)?, metrics));
         Ok(Self(Arc::new(Inner { expected, keys, id_key })))
     }
 
@@ -72,7 +74,8 @@ impl Oidc {
         let token = Token::parse(token).map_err(Refused::Token)?;
         // What its claims rule out needs no key: a forged token makes nobody ask the issuer.
         token.check(&self.0.expected, now).map_err(Refused::Token)?;
-        let keys = self.0.keys.known(now).await.ok_or(Refused::Unavailable)?;
+        let known = self.0.keys.known(now).await;
+        let keys = known.map_err(|again_after| Refused::Unavailable { again_after })?;
         match token.judge(&keys) {
             Judged::Signed => {}
             Judged::UnknownKey => {

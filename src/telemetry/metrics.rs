@@ -20,6 +20,8 @@ mod looked;
 pub use foreseen::{CALL_OUTCOMES, Foreseen, VENDOR_CALLS};
 pub use looked::{Looked, State};
 
+use foreseen::ISSUER_OUTCOMES;
+
 /// The media type of [`Metrics::told`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -57,6 +59,7 @@ struct Counted {
     in_flight: Gauge,
     refused: Family<Labels<1>, Counter>,
     spans: Family<Labels<1>, Counter>,
+    issuer: Family<Labels<1>, Counter>,
     events: Family<Labels<1>, Counter>,
     failures: Family<Labels<2>, Counter>,
     calls: Family<Labels<3>, Counter>,
@@ -80,6 +83,7 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             refused: Family::default(),
             spans: Family::default(),
+            issuer: Family::default(),
             events: Family::default(),
             failures: Family::default(),
             calls: Family::default(),
@@ -103,6 +107,8 @@ impl Counted {
         registry.register("limit_refusals", about, self.refused.clone());
         let about = "Spans of traces: sent to the collector, lost because it did not take them, dropped because too many waited";
         registry.register("spans", about, self.spans.clone());
+        let about = "Questions to the issuer of tokens for its keys since the start, by what came of it";
+        registry.register("issuer_key_fetches", about, self.issuer.clone());
         registry.register("events", "Events recorded since the start, by name", self.events.clone());
         let about = "Tasks that failed since the start, by kind and code; what this program has no name for is `other`";
         registry.register("task_failures", about, self.failures.clone());
@@ -147,6 +153,12 @@ impl Metrics {
     /// Spans came to an end of this kind.
     pub fn spans(&self, outcome: &'static str, spans: u64) {
         self.0.spans.get_or_create(&[("outcome", outcome)]).inc_by(spans);
+    }
+
+    /// The issuer of tokens was asked for its keys, and they were had or not.
+    pub fn issuer_asked(&self, had: bool) {
+        let outcome = if had { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
+        self.0.issuer.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     /// An event was recorded.

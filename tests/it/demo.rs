@@ -112,6 +112,11 @@ async fn the_demo_says_what_keeps_it_from_running() {
     let url = format!("http://{free}");
     let nobody = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
     assert!(nobody.err.contains("no service answers"), "{}", nobody.err);
+    // The token that a service keeps is told to nobody else
+    let other = TestApp::start().await;
+    let (path, url) = (other.dir.path().to_owned(), app.url(""));
+    let stranger = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);
+    assert!(stranger.err.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{}", stranger.err);
     let output = demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("name another file with --music"), "{}", text(&output.stderr));

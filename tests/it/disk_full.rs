@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use crate::journal::{House, all, write_group};
 use crate::samples::{append, task_stream};
-use crate::support::process::{Process, TOKEN, command};
+use crate::support::process::{Process, TOKEN, command, run};
 use crate::support::{client, picture};
 
 /// How long a change may take to come back once there is room.
@@ -168,6 +168,12 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
     service.check_reads(0).await;
     let (status, retry, body) = service.send(service.request(Method::GET, "/ready")).await;
     assert_eq!((status, retry.is_some(), &body["error"]), (503, true, &json!("not_ready")));
+    let told = run(&data, &["health"]).expect(1).err;
+    assert!(
+        told.contains("for want of room on its disk")
+            && body["detail"].as_str().is_some_and(|detail| told.contains(detail)),
+        "{told}"
+    );
     // Also a service that starts on the full disk reads
     service.process.kill();
     let service = Service::start(&data, 4);

@@ -1,8 +1,11 @@
 //! Tokens of an issuer as credentials: what is believed, what is not, and whose account it is.
 
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
+use mediary::app::App;
 use mediary::clock::Surroundings;
 use mediary::config::{LimitSettings, OidcSettings, RateSetting, Settings};
 use mediary::domain::value::Timestamp;
@@ -24,6 +27,10 @@ struct Given {
     app: TestApp,
 }
 
+fn settings_of(issuer: &TestIssuer) -> OidcSettings {
+    OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), jwks_url: None }
+}
+
 impl Given {
     async fn with(key: SigningKey) -> Self {
         Self::limited(key, |_| {}).await
@@ -32,13 +39,17 @@ impl Given {
     async fn limited(key: SigningKey, limit: impl FnOnce(&mut LimitSettings)) -> Self {
         let issuer = TestIssuer::start(&[key.public("1")]).await;
         let surroundings = Surroundings::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
-        let settings = OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), jwks_url: None };
+        let settings = settings_of(&issuer);
         let change = |all: &mut Settings| {
             all.auth.oidc = Some(settings);
             limit(&mut all.limits);
         };
         let app = TestApp::start_with(change, surroundings.clone()).await;
         Self { issuer, key, surroundings, app }
+    }
+
+    fn settings(&self) -> OidcSettings {
+        settings_of(&self.issuer)
     }
 
     /// The claims of a good token.
@@ -103,11 +114,7 @@ async fn requests_at_the_same_time_open_one_account_and_a_restart_keeps_it() {
     let first = answers[0].json();
     assert!(answers.iter().all(|answer| answer.status == 200 && answer.json() == first));
     let Given { issuer, surroundings, app, .. } = given;
-    let settings = OidcSettings {
-        issuer: issuer.name(),
-        audience: "mediary".to_owned(),
-        jwks_url: Some(format!("{}/keys", issuer.name())),
-    };
+    let settings = OidcSettings { jwks_url: Some(format!("{}/keys", issuer.name())), ..settings_of(&issuer) };
     let app = TestApp::start_in(app.stop().await, |all| all.auth.oidc = Some(settings), surroundings).await;
     assert_eq!(app.get_as(&token, "/users").await.expect(200).json(), first);
     app.stop().await;
@@ -297,11 +304,23 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         (refused.json()["error"].clone(), refused.header("retry-after")),
         (json!("issuer_unavailable"), Some("5"))
     );
+    // It is asked again after 5 s, and nobody is told to come before.
+    given.surroundings.advance(Duration::from_millis(2500));
+    let refused = given.app.get_as(&of(300), "/users").await.expect(503);
+    assert_eq!(refused.header("retry-after"), Some("3"));
+    let fetches = async |outcome: &str, number: u32| {
+        let line = format!("mediary_issuer_key_fetches_total{{outcome=\"{outcome}\"}} {number}\n");
+        let told = given.app.get("/metrics").await.expect(200).text();
+        assert!(told.contains(&line), "{line} is not in: {told}");
+    };
+    fetches("failed", 1).await;
+    fetches("ok", 0).await;
     // Nobody else is concerned.
     given.app.get_as(given.app.admin_token(), "/users").await.expect(200);
     given.issuer.go_away(false);
     given.surroundings.advance(Duration::from_secs(5));
     assert_eq!(given.status(&of(300)).await, 200);
+    fetches("ok", 1).await;
     // Hours later, with keys that are old, and nobody there to give new ones.
     given.issuer.go_away(true);
     given.surroundings.advance(Duration::from_hours(5));
@@ -309,6 +328,50 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         assert_eq!(given.status(&of(6 * 3600)).await, 200);
     }
     given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
+    // Given somebody whom the issuer knows, and who is banned
+    let given = Given::with(SigningKey::p256()).await;
+    let banned = given.me(&given.claims()).await;
+    let path = format!("/admin/users/{}/ban", banned["id"].as_str().unwrap());
+    given.app.post_as(given.app.admin_token(), &path, json!({"reason": "spam"})).await.expect(204);
+    let (token, settings) = (given.token(&given.claims()), given.settings());
+    let Given { surroundings, app, .. } = given;
+    let dir = app.stop().await;
+    // When the key is lost, then nothing starts, and it is said what is missing, who is concerned and what helps
+    let key = dir.path().join("url-key");
+    let kept = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    let refused = App::start(crate::support::settings(&dir), surroundings.clone()).await.err().expect("it is refused");
+    let told = refused.to_string();
+    for word in [key.to_str().unwrap(), banned["id"].as_str().unwrap(), "banned", "mediary restore", "umask 077"] {
+        assert!(told.contains(word), "{word} is not in: {told}");
+    }
+    assert!(!key.exists());
+    // When it is back, then so are they, banned
+    fs::write(&key, &kept).unwrap();
+    let app = TestApp::start_in(dir, |all| all.auth.oidc = Some(settings), surroundings).await;
+    assert_eq!(app.get_as(&token, "/users").await.expect(200).json()["id"], banned["id"]);
+    app.post_as(&token, "/publishers", json!({"id": "acme", "name": "A"})).await.expect(403);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_by_hand_is_taken() {
+    // Given accounts that administrators opened
+    let app = TestApp::start().await;
+    app.user("ada").await;
+    let dir = app.stop().await;
+    let key = dir.path().join("url-key");
+    fs::remove_file(&key).unwrap();
+    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let dir = app.stop().await;
+    // And as the refusal says how
+    let made = format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {})", key.display());
+    assert!(Command::new("sh").args(["-c", &made]).status().unwrap().success());
+    TestApp::start_in(dir, |_| {}, Surroundings::real()).await.stop().await;
 }
 
 #[actix_web::test]

@@ -123,6 +123,34 @@ fn a_token_that_can_be_guessed_stops_the_start_with_2() {
     assert!(!errors.contains("opensesame"), "{errors}");
 }
 
+#[test]
+fn a_secret_that_is_made_anew_is_told_in_the_log() {
+    // Given a directory in which a first start has made its secrets, of which it says nothing
+    let dir = tempfile::tempdir().unwrap();
+    let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
+    let told = "the file of a secret was not there";
+    assert!(!logged().contains(told));
+    // When they are moved away, then the next start says which of them it has made, and the one after that nothing
+    let secrets = ["admin-token", "webhook-key", "url-key"];
+    for secret in secrets {
+        std::fs::remove_file(dir.path().join(secret)).unwrap();
+    }
+    let errors = logged();
+    let lines: Vec<_> = errors.lines().filter(|line| line.contains(told)).collect();
+    assert_eq!(lines.len(), 3, "{errors}");
+    assert!(secrets.iter().all(|secret| lines.iter().any(|line| line.contains(secret))), "{errors}");
+    assert!(!logged().contains(told));
+}
+
+#[test]
+fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = text(&run(&["--version"], &[], dir.path()).stdout);
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("MEDIARY_COMMIT"));
+    let known = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+    assert_eq!(told, format!("mediary {version}{known}\n"));
+}
+
 #[actix_web::test]
 async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
     let dir = tempfile::tempdir().unwrap();

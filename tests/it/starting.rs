@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::client;
-use crate::support::process::{Process, command, run};
+use crate::support::process::{Process, command, on, run};
 
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -118,4 +118,44 @@ fn nobody_there_is_not_healthy() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let told = run(data.path(), &["health", "--url", &format!("http://{free}")]).expect(1).err;
     assert!(told.contains("no service answers at"), "{told}");
+}
+
+#[test]
+fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
+    // Given a service that died, and another one that listens where it did
+    let (died, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let service = Process::start(died.path());
+    let listen = service.url("").strip_prefix("http://").unwrap().to_owned();
+    service.kill();
+    let _other = Process::from_command(&mut on(other.path(), &["serve", "--listen", &listen]));
+    // When the first one is asked after, by its directory or with settings that name its address, then it is not there
+    for settings in [None, Some(("MEDIARY_LISTEN", &listen))] {
+        let done = on(died.path(), &["health"]).envs(settings).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(1) && told.contains("no service runs on"), "{told}");
+    }
+    run(other.path(), &["health"]).expect(0).says(&[&listen]);
+}
+
+#[test]
+fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
+    // Given a start that is still reading its settings
+    let dir = tempfile::tempdir().unwrap();
+    let settings = dir.path().join("settings.toml");
+    assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
+    let data = dir.path().join("data");
+    let mut start = on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
+    let writer = fs::OpenOptions::new().write(true).open(&settings).unwrap();
+    // When it is told to stop, then it does as soon as it can
+    kill_process(Pid::from_child(&start), Signal::TERM).unwrap();
+    drop(writer);
+    assert_eq!(start.wait().unwrap().code(), Some(0));
+    assert!(!data.join("address").exists());
+}
+
+#[test]
+fn a_service_that_is_told_to_stop_says_that_it_does() {
+    let data = tempfile::tempdir().unwrap();
+    let (status, told) = Process::start(data.path()).terminate();
+    assert!(status.code() == Some(0) && told.contains("stopping"), "{told}");
 }

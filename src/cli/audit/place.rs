@@ -12,9 +12,9 @@ use crate::audit::erased::Scan;
 use crate::audit::fold::Folded;
 use crate::audit::source::{Source, Stopped};
 use crate::audit::thing::Thing;
-use crate::cli::token::kept_token;
+use crate::cli::token::token_for;
 use crate::cli::{DirectoryFlags, Failure, SettingFlags};
-use crate::config::Settings;
+use crate::config::{Configuration, Settings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::domain::ids::{StreamKind, UserId};
 use crate::http::as_of::state_of;
@@ -28,7 +28,8 @@ pub(in crate::cli) struct PlaceArguments {
     /// Ask the service at this URL [default: the data directory; if a service holds it, that service]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator of that service [default: the configured one, then admin-token in the data directory]
+    /// The token of an administrator of that service [default: that of the environment; for the service of the data directory also the
+    /// configured one, then admin-token there]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]
@@ -52,16 +53,16 @@ pub(super) struct Service {
 impl Place {
     pub(super) fn open(arguments: PlaceArguments, outer: SettingFlags) -> Result<Self, Failure> {
         let PlaceArguments { url, token, directory } = arguments;
-        let settings = directory.settings(outer)?;
+        let configuration = directory.configuration(outer)?;
         if let Some(base) = url {
-            return Ok(Self::Running(Service::new(&base, token, &settings)?));
+            return Ok(Self::Running(Service::new(&base, token, &configuration)?));
         }
-        let root = &settings.data_dir;
+        let root = &configuration.settings.data_dir;
         if !root.is_dir() {
             return Err(anyhow!("there is no data directory at {}: name one with --data-dir", root.display()).into());
         }
         match DataDir::hold(root) {
-            Ok(data) => Ok(Self::stopped(data, &settings)?),
+            Ok(data) => Ok(Self::stopped(data, &configuration.settings)?),
             Err(DataDirError::InUse(_)) => {
                 let base = kept_address(root).context("the file with the service's address cannot be read")?;
                 let base = base.with_context(|| {
@@ -70,7 +71,7 @@ impl Place {
                         root.display()
                     )
                 })?;
-                Ok(Self::Running(Service::new(&base, token, &settings)?))
+                Ok(Self::Running(Service::new(&base, token, &configuration)?))
             }
             Err(other) => Err(anyhow::Error::from(other).into()),
         }
@@ -98,8 +99,8 @@ impl Place {
 }
 
 impl Service {
-    pub(super) fn new(base: &str, token: Option<String>, settings: &Settings) -> anyhow::Result<Self> {
-        let token = token.map_or_else(|| kept_token(settings), Ok)?;
+    pub(super) fn new(base: &str, token: Option<String>, configuration: &Configuration) -> anyhow::Result<Self> {
+        let token = token_for(base, token, configuration)?;
         let api = Api::new(base, &token)?;
         Ok(Self { api, base: base.trim_end_matches('/').to_owned() })
     }

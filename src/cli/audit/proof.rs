@@ -57,7 +57,8 @@ pub(in crate::cli) struct Checkpoint {
     /// Ask this running service, in place of reading the data directory
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator of that service [default: the configured one, then admin-token in the data directory]
+    /// The token of an administrator of that service [default: that of the environment; for the service of the data directory also the
+    /// configured one, then admin-token there]
     #[arg(long, value_name = "TOKEN", requires = "url")]
     token: Option<String>,
     #[command(flatten)]
@@ -83,12 +84,13 @@ pub(in crate::cli) fn run(command: Command, outer: SettingFlags) -> Result<(), F
 
 fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure> {
     let Checkpoint { out, url, token, directory } = arguments;
-    let settings = directory.settings(outer)?;
+    let configuration = directory.configuration(outer)?;
     let signed = if let Some(url) = url {
-        let told = Service::new(&url, token, &settings)?.get("/admin/checkpoint")?;
+        let told = Service::new(&url, token, &configuration)?.get("/admin/checkpoint")?;
         SignedCheckpoint::from_json(&told).context("the service answered no checkpoint")?
     } else {
-        export::checkpoint(&settings.data_dir.join("log"), &Surroundings::real()).map_err(anyhow::Error::from)?
+        let log = configuration.settings.data_dir.join("log");
+        export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
     };
     let text = format!("{}\n", super::verify::style().line(&signed.to_json()));
     match out {

@@ -20,10 +20,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use self::load::Loader;
 use self::progress::{Count, Counts, Progress};
 use self::sample::{Sample, samples};
-use super::token::kept_token;
+use super::token::token_for;
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::app;
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::DataDir;
 use crate::outbound::api::{Api, probe};
 use crate::outbound::client::CallFailure;
 
@@ -47,7 +47,8 @@ pub(super) struct Arguments {
     /// The service to fill [default: the one that runs on the data directory, else where one with these settings listens]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator [default: the configured one, then admin-token in the data directory]
+    /// The token of an administrator [default: that of the environment; for the service of the data directory also the configured one, then
+    /// admin-token there]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Load this publisher of the sample only (may be given several times)
@@ -66,12 +67,13 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
     let Arguments { url, token, only, music, contact_sheet, directory } = arguments;
-    let settings = directory.settings(outer)?;
+    let configuration = directory.configuration(outer)?;
+    let settings = &configuration.settings;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| running(&settings.data_dir, settings.listen), Ok)?;
     // Whoever has named the wrong service needs no token, but a word about the service.
     app::block_on(answers(&base))?;
-    let token = token.map_or_else(|| kept_token(&settings), Ok)?;
+    let token = token_for(&base, token, &configuration)?;
     let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
         greet(&api, &base).await?;
@@ -85,8 +87,8 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 /// Where the service of the data directory says that it listens; else where one with these settings would.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
-    // Only while a service holds the directory: at an address that was left behind, somebody else may be told the token.
-    if !matches!(DataDir::hold(data_dir), Err(DataDirError::InUse(_))) {
+    // An address that was left behind may be somebody else's by now.
+    if !matches!(DataDir::is_in_service(data_dir), Ok(true)) {
         return app::expected_at(listen);
     }
     let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;

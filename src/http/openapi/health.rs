@@ -17,7 +17,7 @@ pub fn group() -> Group {
                 .about("For whoever restarts it. Whether it can do its work, `GET /ready` tells.")
                 .answers_text("It answers.", "OK"),
             get("/ready", "getReadiness", "Whether the service can do its work")
-                .about("For load balancers. Why it cannot is for its operator, in the log.")
+                .about("For load balancers. `detail` says what keeps it; where and what exactly is for its operator, in the log.")
                 .answers_text("It can.", "OK")
                 .fails(Code::NotReady, "not now: the log cannot be written, or a part of the service is down"),
             get("/metrics", "getMetrics", "What is counted and where the service stands, for Prometheus")

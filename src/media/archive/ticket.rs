@@ -72,18 +72,25 @@ pub enum KeyFailure {
 pub struct UploadKey([u8; 32]);
 
 impl UploadKey {
-    /// Reads the key from a file, or makes one and writes it there, readable only by its owner.
+    /// Reads the key from a file; `None` when it is not there.
     ///
     /// # Errors
-    /// [`KeyFailure`] when the file cannot be read, is damaged, or cannot be written.
-    pub fn open(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
-        let failure = |source| KeyFailure::File { path: path.to_owned(), source };
-        if let Some(text) = read_private(path).map_err(failure)? {
-            return Self::parse(text.trim()).ok_or_else(|| KeyFailure::Malformed { path: path.to_owned() });
-        }
+    /// [`KeyFailure`] when the file cannot be read, or is damaged.
+    pub fn read(path: &Path) -> Result<Option<Self>, KeyFailure> {
+        let text = read_private(path).map_err(|source| KeyFailure::File { path: path.to_owned(), source })?;
+        let key =
+            text.map(|text| Self::parse(text.trim()).ok_or_else(|| KeyFailure::Malformed { path: path.to_owned() }));
+        key.transpose()
+    }
+
+    /// Makes a key and writes it to a file, readable only by its owner.
+    ///
+    /// # Errors
+    /// [`KeyFailure`] when the file cannot be written.
+    pub fn make(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
         let key = Self(surroundings.secret());
         let text = format!("{KEY_PREFIX}{}\n", STANDARD.encode(key.0));
-        write_private(path, text.as_bytes()).map_err(failure)?;
+        write_private(path, text.as_bytes()).map_err(|source| KeyFailure::File { path: path.to_owned(), source })?;
         Ok(key)
     }
 
@@ -110,7 +117,7 @@ impl UploadKey {
     ///
     /// # Errors
     /// [`TicketRefusal`] when it is not one of ours, or not valid any more.
-    pub fn read(&self, ticket: &str, now: Timestamp) -> Result<Grant, TicketRefusal> {
+    pub fn grant(&self, ticket: &str, now: Timestamp) -> Result<Grant, TicketRefusal> {
         let grant = self.recognise(ticket).ok_or(TicketRefusal::Invalid)?;
         if now < grant.until { Ok(grant) } else { Err(TicketRefusal::Expired) }
     }
@@ -169,8 +176,8 @@ mod tests {
             let grant = grant(holder);
             let ticket = key.ticket(&grant);
             assert!(ticket.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{ticket}");
-            assert_eq!(key.read(&ticket, NOW), Ok(grant));
-            assert_eq!(key.read(&ticket, grant.until), Err(TicketRefusal::Expired));
+            assert_eq!(key.grant(&ticket, NOW), Ok(grant));
+            assert_eq!(key.grant(&ticket, grant.until), Err(TicketRefusal::Expired));
         }
     }
 
@@ -182,26 +189,26 @@ mod tests {
             let mut forged = ticket.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).unwrap();
-            assert_eq!(key.read(&forged, NOW), Err(TicketRefusal::Invalid), "{at}");
+            assert_eq!(key.grant(&forged, NOW), Err(TicketRefusal::Invalid), "{at}");
         }
         for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &ticket.replace(['-', '_'], "+"), "äöü"] {
-            assert!(bad == ticket || key.read(bad, NOW) == Err(TicketRefusal::Invalid), "{bad}");
+            assert!(bad == ticket || key.grant(bad, NOW) == Err(TicketRefusal::Invalid), "{bad}");
         }
-        assert_eq!(UploadKey([8; 32]).read(&ticket, NOW), Err(TicketRefusal::Invalid));
+        assert_eq!(UploadKey([8; 32]).grant(&ticket, NOW), Err(TicketRefusal::Invalid));
     }
 
     #[test]
-    fn a_key_is_made_once_only_its_owner_reads_it_and_a_damaged_one_is_kept() {
+    fn a_key_is_kept_only_its_owner_reads_it_and_a_damaged_one_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("url-key");
-        let made = UploadKey::open(&path, &Surroundings::manual(NOW, 1)).unwrap();
-        let found = UploadKey::open(&path, &Surroundings::manual(NOW, 2)).unwrap();
-        assert_eq!(made.0, found.0);
+        assert!(UploadKey::read(&path).unwrap().is_none());
+        let made = UploadKey::make(&path, &Surroundings::manual(NOW, 1)).unwrap();
+        let found = UploadKey::read(&path).unwrap();
+        assert_eq!(found.map(|key| key.0), Some(made.0));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         for damaged in ["", "mduk_", "mduk_AAAA"] {
             std::fs::write(&path, damaged).unwrap();
-            let refused = UploadKey::open(&path, &Surroundings::manual(NOW, 1));
-            assert!(matches!(refused, Err(KeyFailure::Malformed { .. })));
+            assert!(matches!(UploadKey::read(&path), Err(KeyFailure::Malformed { .. })));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
         }
     }

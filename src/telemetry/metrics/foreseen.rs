@@ -13,6 +13,9 @@ pub const CALL_OUTCOMES: [&str; 7] = ["ok", "refused", "unreached", "busy", "uns
 /// What became of spans.
 const SPANS: [&str; 3] = ["sent", "lost", "dropped"];
 
+/// What came of asking the issuer of tokens for its keys: they were had, or not.
+pub(super) const ISSUER_OUTCOMES: [&str; 2] = ["ok", "failed"];
+
 /// What may be counted.
 #[derive(Debug, Clone, Default)]
 pub struct Foreseen {
@@ -41,6 +44,9 @@ impl Foreseen {
         }
         for outcome in SPANS {
             drop(counted.spans.get_or_create(&[("outcome", outcome)]));
+        }
+        for outcome in ISSUER_OUTCOMES {
+            drop(counted.issuer.get_or_create(&[("outcome", outcome)]));
         }
         for event in &self.events {
             drop(counted.events.get_or_create(&[("event", *event)]));

@@ -107,8 +107,8 @@ impl Looked {
             }
         }
         registry.register("vendor_circuit", "1 for the state that the circuit of a vendor is in", circuits);
-        let version: Labels<1> = [("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("build", "The program", prometheus_client::metrics::info::Info::new(version));
+        let build: Labels<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("MEDIARY_COMMIT"))];
+        registry.register("build", "The program", prometheus_client::metrics::info::Info::new(build));
         registry
     }
 }

@@ -1,8 +1,10 @@
 //! `mediary audit …`, the real program, on a running service and on the directory that it leaves.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mediary::clock::Surroundings;
@@ -144,6 +146,46 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
     let (exit, _, errors) = run(empty.path(), &["log"]).await;
     assert!(exit == 1 && errors.contains("there is no event log in"), "{errors}");
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was made");
+}
+
+/// Somebody who listens, answers nothing, and tells what was sent.
+fn stranger() -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let hearing = std::thread::spawn(move || {
+        let mut request = vec![0; 4096];
+        let read = listener.accept().unwrap().0.read(&mut request).unwrap();
+        String::from_utf8_lossy(&request[..read]).into_owned()
+    });
+    (url, hearing)
+}
+
+#[actix_web::test]
+async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alone() {
+    // Given a service that keeps its token in its directory, another token in a settings file, and a stranger
+    let app = TestApp::start().await;
+    let own = app.dir.path().to_owned();
+    let settings = own.join("mediary.toml");
+    let (url, hearing) = stranger();
+    let commands: [&[&str]; 3] = [&["log"], &["checkpoint"], &["as-of", "1", "publisher/acme"]];
+    for file in ["", "admin_token = \"token-of-the-settings\"\n"] {
+        std::fs::write(&settings, file).unwrap();
+        for asked in commands {
+            // When the stranger is asked, then nothing is sent, and it is said what is needed
+            let (exit, _, errors) = run(&own, &[asked, &["--url", &url]].concat()).await;
+            assert!(exit == 1 && errors.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{asked:?}: {errors}");
+        }
+    }
+    // And what is given for the stranger is sent: only that has come
+    let mut given = command(&own, &["log", "--url", &url]);
+    given.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
+    actix_web::rt::task::spawn_blocking(move || given.output().unwrap()).await.unwrap();
+    let heard = hearing.join().unwrap();
+    assert!(heard.contains("authorization: Bearer operator-chosen-token\r\n"), "{heard}");
+    // While the own service is told its own token by its address too
+    std::fs::remove_file(&settings).unwrap();
+    good(&own, &["log", "--url", &app.url("/")]).await;
+    app.stop().await;
 }
 
 #[actix_web::test]

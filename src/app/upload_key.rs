@@ -1,0 +1,73 @@
+//! The key of the upload links, with which ids of accounts of an issuer are made too: never made anew while there are such accounts.
+
+use std::path::{Path, PathBuf};
+
+use super::StartError;
+use super::bootstrap::BOOTSTRAP_ADMIN;
+use super::files::tell_renewed;
+use crate::clock::Surroundings;
+use crate::data_dir::DataDir;
+use crate::domain::ids::UserId;
+use crate::events::envelope::Actor;
+use crate::events::log::{EventLog, LogFailure};
+use crate::events::stream::{StreamId, Version};
+use crate::media::archive::ticket::UploadKey;
+use crate::projections::user::Users;
+
+/// The key is missing, and accounts were made with it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the key {path} is missing, and ids of accounts of an issuer's people were made with it (user/{account} is one). With another \
+     key each of them, banned or not, would come back as somebody new, so none is made. Put the file back: backups have it (restore \
+     one into an empty directory with `mediary restore`, and copy url-key from there). If no copy is left anywhere, make another \
+     by hand: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {path})`; then ban anew whom you want to \
+     keep out, and give people their rights again",
+    path = .path.display()
+)]
+pub struct LostKey {
+    path: PathBuf,
+    account: UserId,
+}
+
+/// The key that is kept; `None` when there is none.
+pub(super) fn kept_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
+    UploadKey::read(&place(data)).map_err(|error| StartError::part("the uploads", &error))
+}
+
+/// Makes a key, unless accounts of an issuer were made with one that is not there any more.
+pub(super) fn new_upload_key(
+    data: &DataDir,
+    log: &dyn EventLog,
+    users: &Users,
+    surroundings: &Surroundings,
+) -> Result<UploadKey, StartError> {
+    let path = place(data);
+    check_unused(&path, log, users)?;
+    let key = UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))?;
+    // The first start opens that account last.
+    if users.get(BOOTSTRAP_ADMIN).is_some() {
+        tell_renewed("url-key");
+    }
+    Ok(key)
+}
+
+fn place(data: &DataDir) -> PathBuf {
+    data.path("url-key")
+}
+
+/// Nothing but the log tells who opened an account. It is read for this when the key is missing, and not at other starts.
+fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), StartError> {
+    let everybody = users.present().map(|user| user.id).chain(users.erased());
+    for account in everybody.filter(|user| *user != BOOTSTRAP_ADMIN) {
+        if is_of_issuer(account, log).map_err(|failure| StartError::Log(failure.to_string()))? {
+            return Err(LostKey { path: path.to_owned(), account }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The service itself opens accounts for people of an issuer alone; all others are opened by an administrator.
+fn is_of_issuer(account: UserId, log: &dyn EventLog) -> Result<bool, LogFailure> {
+    let history = log.read_stream(&StreamId::from(&account), Version(0))?;
+    Ok(history.first().is_some_and(|opened| opened.actor == Actor::System))
+}
