@@ -28,6 +28,7 @@ mod error;
 mod files;
 mod issuer;
 mod limits;
+mod lookout;
 mod lost_log;
 mod opening;
 mod options;
@@ -51,6 +52,7 @@ use address::{announce, withdraw};
 use begin::{Begun, Bound};
 use bootstrap::create_bootstrap_admin;
 use files::snapshot_remover;
+use lookout::Lookout;
 use options::{actor_options, http_options};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use process::{outlive_file_size_limits, raise_file_limit};
@@ -146,7 +148,9 @@ impl App {
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
+        let readiness = readiness(&log, actors.pulse());
+        let lookout = Lookout::new(&log, &readiness);
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, lookout, &surroundings)?;
         let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key)?);
         let services = Services {
             dispatch: actors.dispatch.clone(),
@@ -163,7 +167,7 @@ impl App {
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             space: log.space().clone(),
             storage: storage(&log),
-            readiness: readiness(&log, actors.pulse()),
+            readiness,
             audit,
             closing: closes,
             checkpoint: checkpointer(&log),

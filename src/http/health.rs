@@ -10,14 +10,11 @@ pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<A
     Ok(Answer::text("OK"))
 }
 
-/// `GET /ready`: the service can do its work. Why not is for its operator, in the log.
+/// `GET /ready`: the service can do its work. Why not is for its operator, in the log, once and not for each who asks.
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     match (call.services().readiness)() {
         Ok(()) => Ok(Answer::text("OK")),
-        Err(reason) => {
-            tracing::warn!(%reason, "not ready");
-            Err(Problem::new(Code::NotReady, "the service cannot do its work now").retry_after(5))
-        }
+        Err(_) => Err(Problem::new(Code::NotReady, "the service cannot do its work now").retry_after(5)),
     }
 }
 

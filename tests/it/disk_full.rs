@@ -26,6 +26,7 @@ use crate::samples::{append, task_stream};
 use crate::support::process::{Process, TOKEN, command};
 use crate::support::{client, picture};
 
+mod said;
 mod uploads;
 
 /// How long a change may take to come back once there is room.
