@@ -122,6 +122,10 @@ impl Bound {
 fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
     check_log(data.root())?;
+    if let Some(part) = data.open_part() {
+        let (part, root) = (part.display(), root.display());
+        tracing::warn!("others can read {part}: tokens, pictures and archives are in there; chmod -R go= {root}");
+    }
     Ok(data)
 }
 

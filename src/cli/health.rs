@@ -9,7 +9,7 @@ use crate::config::Settings;
 use crate::outbound::api::probe;
 
 pub(super) const HELP: &str = "\
-Asks /ready once, and waits 5 s at most. No token is needed.
+Asks the service once whether it takes work (GET /ready), waits 5 s at most for the answer, and tells it by the exit code. No token is needed.
 
 Examples:
   mediary health
@@ -20,8 +20,8 @@ Exit codes: 0 ready, 1 not ready (starting, or it takes no changes) or not there
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Ask the service at this URL [default: where the one of the data directory says that it listens, else where one with these
-    /// settings would]
+    /// The service to ask [default: the address that the service of the data directory has written down, else the one that the settings
+    /// have it listen on]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
@@ -45,6 +45,5 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 /// The lock of the directory is not tried: held for a moment, it would turn a service away that is just starting.
 fn address(settings: &Settings) -> anyhow::Result<String> {
-    let kept = app::kept_address(&settings.data_dir).context("the file with the service's address cannot be read")?;
-    kept.map_or_else(|| app::expected_at(settings.listen), Ok)
+    app::kept_address(&settings.data_dir)?.map_or_else(|| app::expected_at(settings.listen), Ok)
 }

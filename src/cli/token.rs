@@ -1,9 +1,17 @@
 //! The administrator's token for commands that ask a service on this machine.
 
-use anyhow::Context;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
 
 use crate::config::Settings;
-use crate::data_dir::read_private;
+use crate::data_dir::{read_private, to_help};
+
+/// What is said of a file of the data directory that cannot be read.
+pub(super) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
+}
 
 /// The token of the settings, or the one that the service keeps in its data directory.
 ///
@@ -14,7 +22,7 @@ pub(super) fn kept_token(settings: &Settings) -> anyhow::Result<String> {
         return Ok(token.expose().to_owned());
     }
     let file = settings.data_dir.join("admin-token");
-    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
     let token = kept.with_context(|| {
         format!(
             "no token: give --token or MEDIARY_ADMIN_TOKEN, or start the service first ({} is not there)",

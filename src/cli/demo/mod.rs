@@ -89,7 +89,7 @@ fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     if !matches!(DataDir::hold(data_dir), Err(DataDirError::InUse(_))) {
         return app::expected_at(listen);
     }
-    let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
+    let kept = app::kept_address(data_dir)?;
     kept.map_or_else(|| app::expected_at(listen), Ok)
 }
 
