@@ -28,6 +28,7 @@ mod error;
 mod files;
 mod issuer;
 mod limits;
+mod lookout;
 mod lost_log;
 mod opening;
 mod options;
@@ -54,6 +55,7 @@ use address::{announce, withdraw};
 use begin::{Begun, Bound};
 use bootstrap::create_bootstrap_admin;
 use files::snapshot_remover;
+use lookout::Lookout;
 use options::{actor_options, http_options};
 use probes::{auditing, checkpointer, prober, readiness, storage};
 use process::{outlive_file_size_limits, raise_file_limit};
@@ -115,7 +117,7 @@ impl App {
         stopped: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
         outlive_file_size_limits();
-        raise_file_limit(settings.limits.connections);
+        raise_file_limit(settings.limits.connections)?;
         let bound = Bound::new(settings, surroundings)?;
         let served = bound.listener.try_clone().and_then(|listener| Starting::serve(listener, &bound.surroundings));
         let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;
@@ -149,7 +151,9 @@ impl App {
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
+        let readiness = readiness(&log, actors.pulse());
+        let lookout = Lookout::new(&log, &readiness);
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, lookout, &surroundings)?;
         let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
         let services = Services {
             dispatch: actors.dispatch.clone(),
@@ -166,7 +170,7 @@ impl App {
             admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
             space: log.space().clone(),
             storage: storage(&log),
-            readiness: readiness(&log, actors.pulse()),
+            readiness,
             audit,
             closing: closes,
             checkpoint: checkpointer(&log),

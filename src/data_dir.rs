@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+pub use owner::to_help;
+use owner::{as_owner, own_id, user};
+
+mod owner;
+
 /// How often a start looks again whether the directory is free, and how long it rests in between: whoever only wants to know whether a
 /// service runs on it holds it for a moment.
 const LOOKS: u32 = 5;
@@ -46,8 +51,12 @@ pub enum DataDirError {
     )]
     Foreign { path: PathBuf, owner: u32, group: u32 },
     /// It cannot be made or locked.
-    #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason), path = path.display())]
+    #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason) + elsewhere(reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
+}
+
+fn elsewhere(reason: &io::Error) -> &'static str {
+    if reason.kind() == io::ErrorKind::PermissionDenied { "; or name another directory with --data-dir" } else { "" }
 }
 
 impl DataDir {
@@ -117,6 +126,14 @@ impl DataDir {
         &self.root
     }
 
+    /// The first part of it that others may enter or read, as an older release or the one who made it left it.
+    #[must_use]
+    pub fn open_part(&self) -> Option<PathBuf> {
+        let is_open = |path: &Path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+        let parts = || ["log", "log/journal", "archives", "media", "personal"].into_iter().map(|part| self.path(part));
+        parts().find(|part| is_open(&self.root) && is_open(part))
+    }
+
     /// A place in it.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
@@ -135,57 +152,15 @@ fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// What helps whoever may not use a path; nothing where the reason is another one.
-#[must_use]
-pub fn to_help(path: &Path, reason: &io::Error) -> String {
-    if reason.kind() == io::ErrorKind::ReadOnlyFilesystem {
-        return "; name a directory that can be written to with --data-dir".to_owned();
-    }
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
-    let Some((there, found)) = there.filter(|_| reason.kind() == io::ErrorKind::PermissionDenied) else {
-        return String::new();
-    };
-    let make = if there == path { "chown -R" } else { "install -d -m 0700 -o" };
-    let given = format!("{make} {} {}", own_id(), path.display());
-    format!(
-        "; {} belongs to {}, and this is {}: give it that directory as root (`{given}`), or name another one with --data-dir",
-        there.display(),
-        user(found.uid()),
-        user(own_id())
-    )
-}
-
-fn own_id() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-/// The name of a user, where the machine's own list has one: those that a service manager makes up are not in it.
-fn name_of(id: u32) -> Option<String> {
-    let users = fs::read_to_string("/etc/passwd").ok()?;
-    let mut users = users.lines().map(|line| line.split(':'));
-    users.find_map(|mut user| {
-        let (name, known) = (user.next()?, user.nth(1)?);
-        (known == id.to_string()).then(|| name.to_owned())
-    })
-}
-
-fn user(id: u32) -> String {
-    name_of(id).map_or_else(|| format!("user {id}"), |name| format!("user {id} ({name})"))
-}
-
-/// How root runs a command as the owner of a directory.
-fn as_owner(path: &Path, id: u32, group: u32) -> String {
-    // Behind this one nobody comes but root, and a unit to which the service manager gives it.
-    let private = fs::canonicalize(path).ok().filter(|path| path.starts_with("/var/lib/private"));
-    if let Some(unit) = private.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
-        return format!(
-            "`systemd-run --pipe --wait -p DynamicUser=yes -p User={unit} -p StateDirectory={unit} mediary --data-dir /var/lib/{unit} …`"
-        );
-    }
-    match name_of(id) {
-        Some(name) => format!("`runuser -u {name} -- mediary …`"),
-        None => format!("`setpriv --reuid {id} --regid {group} --clear-groups mediary …`"),
+/// Whether a directory is there.
+///
+/// # Errors
+/// When who asks may not even see that.
+pub fn is_directory(path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        Err(_) => Ok(false),
     }
 }
 
@@ -261,104 +236,4 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_has_one_user_at_a_time() {
-        let parent = tempfile::tempdir().unwrap();
-        let root = parent.path().join("a/b");
-        let first = DataDir::open(&root).unwrap();
-        assert!(matches!(DataDir::open(&root), Err(DataDirError::InUse(path)) if path == root));
-        drop(first);
-        assert!(DataDir::open(&root).is_ok());
-    }
-
-    #[test]
-    fn who_looks_whether_a_service_runs_turns_none_away() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(!DataDir::is_in_service(folder.path()).unwrap());
-        drop(DataDir::open(folder.path()).unwrap());
-        // Given somebody who is just looking, and another one
-        let mut looking = Some(DataDir::hold(folder.path()).unwrap());
-        assert!(!DataDir::is_in_service(folder.path()).unwrap());
-        // When a service comes, then it waits that moment
-        let service = DataDir::open_resting(folder.path(), || looking = None).unwrap();
-        assert!(DataDir::is_in_service(folder.path()).unwrap());
-        drop(service);
-        // And whoever holds it for longer keeps it away
-        let _verifying = DataDir::hold(folder.path()).unwrap();
-        assert!(matches!(DataDir::open_resting(folder.path(), || ()), Err(DataDirError::InUse(_))));
-    }
-
-    #[test]
-    #[expect(clippy::used_underscore_binding, reason = "held for being dropped, and looked at here alone")]
-    fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = DataDir::open(folder.path()).unwrap();
-        let copy = first._lock.as_ref().map(|lock| lock.0.try_clone().unwrap());
-        drop(first);
-        assert!(copy.is_some() && DataDir::open(folder.path()).is_ok());
-    }
-
-    #[test]
-    fn directories_that_are_made_are_their_owners_alone() {
-        let parent = tempfile::tempdir().unwrap();
-        create_durably(&parent.path().join("a/b")).unwrap();
-        for name in ["a", "a/b"] {
-            let mode = fs::metadata(parent.path().join(name)).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700, "{name}");
-        }
-    }
-
-    #[test]
-    fn private_files_are_their_owners_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("secret");
-        assert_eq!(read_private(&path).unwrap(), None);
-        write_private(&path, b"first").unwrap();
-        write_private(&path, b"second").unwrap();
-        assert_eq!(read_private(&path).unwrap().as_deref(), Some("second"));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let refusal = || DataDir::open(folder.path()).err().map(|error| error.to_string());
-        if std::os::unix::fs::chown(folder.path(), Some(61_184), Some(61_185)).is_err() {
-            eprintln!("not tried: only root gives a directory away");
-            return;
-        }
-        // Given an empty directory, then nothing is made in it
-        let told = refusal().expect("it is refused");
-        for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
-            assert!(told.contains(word), "{word} is not in: {told}");
-        }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        // Given a used one, then its lock counts: the directory may be a volume that belongs to root
-        fs::write(folder.path().join("lock"), "").unwrap();
-        assert_eq!(refusal(), None);
-        std::os::unix::fs::chown(folder.path().join("lock"), Some(61_184), None).unwrap();
-        std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
-        assert!(refusal().expect("it is refused").contains("belongs to user 61184,"));
-    }
-
-    #[test]
-    fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
-        let folder = tempfile::tempdir().unwrap();
-        let denied = |path: &Path| {
-            let reason = io::ErrorKind::PermissionDenied.into();
-            DataDirError::File { path: path.to_owned(), reason }.to_string()
-        };
-        let (own, there) = (own_id(), folder.path().display().to_string());
-        let told = denied(folder.path());
-        assert!(told.contains(&format!("{there} belongs to user {own}")), "{told}");
-        assert!(told.contains(&format!("`chown -R {own} {there}`")) && told.contains("--data-dir"), "{told}");
-        // One that is not there yet is made by whoever may
-        let told = denied(&folder.path().join("a"));
-        assert!(told.contains(&format!("`install -d -m 0700 -o {own} {there}/a`")), "{told}");
-        assert_eq!(to_help(folder.path(), &io::ErrorKind::StorageFull.into()), "");
-    }
-}
+mod tests;

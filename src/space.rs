@@ -38,6 +38,8 @@ struct State {
     looked: Option<Instant>,
     /// Of the fullest place.
     free: Option<u64>,
+    /// Promised to what comes in, and not written yet.
+    claimed: u64,
     /// Why changes were refused at the last look.
     shortage: Option<Shortage>,
     refused: Option<(Instant, Shortage)>,
@@ -119,17 +121,18 @@ impl Space {
     /// [`Shortage`] when there is not.
     pub fn check_for(&self, what: &str, bytes: u64) -> Result<(), Shortage> {
         self.look();
-        let Inner { reserve, state, .. } = &*self.0;
-        match state.lock().free {
-            Some(free) if *reserve > 0 && free < reserve + bytes => {
-                let (free, takes, reserve) = (mib(free), mib(bytes), mib(*reserve));
-                Err(Shortage(format!(
-                    "no room on the disk: {free} are free, {what} takes {takes}, and {reserve} are kept in reserve \
-                     (storage.reserve_mib)"
-                )))
-            }
-            _ => Ok(()),
-        }
+        self.0.fits(&self.0.state.lock(), what, bytes, 0)
+    }
+
+    /// Room for `what` comes in bit by bit: `bytes`, as far as they are known, which nobody else is promised. What cannot wait
+    /// ([`Space::check_for`]) takes it all the same.
+    ///
+    /// # Errors
+    /// [`Shortage`] when there is not so much besides the reserve.
+    pub fn claim(&self, what: &'static str, bytes: u64) -> Result<Claim, Shortage> {
+        let mut claim = Claim { space: self.clone(), what, bytes: 0 };
+        claim.grow(bytes)?;
+        Ok(claim)
     }
 
     /// Notes that the file system refused to write: for a second that counts as a full disk.
@@ -200,6 +203,63 @@ impl Space {
     }
 }
 
+impl Inner {
+    /// Whether `bytes` leave the reserve, besides what was `promised` to others.
+    fn fits(&self, state: &State, what: &str, bytes: u64, promised: u64) -> Result<(), Shortage> {
+        match state.free {
+            Some(free) if self.reserve > 0 && free < self.reserve + promised + bytes => {
+                let (free, takes, reserve) = (mib(free), mib(bytes.next_multiple_of(MIB)), mib(self.reserve));
+                let others = if promised > 0 { format!(", others take {}", mib(promised)) } else { String::new() };
+                Err(Shortage(format!(
+                    "no room on the disk: {free} are free, {what} takes {takes}{others}, and {reserve} are kept in reserve \
+                     (storage.reserve_mib)"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Room that is promised to what comes in; what was not written is given back when this is dropped.
+pub struct Claim {
+    space: Space,
+    what: &'static str,
+    /// Promised and not written yet.
+    bytes: u64,
+}
+
+impl Claim {
+    /// Before `bytes` are written. What goes beyond what was claimed is claimed now.
+    ///
+    /// # Errors
+    /// [`Shortage`] when there is no room for it, or the reserve was touched meanwhile.
+    pub fn spend(&mut self, bytes: u64) -> Result<(), Shortage> {
+        self.space.check()?;
+        self.grow(bytes.saturating_sub(self.bytes))?;
+        self.bytes -= bytes;
+        let mut state = self.space.0.state.lock();
+        state.claimed -= bytes;
+        // The next look may be a second away, and much is written in a second.
+        state.free = state.free.map(|free| free.saturating_sub(bytes));
+        Ok(())
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), Shortage> {
+        self.space.look();
+        let mut state = self.space.0.state.lock();
+        self.space.0.fits(&state, self.what, bytes, state.claimed)?;
+        state.claimed += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.space.0.state.lock().claimed -= self.bytes;
+    }
+}
+
 /// Rounded down, so that what is too little never looks enough.
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes / MIB)
@@ -256,6 +316,28 @@ mod tests {
         let without = space(0, &free);
         assert_eq!(without.check_for("a segment", u64::MAX), Ok(()), "switched off");
         assert_eq!(without.state().free_bytes, Some(100 * MIB), "but told");
+    }
+
+    #[test]
+    fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
+        let free = Arc::new(AtomicU64::new(200 * MIB));
+        let space = space(64 * MIB, &free);
+        // Given two that come in and have said how large they are
+        let mut first = space.claim("the archive", 100 * MIB).unwrap();
+        let second = space.claim("the archive", 30 * MIB).unwrap();
+        // Then a third finds no room, also when the first has written what it said, and it is not told on the disk yet
+        let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
+        let told = refusal().unwrap();
+        assert!(told.contains("200 MiB are free, the archive takes 10 MiB, others take 130 MiB, and 64 MiB"), "{told}");
+        first.spend(100 * MIB).unwrap();
+        free.store(100 * MIB, Ordering::SeqCst);
+        assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
+        // nor does the first find more than it has said
+        assert!(first.spend(7 * MIB).is_err() && first.spend(6 * MIB).is_ok());
+        // What the log needs is not kept from it
+        assert_eq!(space.check_for("a segment", 20 * MIB), Ok(()));
+        drop((first, second));
+        assert_eq!(refusal(), None, "what was promised is free again");
     }
 
     #[test]

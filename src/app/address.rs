@@ -1,12 +1,14 @@
 //! Where the running service is reached from this machine, written beside its data for commands of its operator.
 
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
-use crate::data_dir::{DataDir, write_whole};
+use crate::data_dir::{DataDir, to_help, write_whole};
 
 /// The file. It stays after a crash: whether the service runs, the lock of the directory tells.
 const FILE: &str = "address";
@@ -14,7 +16,10 @@ const FILE: &str = "address";
 /// Writes down where the service is reached. A service serves without the file: on a full disk too.
 pub(super) fn announce(data: &DataDir, address: SocketAddr) {
     let text = format!("{}\n", reached_at(address));
-    if let Err(error) = write_whole(&data.path(FILE), 0o644, text.as_bytes()) {
+    let path = data.path(FILE);
+    // Everybody's, whatever the mask of this process is: who may enter the directory may ask the service how it is.
+    let everybodys = || fs::set_permissions(&path, Permissions::from_mode(0o644));
+    if let Err(error) = write_whole(&path, 0o644, text.as_bytes()).and_then(|()| everybodys()) {
         tracing::warn!(%error, "the file with the address could not be written: commands have to be told it");
         withdraw(data);
     }
@@ -22,7 +27,7 @@ pub(super) fn announce(data: &DataDir, address: SocketAddr) {
 
 /// Takes it back.
 pub(super) fn withdraw(data: &DataDir) {
-    if let Err(error) = std::fs::remove_file(data.path(FILE))
+    if let Err(error) = fs::remove_file(data.path(FILE))
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(%error, "the file with the address could not be removed");
@@ -33,11 +38,17 @@ pub(super) fn withdraw(data: &DataDir) {
 ///
 /// # Errors
 /// When the file is there and cannot be read.
-pub fn kept_address(data_dir: &Path) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(data_dir.join(FILE)) {
+pub fn kept_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
+    let path = data_dir.join(FILE);
+    match fs::read_to_string(&path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => {
+            let (path, help) = (path.display(), to_help(&path, &error));
+            bail!(
+                "{path}, where the service writes down where it listens, cannot be read: {error}{help}; or name the service with --url"
+            )
+        }
     }
 }
 

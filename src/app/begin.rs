@@ -127,6 +127,10 @@ pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     // Of a service that has crashed: nobody of this directory answers there.
     withdraw(&data);
     check_log(data.root())?;
+    if let Some(part) = data.open_part() {
+        let (part, root) = (part.display(), root.display());
+        tracing::warn!("others can read {part}: tokens, pictures and archives are in there; chmod -R go= {root}");
+    }
     Ok(data)
 }
 

@@ -12,6 +12,11 @@ use crate::data_dir::{DataDirError, to_help};
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    #[error(
+        "only {allowed} files and connections may be open at a time, and a service needs at least {least}: raise the limit (ulimit -Hn, \
+         LimitNOFILE)"
+    )]
+    Files { allowed: u64, least: u64 },
     #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
     Listen { address: SocketAddr, reason: std::io::Error },
     #[error(transparent)]

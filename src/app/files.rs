@@ -13,6 +13,7 @@ use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
+use crate::proof::count;
 
 /// Opens the archives, and sets aside those that no version names: their uploads ended between the file and the event, or the log
 /// is an older copy. What was done is added to `reports`.
@@ -37,12 +38,13 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
     let mut sentences = Vec::new();
     if set_aside > 0 {
         sentences.push(format!(
-            "{set_aside} archives that no version names were moved to {}: of interrupted uploads, or the log is an older copy",
+            "{} that no version names, moved to {}: of interrupted uploads, or the log is an older copy",
+            count(set_aside as u64, "archive"),
             orphans.display()
         ));
     }
     if brought_back > 0 {
-        sentences.push(format!("{brought_back} archives were brought back from {}", orphans.display()));
+        sentences.push(format!("{}, brought back from {}", count(brought_back as u64, "archive"), orphans.display()));
     }
     for sentence in &sentences {
         tracing::warn!("{sentence}");

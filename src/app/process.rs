@@ -5,6 +5,8 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::StartError;
+
 /// A write beyond the largest size of files that the operating system allows is refused like one on a full disk; without
 /// this the process would be killed by it.
 pub(super) fn outlive_file_size_limits() {
@@ -17,13 +19,22 @@ pub(super) fn outlive_file_size_limits() {
 /// Files and connections that are open besides those of clients: the log, media, vendors, receivers.
 const OWN_FILES: u64 = 256;
 
+/// What it takes to serve anybody: a service opens some forty files at its start, four more for each thread that serves.
+const FILES_MIN: u64 = 128;
+
 /// Lets the process open as many files and connections as it is allowed to at all: what it is started with is often 1,024.
-pub(super) fn raise_file_limit(connections: usize) {
+///
+/// # Errors
+/// When that is not enough to serve anybody.
+pub(super) fn raise_file_limit(connections: usize) -> Result<(), StartError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let allowed = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
         Err(_) => current,
     };
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < FILES_MIN) {
+        return Err(StartError::Files { allowed, least: FILES_MIN });
+    }
     let needed = connections as u64 + OWN_FILES;
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(
@@ -32,6 +43,7 @@ pub(super) fn raise_file_limit(connections: usize) {
             "too few files and connections may be open: raise the limit (ulimit -Hn, LimitNOFILE), or lower limits.connections"
         );
     }
+    Ok(())
 }
 
 /// SIGTERM and SIGINT.

@@ -1,4 +1,5 @@
-//! Taking snapshots of the read models: every so many events, and at a clean stop.
+//! Taking snapshots of the read models: every so many events, and at a clean stop. Whoever looks whether one is due looks after the
+//! service too ([`Lookout`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::StartError;
+use super::lookout::Lookout;
 use super::opening::log_options;
 use crate::clock::{Mishaps, Surroundings};
 use crate::config::{Settings, SnapshotSettings};
@@ -38,6 +40,7 @@ struct Taker {
     settings: SnapshotSettings,
     log: Arc<SledLog>,
     models: ReadModels,
+    lookout: Lookout,
     /// Where the last one was taken.
     last: Mutex<Position>,
     mishaps: Mishaps,
@@ -56,6 +59,7 @@ impl Snapshots {
         log: &Arc<SledLog>,
         models: &ReadModels,
         last: Position,
+        lookout: Lookout,
         surroundings: &Surroundings,
     ) -> Result<Self, StartError> {
         let directory = directory_in(data.root());
@@ -68,6 +72,7 @@ impl Snapshots {
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),
             models: models.clone(),
+            lookout,
             last: Mutex::new(last),
             mishaps: surroundings.mishaps(),
             ending: Mutex::new(false),
@@ -98,9 +103,16 @@ impl Taker {
         let mut ending = self.ending.lock();
         while !*ending {
             self.ended.wait_for(&mut ending, LOOK_EVERY);
-            if !*ending && self.settings.every_events > 0 {
-                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_after(self.settings.every_events));
+            if !*ending {
+                parking_lot::MutexGuard::unlocked(&mut ending, || self.look());
             }
+        }
+    }
+
+    fn look(&self) {
+        self.lookout.look();
+        if self.settings.every_events > 0 {
+            self.take_after(self.settings.every_events);
         }
     }
 

@@ -27,9 +27,7 @@ pub struct Checked {
 /// # Errors
 /// When there is no backup, or it cannot be read.
 pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
-    let none =
-        || BackupError::Refused(format!("{} holds no complete backup: there is no manifest in it", backup.display()));
-    let manifest = Manifest::read(backup)?.ok_or_else(none)?;
+    let manifest = manifest(backup)?;
     let pool = Pool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
     let (mut findings, mut done) = (Vec::new(), 0);
@@ -56,6 +54,18 @@ pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupErr
         events = check_journal(&manifest, &pool, &mut findings)?;
     }
     Ok(Checked { manifest, events, findings })
+}
+
+/// What the backup in a directory says that it is.
+///
+/// # Errors
+/// When there is no backup, or it cannot be read.
+pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
+    Manifest::read(backup)?.ok_or_else(|| {
+        let there = backup.display();
+        let missing = if backup.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
+        BackupError::Refused(format!("{there} holds no complete backup: {missing}"))
+    })
 }
 
 /// The journal of a backup must be whole up to the position of the manifest, and vouched for by its own HEAD and key.

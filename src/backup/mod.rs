@@ -19,7 +19,7 @@ pub mod take;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::data_dir::DataDirError;
+use crate::data_dir::{DataDirError, to_help};
 use crate::events::journal::OpenError;
 use crate::proof::directory::Unverifiable;
 use crate::proof::export::ExportError;
@@ -29,7 +29,7 @@ use crate::proof::export::ExportError;
 pub enum BackupError {
     #[error("{0}")]
     Refused(String),
-    #[error("{path}: {reason}", path = path.display())]
+    #[error("{path}: {reason}{}", to_help(path, reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
     #[error(transparent)]
     Journal(#[from] OpenError),

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use super::BackupError;
-use super::check::{Checked, check};
+use super::check::{Checked, check, manifest};
 use super::manifest::{Directory, Entry, Manifest, mode};
 use super::pool::Pool;
 use crate::data_dir::{DataDir, DataDirError, sync_parent};
@@ -18,6 +18,8 @@ use crate::proof::Progress;
 /// # Errors
 /// When it cannot be put back; then `to` is as it was.
 pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
+    // First what was named: with no backup there, nothing else matters.
+    manifest(backup)?;
     let to = &place(to)?;
     refuse_used(to)?;
     refuse_mount_point(to)?;
@@ -77,12 +79,15 @@ fn unstaged(error: DataDirError, to: &Path) -> BackupError {
         };
         return BackupError::Refused(what);
     };
+    // Below one that is there something can be made, as a rule; below one that is not, nothing.
+    let elsewhere =
+        if to.is_dir() { format!("into a directory below {}", to.display()) } else { "elsewhere".to_owned() };
+    let there = to.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(to);
     BackupError::Refused(format!(
         "{} cannot be made: {reason}; a data directory is built beside its place and then renamed, so restore as a user who may write \
-         to {}, or into a directory below {} (--data-dir), which the service is then told of (data_dir)",
+         to {}, or {elsewhere} (--data-dir), which the service is then told of (data_dir)",
         path.display(),
-        to.parent().unwrap_or(to).display(),
-        to.display()
+        there.display(),
     ))
 }
 

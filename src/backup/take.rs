@@ -78,7 +78,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
         }
     };
     let Vouched { key, log: id, .. } = vouched;
-    taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o644, None)?;
+    taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o600, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
     taking.top()?;
     for area in AREAS {
@@ -372,7 +372,7 @@ impl Watch for Copying<'_, '_> {
             Err(error) => return Err(refused(error)),
         };
         let relative = relative(self.taking.root, path);
-        let mode = mode_of(path).unwrap_or(0o644);
+        let mode = mode_of(path).unwrap_or(0o600);
         self.taking.note(&relative, digest, used.len() as u64, mode, None);
         self.last = Some((relative, length));
         Ok(())

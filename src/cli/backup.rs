@@ -7,13 +7,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::audit::Outcome;
-use super::progress::{Progress, Unit};
+use super::progress::{Progress, Unit, size};
 use super::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::backup::check::{Checked, check};
+use crate::backup::manifest::Manifest;
 use crate::backup::restore;
 use crate::backup::take::{self, Taken};
 use crate::clock::Surroundings;
-use crate::proof::line;
+use crate::proof::{count, line};
 
 pub(super) const BACKUP_HELP: &str = "\
 The backup is consistent at the position that is printed. Run again with the same directory it copies what is new; killed half way it
@@ -72,18 +73,14 @@ pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failu
     let seconds = progress.end().as_secs_f64();
     let Taken { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
         taken.map_err(anyhow::Error::from)?;
-    let size = |bytes: u64| format!("{:.1} MiB", mebibytes(bytes));
     let summary = format!(
-        "backed up at position {position} in {seconds:.1} s: {files} files, {}; {copied_files} files, {} were new, {removed} old ones removed",
+        "backed up at position {position} in {seconds:.1} s: {}, {}; new: {}, {}; old ones removed: {removed}",
+        count(files, "file"),
         size(bytes),
+        count(copied_files, "file"),
         size(copied_bytes)
     );
     Outcome { json: json!({}), notes, findings, unverified: Vec::new(), summary }.tell(false)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for people")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Failure> {
@@ -98,24 +95,31 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
     }
     let position = checked.manifest.checkpoint.checkpoint().head.position;
     let text = format!(
-        "restored {} at position {position}: {} files; the first start makes what is read from the journal\n",
+        "restored {} at position {position}: {}; the first start makes what is read from the journal\n",
         to.display(),
-        checked.manifest.files.len()
+        contents(&checked.manifest)
     );
     print(&text).context("cannot write to stdout")?;
     Ok(())
+}
+
+/// How much is in a backup, in the words in which it was told when it was made.
+fn contents(manifest: &Manifest) -> String {
+    let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
+    format!("{}, {}", count(manifest.files.len() as u64, "file"), size(bytes))
 }
 
 /// What a backup turned out to be; `consequence` says what comes of it where it is damaged.
 fn outcome(checked: &Checked, consequence: &str) -> Outcome {
     let Checked { manifest, events, findings } = checked;
     let taken = manifest.checkpoint.checkpoint();
-    let (position, at, files) = (taken.head.position, taken.at, manifest.files.len());
+    let (position, at, contents) = (taken.head.position, taken.at, contents(manifest));
     let summary = if findings.is_empty() {
-        format!("clean: a backup at position {position}, taken at {at}: {events} events, {files} files")
+        let events = count(*events, "event");
+        format!("clean: a backup at position {position}, taken at {at}: {events}, {contents}")
     } else {
-        let plural = if findings.len() == 1 { "" } else { "s" };
-        format!("damaged: {} finding{plural} in a backup of {files} files; {consequence}", findings.len())
+        let found = count(findings.len() as u64, "finding");
+        format!("damaged: {found} in a backup of {contents}; {consequence}")
     };
     let findings = findings.iter().map(line).collect();
     Outcome { json: json!({}), notes: Vec::new(), findings, unverified: Vec::new(), summary }

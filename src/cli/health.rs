@@ -10,7 +10,7 @@ use crate::data_dir::DataDir;
 use crate::outbound::api::probe;
 
 pub(super) const HELP: &str = "\
-Asks /ready once, and waits 5 s at most. No token is needed.
+Asks the service once whether it takes work (GET /ready), waits 5 s at most for the answer, and tells it by the exit code. No token is needed.
 
 Examples:
   mediary health
@@ -54,6 +54,5 @@ fn address(settings: &Settings) -> anyhow::Result<String> {
             root.display()
         );
     }
-    let kept = app::kept_address(root).context("the file with the service's address cannot be read")?;
-    kept.map_or_else(|| app::expected_at(settings.listen), Ok)
+    app::kept_address(root)?.map_or_else(|| app::expected_at(settings.listen), Ok)
 }

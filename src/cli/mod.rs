@@ -15,6 +15,7 @@ mod progress;
 mod projections;
 mod serve;
 mod token;
+mod words;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -22,7 +23,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::fs::Mode;
 
+use self::words::Usual;
 use crate::config::{CommandLine, Configuration, Flag, Problems, Settings};
 
 const AFTER_HELP: &str = "\
@@ -46,14 +49,15 @@ Examples:
   mediary serve --listen 0.0.0.0:8080 --public-url https://media.example.org --log-format json
   mediary serve --config /etc/mediary.toml
 
-SIGTERM and SIGINT stop it gracefully: what was begun is ended, what was answered is kept. What every setting does: `mediary config`.";
+SIGTERM and SIGINT stop it gracefully: what was begun is ended, what was answered is kept. These flags are the usual settings; what every
+setting does, and its default: `mediary config --reference`. What is in effect: `mediary config`.";
 
 const CONFIG_HELP: &str = "\
 Examples:
   mediary config
   mediary config --config /etc/mediary.toml
-  mediary config --data-dir /srv/mediary | grep -v default
-  mediary config --reference";
+  mediary config --data-dir /srv/mediary | grep -v '# default$'     # only what is set somewhere
+  mediary config --reference | less";
 
 const OPENAPI_HELP: &str = "\
 Examples:
@@ -147,11 +151,11 @@ struct SettingFlags {
     /// Threads that serve HTTP; 0 means one per core
     #[arg(long, value_name = "COUNT")]
     workers: Option<String>,
-    /// How much is logged: off, error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL")]
+    /// How much is logged: off, error, warn, info, debug or trace; also by target, as in `info,mediary::http=debug`
+    #[arg(long, value_name = "LEVEL", value_parser = Usual(&["off", "error", "warn", "info", "debug", "trace"]), hide_possible_values = true)]
     log_level: Option<String>,
     /// How log lines are written: text or json
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = Usual(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
 }
 
@@ -232,12 +236,33 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+impl Command {
+    /// Whether it writes what is the service's alone: the data directory, or a copy of it. What others write is meant to be handed on.
+    fn keeps_secrets(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Projections(_) | Self::Backup(_) | Self::Restore(_) => true,
+            Self::Config(_)
+            | Self::Openapi
+            | Self::Health(_)
+            | Self::Demo(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Audit(_) => false,
+        }
+    }
+}
+
 /// Does what the command line asks for. Wrong usage ends the process here, with the usage on stderr.
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| words::with_nearest::<Arguments>(error).exit());
     let outer = arguments.settings;
-    let outcome = match arguments.command.unwrap_or(Command::Serve(SettingFlags::default())) {
+    let command = arguments.command.unwrap_or(Command::Serve(SettingFlags::default()));
+    if command.keeps_secrets() {
+        // Also for files that libraries make, and where the data directory is a volume that others may enter.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    }
+    let outcome = match command {
         Command::Serve(settings) => serve::run(settings.or(outer)),
         Command::Config(arguments) => config::run(arguments, outer),
         Command::Openapi => openapi::run(),

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::proof::count;
+
 /// How often the line is rewritten.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
 /// How long it takes before the time that is left is told: it would jump about.
@@ -69,7 +71,7 @@ fn line(doing: &str, unit: Unit, done: u64, total: Option<u64>, elapsed: Duratio
     } else {
         String::new()
     };
-    format!("{doing}  {}  {} of {}{left}", bar(done, total), amount(unit, done), amount(unit, total))
+    format!("{doing}  {}  {} of {}{left}", bar(done, total), number(unit, done), amount(unit, total))
 }
 
 fn bar(done: u64, total: u64) -> String {
@@ -84,13 +86,24 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-fn amount(unit: Unit, count: u64) -> String {
+fn amount(unit: Unit, done: u64) -> String {
     match unit {
-        Unit::Events => format!("{count} events"),
-        Unit::Pictures => format!("{count} pictures"),
+        Unit::Events => count(done, "event"),
+        Unit::Pictures => count(done, "picture"),
         Unit::Share => String::new(),
-        Unit::Bytes => format!("{} MiB", count >> 20),
+        Unit::Bytes => format!("{} MiB", number(unit, done)),
     }
+}
+
+/// Without what is counted.
+fn number(unit: Unit, done: u64) -> u64 {
+    if unit == Unit::Bytes { done >> 20 } else { done }
+}
+
+/// A size as all commands tell it.
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+pub(super) fn size(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(test)]
@@ -101,13 +114,13 @@ mod tests {
     fn the_line_says_how_much_of_how_much_and_how_long_it_takes() {
         let told = |done, total, seconds| line("verifying", Unit::Bytes, done, total, Duration::from_secs(seconds));
         let bar = format!("{}{}", "█".repeat(6), "░".repeat(18));
-        assert_eq!(told(1 << 20, Some(4 << 20), 3), format!("verifying  {bar}  25 %  1 MiB of 4 MiB, 9 s left"));
-        assert_eq!(told(1 << 20, Some(4 << 20), 0), format!("verifying  {bar}  25 %  1 MiB of 4 MiB"));
+        assert_eq!(told(1 << 20, Some(4 << 20), 3), format!("verifying  {bar}  25 %  1 of 4 MiB, 9 s left"));
+        assert_eq!(told(1 << 20, Some(4 << 20), 0), format!("verifying  {bar}  25 %  1 of 4 MiB"));
         assert_eq!(told(5 << 20, None, 3), "verifying  5 MiB …");
         assert_eq!(told(0, Some(0), 3), "verifying  0 MiB …");
         assert!(told(9, Some(3), 3).contains("100 %"));
         let pictures = line("portrait", Unit::Pictures, 30, Some(120), Duration::from_secs(7));
-        assert_eq!(pictures, format!("portrait  {bar}  25 %  30 pictures of 120 pictures, 21 s left"));
+        assert_eq!(pictures, format!("portrait  {bar}  25 %  30 of 120 pictures, 21 s left"));
         let share = line("a film", Unit::Share, 250, Some(1000), Duration::from_secs(7));
         assert_eq!(share, format!("a film  {bar}  25 %, 7 s"));
     }

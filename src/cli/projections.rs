@@ -15,6 +15,7 @@ use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenReport, SledLog, distrust_sled};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
+use crate::proof::count;
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -65,8 +66,8 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
         progress.reached(models.position.0, Some(total));
     })?;
     log.close()?;
-    let seconds = progress.end().as_secs_f64();
-    print(&format!("{} events replayed in {seconds:.1} s; everything that is read was made anew\n", report.head))?;
+    let (seconds, events) = (progress.end().as_secs_f64(), count(report.head.0, "event"));
+    print(&format!("{events} replayed in {seconds:.1} s; everything that is read was made anew\n"))?;
     Ok(())
 }
 

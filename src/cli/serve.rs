@@ -49,6 +49,10 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     if leads_nowhere(url) {
         lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
     }
+    // The log tells it too, but the first one who looks is often the one who has just started it.
+    if let Some(reason) = app.log().storage().reason {
+        lines.push(format!("  warning no changes are taken: {reason}"));
+    }
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),

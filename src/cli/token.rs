@@ -1,11 +1,19 @@
 //! The administrator's token for commands that ask a service.
 
-use anyhow::{Context, ensure};
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, ensure};
 use url::Url;
 
 use crate::app::kept_address;
 use crate::config::Configuration;
-use crate::data_dir::{DataDir, read_private};
+use crate::data_dir::{DataDir, read_private, to_help};
+
+/// What is said of a file of the data directory that cannot be read.
+pub(super) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
+}
 
 /// The token for the service at `base`: the one that was given, that of the environment, or, for the service that runs on the data
 /// directory and nobody else, that of the settings file or the one which that service keeps in its directory.
@@ -27,7 +35,7 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
         "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN; the one of {} is for the service alone that runs there",
         settings.data_dir.display()
     );
-    let kept = read_private(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
     let token = kept
         .with_context(|| format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)", file.display()))?;
     Ok(token.trim().to_owned())

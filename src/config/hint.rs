@@ -63,7 +63,8 @@ fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String 
 }
 
 /// How many letters must be put in, left out, exchanged for another or for their neighbour to make one name of the other.
-fn distance(one: &str, other: &str) -> usize {
+#[must_use]
+pub fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
     for i in 1..=one.len() {

@@ -19,6 +19,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use hint::distance;
 pub use limits::{LimitSettings, ProxyHeader, RateSetting};
 pub use oidc::OidcSettings;
 pub use problem::{Problem, Problems};

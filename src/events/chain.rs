@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::checkpoint::{Checkpoint, SignedCheckpoint};
 use super::stream::Position;
 use crate::clock::Surroundings;
-use crate::data_dir::{write_private, write_whole};
+use crate::data_dir::write_private;
 use crate::domain::value::Timestamp;
 
 const MAGIC: &[u8; 8] = b"MDYHEAD1";
@@ -111,7 +111,7 @@ impl HeadFile {
     /// When the file cannot be written.
     pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, Head)> {
         let head = Head { position: Position(0), chain: ChainHash::genesis(log) };
-        write_whole(path, 0o644, &head_bytes(&key, log, &head))?;
+        write_private(path, &head_bytes(&key, log, &head))?;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok((Self { file, key, log, sequence: 0 }, head))
     }

@@ -24,13 +24,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
-pub use open::{OpenReport, SledReport, distrust_sled};
+pub use open::{OpenReport, Rebuilt, SledReport, distrust_sled};
 pub use repair::{OpenProgress, OpenStep};
 pub use scrub::{ScrubState, Verified};
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
+use crate::space::lacking;
 
 /// How long a sled that was dropped may hold its lock: its own threads let go of it one after the other.
 const LET_GO_WITHIN: Duration = Duration::from_secs(2);
@@ -50,19 +51,28 @@ struct Trees {
     stopped: OnceLock<String>,
 }
 
+/// Why sled does not open.
+struct Unopened {
+    reason: String,
+    /// What it wanted, where it is not damaged.
+    lacking: Option<&'static str>,
+}
+
+const PANICKED: &str = "sled panicked";
+
 /// A damaged sled may panic instead of answering.
 fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err("sled panicked".to_owned()),
+        Err(_) => Err(PANICKED.to_owned()),
     }
 }
 
 impl Trees {
     /// Opens or creates them. A cache of 64 MiB reads as fast as the default of 1 GiB; segments of 8 MiB keep every record
     /// out of the side files that sled makes for large ones.
-    fn open(directory: &Path) -> Result<Self, String> {
-        guarded(|| {
+    fn open(directory: &Path) -> Result<Self, Unopened> {
+        let open = || -> sled::Result<Self> {
             let config = sled::Config::new()
                 .path(directory)
                 .mode(sled::Mode::HighThroughput)
@@ -72,14 +82,25 @@ impl Trees {
             let deadline = Instant::now() + LET_GO_WITHIN;
             let db = loop {
                 match config.open() {
-                    // Perhaps the lock of a sled that this process dropped a moment ago.
-                    Err(sled::Error::Io(_)) if Instant::now() < deadline => thread::sleep(LET_GO_WITHIN / 100),
+                    // Perhaps the lock of a sled that this process dropped a moment ago. What is lacking does not come back in a moment,
+                    // and sled takes for damage what it could not write to its end itself.
+                    Err(sled::Error::Io(error)) if lacking(&error).is_none() && Instant::now() < deadline => {
+                        thread::sleep(LET_GO_WITHIN / 100);
+                    }
                     outcome => break outcome?,
                 }
             };
             let (events, streams) = (db.open_tree("events")?, db.open_tree("streams")?);
             Ok(Self { db, events, streams, stopped: OnceLock::new() })
-        })
+        };
+        match panic::catch_unwind(open) {
+            Ok(Ok(trees)) => Ok(trees),
+            Ok(Err(error)) => {
+                let lacking = if let sled::Error::Io(error) = &error { lacking(error) } else { None };
+                Err(Unopened { reason: error.to_string(), lacking })
+            }
+            Err(_) => Err(Unopened { reason: PANICKED.to_owned(), lacking: None }),
+        }
     }
 
     /// Lets go of sled, which may panic when it is in disorder.

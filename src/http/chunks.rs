@@ -20,6 +20,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Chunks {
     payload: Payload,
     limit: BodyLimit,
+    /// How long it says that it is; nothing when it does not say.
+    announced: Option<usize>,
     received: usize,
     patience: Patience,
 }
@@ -38,7 +40,13 @@ impl Chunks {
         if announced.is_some_and(|length| length > limit.bytes()) {
             return Err(too_large(limit));
         }
-        Ok(Self { payload, limit, received: 0, patience: Patience::new(Instant::now()) })
+        Ok(Self { payload, limit, announced, received: 0, patience: Patience::new(Instant::now()) })
+    }
+
+    /// How many bytes it announces; nothing when it does not.
+    #[must_use]
+    pub fn announced(&self) -> Option<usize> {
+        self.announced
     }
 
     /// The same body, which must have come whole after this time, however fast it comes.

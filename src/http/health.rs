@@ -11,12 +11,12 @@ pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<A
     Ok(Answer::text("OK"))
 }
 
-/// `GET /ready`: the service can do its work. Anybody is told what is the matter; where and what exactly is for its operator, in the log.
+/// `GET /ready`: the service can do its work. Anybody is told what is the matter; where and what exactly is for its operator, in the log,
+/// once and not for each who asks.
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     match (call.services().readiness)() {
         Ok(()) => Ok(Answer::text("OK")),
-        Err(Unready { told, reason }) => {
-            tracing::warn!(%reason, "not ready");
+        Err(Unready { told, .. }) => {
             Err(Problem::new(Code::NotReady, format!("the service cannot do its work now: {told}")).retry_after(5))
         }
     }

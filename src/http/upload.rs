@@ -219,16 +219,17 @@ fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
     Ok(())
 }
 
-/// Writes the body to disk as it comes. Hashing and writing happen on a thread that may block.
+/// Writes the body to disk as it comes, if it leaves the reserve. Hashing and writing happen on a thread that may block.
 async fn stream(mut chunks: Chunks, archives: Archives, space: &Space) -> Result<Upload, Problem> {
+    let what = if chunks.announced().is_some() { "the archive" } else { "more of the archive" };
+    let mut room = space.claim(what, chunks.announced().unwrap_or(0) as u64).map_err(Problem::no_room)?;
     let mut upload = on_disk(space, move || archives.receive()).await?;
     let mut gathered = BytesMut::with_capacity(GATHERED);
     loop {
         let chunk = chunks.next().await?;
         gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
         if gathered.len() >= GATHERED || (chunk.is_none() && !gathered.is_empty()) {
-            // Whoever sends much must see a disk that is filling up.
-            space.check().map_err(Problem::no_room)?;
+            room.spend(gathered.len() as u64).map_err(Problem::no_room)?;
             upload = write(space, upload, gathered.split().freeze()).await?;
         }
         if chunk.is_none() {

@@ -10,7 +10,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::clock::Surroundings;
-use crate::data_dir::{read_private, write_private};
+use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::value::Timestamp;
 
 /// What a secret key is known by.
@@ -56,7 +56,7 @@ fn authentication_code(secret: &[u8], content: &[u8]) -> [u8; 32] {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
     /// The file could not be read or written.
-    #[error("webhook key {path}: {source}")]
+    #[error("webhook key {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
     /// The file holds something else.
     #[error("webhook key {path}: does not hold {SECRET_PREFIX} and 32 bytes in base64")]

@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use self::cache::Cache;
 use self::files::KeyFiles;
 use self::seal::UserKey;
+use crate::data_dir::to_help;
 use crate::domain::ids::UserId;
 use crate::domain::personal::{Personal, PersonalField};
 
@@ -31,7 +32,7 @@ const LOCKS: usize = 256;
 /// Why the key of a user cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
     /// A damaged key is never replaced: a backup may hold the right one.
     #[error("{path}: does not hold a key of {KEY_BYTES} bytes; put the one of a backup there", path = path.display())]

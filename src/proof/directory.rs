@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::personal_keys::Keys;
 use super::saved_models::SavedModels;
 use super::sled_copy::SledCopy;
-use super::{Found, Progress, findings_json, key_text};
+use super::{Found, Progress, count, findings_json, key_text};
 use crate::clock::Surroundings;
+use crate::data_dir::{is_directory, to_help};
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::hex;
 use crate::events::journal::OpenError;
@@ -27,7 +28,7 @@ pub enum Unverifiable {
     NoDirectory(PathBuf),
     #[error(transparent)]
     Journal(#[from] OpenError),
-    #[error("{path}: {reason}", path = path.display())]
+    #[error("{path}: {reason}{}", to_help(path, reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
 }
 
@@ -65,7 +66,7 @@ pub enum Use {
 /// # Errors
 /// When it is no data directory, or cannot be read.
 pub fn use_of(root: &Path) -> Result<Use, Unverifiable> {
-    if !root.join("log/journal").is_dir() {
+    if !is_directory(&root.join("log/journal")).map_err(Unverifiable::file(root))? {
         return Err(Unverifiable::NoDirectory(root.to_owned()));
     }
     let path = root.join("lock");
@@ -164,23 +165,18 @@ impl Report {
     pub fn summary(&self) -> String {
         let JournalReport { events, head, public_key, .. } = &self.journal;
         let (position, chain) = head.map_or((0, String::new()), |head| (head.position.0, hex::encode(&head.chain.0)));
-        let files = format!("{} archives, {} pictures", self.archives, self.pictures);
+        let files = format!("{}, {}", count(self.archives, "archive"), count(self.pictures, "picture"));
+        let events = count(*events, "event");
         if self.is_clean() {
             let key = key_text(*public_key).unwrap_or_default();
-            return format!(
-                "clean: {events} events up to position {position}, {files}; chain {chain}, signed with key {key}"
-            );
+            return format!("clean: {events} up to position {position}, {files}; chain {chain}, signed with key {key}");
         }
-        let count = match self.findings.len() {
-            0 => {
-                return format!(
-                    "could not be verified as a whole: nothing was found in {events} events up to position {position}, {files}"
-                );
-            }
-            1 => "1 finding".to_owned(),
-            many => format!("{many} findings"),
-        };
-        format!("damaged: {count} in {events} events up to position {position}, {files}")
+        match self.findings.len() as u64 {
+            0 => format!(
+                "could not be verified as a whole: nothing was found in {events} up to position {position}, {files}"
+            ),
+            found => format!("damaged: {} in {events} up to position {position}, {files}", count(found, "finding")),
+        }
     }
 
     /// For machines.

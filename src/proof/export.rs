@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::audit::record::{RecordJson, canonical};
 use crate::clock::Surroundings;
+use crate::data_dir::to_help;
 use crate::events::chain::{self, ChainHash, Head};
 use crate::events::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::events::envelope::RecordedEvent;
@@ -95,7 +96,8 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
     let unvouched =
         |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
     let (key_path, head_path) = (directory.join("signing.key"), directory.join("journal/HEAD"));
-    let key = chain::load_key(&key_path).map_err(|error| unvouched(&key_path, &error))?;
+    let key = chain::load_key(&key_path);
+    let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
     let segments = walk::segments(&directory.join("journal"))?;
     let log =

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::count;
 use super::export::{self, FORMAT, Style};
 use crate::events::chain::{ChainHash, Head};
 use crate::events::checkpoint::SignedCheckpoint;
@@ -318,14 +319,13 @@ impl ExportReport {
     /// What came out, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Self { events, lines, position, public_key, checkpoints, .. } = self;
+        let Self { events, position, public_key, checkpoints, .. } = self;
+        let lines = count(self.lines, "line");
         if self.is_clean() {
-            format!(
-                "clean: {events} events up to position {position} in {lines} lines, {checkpoints} checkpoints signed with key {public_key}"
-            )
+            let [events, checkpoints] = [count(*events, "event"), count(*checkpoints, "checkpoint")];
+            format!("clean: {events} up to position {position} in {lines}, {checkpoints} signed with key {public_key}")
         } else {
-            let count = self.findings.len();
-            format!("damaged: {count} {} in {lines} lines", if count == 1 { "finding" } else { "findings" })
+            format!("damaged: {} in {lines}", count(self.findings.len() as u64, "finding"))
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::Found;
+use super::{Found, count};
 use crate::clock::Surroundings;
 use crate::events::envelope::Commit;
 use crate::events::sled_log::compare::{Compared, Comparison};
@@ -69,9 +69,8 @@ impl SledCopy {
                     finding(what, difference.position)
                 }));
                 if behind > 0 {
-                    found
-                        .notes
-                        .push(format!("sled is {behind} events behind the journal: the next start fills them in"));
+                    let behind = count(behind, "event");
+                    found.notes.push(format!("sled is {behind} behind the journal: the next start fills it in"));
                 }
             }
         }

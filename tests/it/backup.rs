@@ -169,7 +169,7 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     // Nothing has changed: nothing is copied
-    run(data.path(), &["backup", name]).expect(0).says(&["; 0 files, 0.0 MiB were new, 0 old ones removed"]);
+    run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
     assert!(
         files_below(&backup)
             .iter()
@@ -181,10 +181,10 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     fs::set_permissions(data.path().join("personal"), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(keys.join("one"), "key of one").unwrap();
     fs::set_permissions(keys.join("one"), fs::Permissions::from_mode(0o600)).unwrap();
-    run(data.path(), &["backup", name]).expect(0).says(&["; 1 files, ", "were new"]);
+    run(data.path(), &["backup", name]).expect(0).says(&["; new: 1 file, "]);
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
-    run(data.path(), &["backup", name]).expect(0).says(&["; 1 files, ", "1 old ones removed"]);
+    run(data.path(), &["backup", name]).expect(0).says(&["; new: 1 file, ", "old ones removed: 1"]);
     let held = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
     assert!(held("key of two") && !held("key of one"));
     // Restored, every file is what it was, with its mode
@@ -261,7 +261,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     assert_eq!(told.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", told.out);
     // And it is whole, and the one after it has nothing to do
     run(data.path(), &["backup", "--verify", name]).expect(0);
-    let told = run(data.path(), &["backup", name]).expect(0).says(&["; 0 files, 0.0 MiB were new"]);
+    let told = run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB;"]);
     assert!(!told.out.contains(anew), "{}", told.out);
     // But what is rotten on both sides is not called backed up
     let archive = file_below(&data.path().join("archives"));

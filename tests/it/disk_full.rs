@@ -26,6 +26,9 @@ use crate::samples::{append, task_stream};
 use crate::support::process::{Process, TOKEN, command, run};
 use crate::support::{client, picture};
 
+mod said;
+mod uploads;
+
 /// How long a change may take to come back once there is room.
 const BACK_WITHIN: Duration = Duration::from_secs(8);
 /// Of four bytes each, so that few changes fill a disk.

@@ -116,7 +116,7 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     let app = start_again(dir).await;
     // Then that archive is set aside, which is told
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
-    assert!(report.starts_with("1 archives that no version names were moved to "), "{report}");
+    assert!(report.starts_with("1 archive that no version names, moved to "), "{report}");
     assert!(report.contains("archives/orphans") && report.contains("older copy"), "{report}");
     let orphans = app.dir.path().join("archives/orphans");
     assert_eq!(archives(&orphans).len(), 1);
@@ -131,7 +131,7 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     fs::remove_dir_all(&log).unwrap();
     copy(&newer, &log);
     let app = start_again(dir).await;
-    assert!(app.app.reports()[0].starts_with("1 archives were brought back"), "{:?}", app.app.reports());
+    assert!(app.app.reports()[0].starts_with("1 archive, brought back"), "{:?}", app.app.reports());
     assert!(archives(&orphans).is_empty());
     assert!(download(&app, "2.0.0").await == later);
     app.stop().await;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use reqwest::Method;
 
 use crate::support::client;
-use crate::support::process::{Process, TOKEN, command};
+use crate::support::process::{Process, TOKEN, command, in_shell};
 
 /// Runs the program to its end.
 fn run(arguments: &[&str], environment: &[(&str, &str)], directory: &Path) -> Output {
@@ -296,4 +296,15 @@ fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
         text(&refused.stderr)
     );
     assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
+fn a_start_with_too_few_files_says_how_many_it_needs() {
+    let data = tempfile::tempdir().unwrap();
+    // Given fewer open files than it takes to serve anybody
+    let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &command(data.path()))).err().expect("no start");
+    assert!(refusal.contains("only 127 files and connections") && refusal.contains("at least 128"), "{refusal}");
+    // With so many it serves, and says what is missing to what was promised
+    let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &command(data.path()))).terminate();
+    assert!(status.success() && log.contains("too few files and connections may be open"), "{status} {log}");
 }

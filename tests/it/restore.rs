@@ -86,10 +86,13 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
         return;
     };
     let data = with_log(5);
-    let (_elsewhere, backup) = backed_up(data.path());
-    // Given a backup that is not there, which nobody looks at who stops before
+    let (elsewhere, backup) = backed_up(data.path());
+    // Given a backup that is damaged, which nobody notices who stops before
+    let damaged = elsewhere.path().join("damaged");
+    fs::create_dir(&damaged).unwrap();
+    fs::copy(elsewhere.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();
     let mount = disk.path("");
-    let told = run(&mount, &["restore", "nowhere"]).expect(1).err;
+    let told = run(&mount, &["restore", damaged.to_str().unwrap()]).expect(1).err;
     let below = disk.path("data");
     assert!(told.contains("is a mount point") && told.contains(&format!("--data-dir {}", below.display())), "{told}");
     run(&below, &["restore", &backup]).expect(0);
@@ -109,4 +112,17 @@ fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing()
     let deep = elsewhere.path().join("a/b/data");
     run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);
     assert_eq!(names(elsewhere.path()), [".data.restoring", "backup"]);
+}
+
+#[test]
+fn a_backup_that_is_not_there_is_told_before_anything_else() {
+    // Given a data directory that is not empty
+    let data = with_log(5);
+    let nowhere = data.path().join("nowhere");
+    for (backup, missing) in [(nowhere.as_path(), "there is no such directory"), (data.path(), "there is no manifest")]
+    {
+        let told = run(data.path(), &["restore", backup.to_str().unwrap()]).expect(1).err;
+        let expected = format!("{} holds no complete backup: {missing}", backup.display());
+        assert!(told.contains(&expected) && !told.contains("not empty"), "{told}");
+    }
 }

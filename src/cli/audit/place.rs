@@ -12,10 +12,10 @@ use crate::audit::erased::Scan;
 use crate::audit::fold::Folded;
 use crate::audit::source::{Source, Stopped};
 use crate::audit::thing::Thing;
-use crate::cli::token::token_for;
+use crate::cli::token::{token_for, unreadable};
 use crate::cli::{DirectoryFlags, Failure, SettingFlags};
 use crate::config::{Configuration, Settings};
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::{DataDir, DataDirError, is_directory};
 use crate::domain::ids::{StreamKind, UserId};
 use crate::http::as_of::state_of;
 use crate::outbound::api::{Api, Reply};
@@ -58,13 +58,13 @@ impl Place {
             return Ok(Self::Running(Service::new(&base, token, &configuration)?));
         }
         let root = &configuration.settings.data_dir;
-        if !root.is_dir() {
+        if !is_directory(root).map_err(|error| unreadable(root, &error))? {
             return Err(anyhow!("there is no data directory at {}: name one with --data-dir", root.display()).into());
         }
         match DataDir::hold(root) {
             Ok(data) => Ok(Self::stopped(data, &configuration.settings)?),
             Err(DataDirError::InUse(_)) => {
-                let base = kept_address(root).context("the file with the service's address cannot be read")?;
+                let base = kept_address(root)?;
                 let base = base.with_context(|| {
                     format!(
                         "{} is in use, but nobody has written down where: name the service with --url",
@@ -79,7 +79,8 @@ impl Place {
 
     fn stopped(data: DataDir, settings: &Settings) -> anyhow::Result<Self> {
         let log = data.path("log");
-        anyhow::ensure!(log.join("journal").is_dir(), "there is no event log in {}", data.root().display());
+        let is_there = is_directory(&log.join("journal")).map_err(|error| unreadable(&log, &error))?;
+        anyhow::ensure!(is_there, "there is no event log in {}", data.root().display());
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
         let personal = Keyring::open(data.root());
         let source: Arc<dyn Source> = Arc::new(Stopped::open(&log)?);

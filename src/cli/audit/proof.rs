@@ -14,7 +14,7 @@ use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
 use crate::data_dir::write_whole;
 use crate::events::checkpoint::SignedCheckpoint;
-use crate::proof::export;
+use crate::proof::{count, export};
 
 const CHECKPOINT_HELP: &str = "\
 Keep checkpoints where whoever runs the service cannot change them; `mediary audit verify --since` tells later whether the history
@@ -118,7 +118,8 @@ fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
     progress.end();
     let position = done.map_err(anyhow::Error::from)?.checkpoint().head.position;
     draft.keep().with_context(|| written(&file))?;
-    print(&format!("{position} events exported to {}, the events of a change on a line\n", file.display()))
+    let events = count(position.0, "event");
+    print(&format!("{events} exported to {}, the events of a change on a line\n", file.display()))
         .context("cannot write to stdout")?;
     Ok(())
 }

@@ -26,6 +26,7 @@ use super::task;
 use crate::cli::print;
 use crate::cli::progress::{Progress, Unit};
 use crate::outbound::api::Api;
+use crate::proof::count;
 
 /// Jobs that are under way at a time.
 const AT_ONCE: usize = 4;
@@ -43,7 +44,7 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
     let mut sections = Vec::new();
     let mut seen = vec![0.0_f64; cells.len()];
     for (nth, photograph) in photographs.iter().enumerate() {
-        say(&format!("{}: {} pictures …\n", photograph.name, cells.len()))?;
+        say(&format!("{}: {} …\n", photograph.name, count(cells.len() as u64, "picture")))?;
         let other = &photographs[(nth + 1) % photographs.len()];
         let tally = Tally::new(photograph.name, cells.len());
         let made = stream::iter(cells.iter().map(async |cell| {

@@ -91,7 +91,7 @@ fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     if !matches!(DataDir::is_in_service(data_dir), Ok(true)) {
         return app::expected_at(listen);
     }
-    let kept = app::kept_address(data_dir).context("the file with the service's address cannot be read")?;
+    let kept = app::kept_address(data_dir)?;
     kept.map_or_else(|| app::expected_at(listen), Ok)
 }
 

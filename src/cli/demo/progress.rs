@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use crate::proof::count;
+
 /// How many of one kind there are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count {
@@ -79,7 +81,7 @@ impl Progress {
     /// A publisher is there with all that is its own.
     pub(super) fn publisher_done(&self, name: &str, nodes: usize, versions: usize) {
         if !self.terminal {
-            say(&format!("{name}: {nodes} nodes, {versions} versions\n"));
+            say(&format!("{name}: {}, {}\n", count(nodes as u64, "node"), count(versions as u64, "version")));
         }
     }
 

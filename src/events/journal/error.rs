@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::data_dir::to_help;
 use crate::events::stream::Position;
 
 const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
@@ -12,7 +13,7 @@ const REMEDY: &str = "keep a copy of the data directory, see all that is wrong w
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file system refused.
-    #[error("cannot {doing} {}: {reason}", file.display())]
+    #[error("cannot {doing} {}: {reason}{}", file.display(), to_help(file, reason))]
     Io { doing: &'static str, file: PathBuf, reason: io::Error },
     /// What the journal holds is not what was written to it.
     #[error("damage in {} at offset {offset}, position {position}: {reason}; {REMEDY}", file.display())]

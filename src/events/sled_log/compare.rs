@@ -55,7 +55,7 @@ impl Comparison {
     /// Why sled does not open it.
     pub fn open(copy: &Path) -> Result<Self, String> {
         let foreign = has_bytes(&copy.join("db"));
-        let trees = Trees::open(copy)?;
+        let trees = Trees::open(copy).map_err(|unopened| unopened.reason)?;
         let foreign = foreign && !trees.db.was_recovered();
         let entries: Box<dyn Iterator<Item = _>> = Box::new(Trees::entries(&trees.events));
         let last = trees.last_key()?;

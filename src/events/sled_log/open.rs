@@ -15,7 +15,7 @@ use std::thread;
 use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::repair::{OpenProgress, OpenStep};
 use super::scrub::Older;
-use super::{Trees, stream_entry};
+use super::{Trees, Unopened, stream_entry};
 use crate::clock::{Step, Surroundings};
 use crate::data_dir::write_private;
 use crate::events::codec;
@@ -44,7 +44,30 @@ pub struct SledReport {
     /// How many events sled had lacked; all of them after a rebuild.
     pub inserted: u64,
     /// Why it was rebuilt whole.
-    pub rebuilt: Option<String>,
+    pub rebuilt: Option<Rebuilt>,
+}
+
+/// Why sled was rebuilt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebuilt {
+    pub reason: String,
+    /// What it wanted when it was opened; `None`: it was damaged, or a rebuild was asked for.
+    pub lacking: Option<&'static str>,
+}
+
+impl Rebuilt {
+    fn damaged(reason: String) -> Self {
+        Self { reason, lacking: None }
+    }
+
+    fn told(&self, inserted: u64) -> String {
+        let Self { reason, lacking } = self;
+        let what = match lacking {
+            None => "a damaged index of the log".to_owned(),
+            Some(lacking) => format!("an index of the log that could not be opened ({lacking})"),
+        };
+        format!("{what}, made anew from the journal: events 1 to {inserted} ({reason})")
+    }
 }
 
 impl OpenReport {
@@ -55,9 +78,7 @@ impl OpenReport {
             let place = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
             format!("an unfinished write after the last signed position, cut off: {place} ({reason})")
         });
-        let rebuilt = self.sled.rebuilt.as_ref().map(|reason| {
-            format!("a damaged index of the log, made anew from the journal: {} events ({reason})", self.sled.inserted)
-        });
+        let rebuilt = self.sled.rebuilt.as_ref().map(|rebuilt| rebuilt.told(self.sled.inserted));
         torn.into_iter().chain(self.mended.iter().map(told)).chain(rebuilt).collect()
     }
 }
@@ -147,7 +168,7 @@ pub(super) fn open(
     let progress = options.progress.as_ref();
     let (trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
         Ok((trees, reach)) => (Some(trees), reach, None),
-        Err(Unusable { trees, reason }) => (trees.map(|trees| *trees), Reach::default(), Some(reason)),
+        Err(Unusable { trees, why }) => (trees.map(|trees| *trees), Reach::default(), Some(why)),
     };
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
     // Everything is read when sled has to be made anew, and after damage was found in what was left for later.
@@ -183,7 +204,7 @@ pub(super) fn open(
             if let Some(distrusted) = distrusted {
                 distrusted.close();
             }
-            rebuilt = rebuilt.or(filled.err());
+            rebuilt = rebuilt.or(filled.err().map(Rebuilt::damaged));
             let trees = start_over(&directory)?;
             surroundings.mishaps().done(Step::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
@@ -210,19 +231,26 @@ fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
 /// Why sled cannot be used as it is; what can be opened may still hold copies of records.
 pub(super) struct Unusable {
     trees: Option<Box<Trees>>,
-    pub reason: String,
+    pub why: Rebuilt,
+}
+
+impl Unusable {
+    fn damaged(trees: Option<Trees>, reason: String) -> Self {
+        Self { trees: trees.map(Box::new), why: Rebuilt::damaged(reason) }
+    }
 }
 
 /// Opens sled as it is, or says why it cannot be used.
 pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), Unusable> {
-    let trees = Trees::open(directory).map_err(|reason| Unusable { trees: None, reason });
+    let trees = Trees::open(directory);
     if let Ok(reason) = fs::read_to_string(mark) {
-        return Err(Unusable { trees: trees.ok().map(Box::new), reason });
+        return Err(Unusable::damaged(trees.ok(), reason));
     }
-    let trees = trees?;
+    let why = |Unopened { reason, lacking }| Unusable { trees: None, why: Rebuilt { reason, lacking } };
+    let trees = trees.map_err(why)?;
     match reach_of(&trees) {
         Ok(reach) => Ok((trees, reach)),
-        Err(reason) => Err(Unusable { trees: Some(Box::new(trees)), reason }),
+        Err(reason) => Err(Unusable::damaged(Some(trees), reason)),
     }
 }
 
@@ -237,7 +265,7 @@ pub(super) fn start_over(directory: &Path) -> Result<Trees, OpenError> {
     let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
-        _ => Trees::open(directory).map_err(sled_refuses(directory)),
+        _ => Trees::open(directory).map_err(|unopened| sled_refuses(directory)(unopened.reason)),
     }
 }
 

@@ -90,7 +90,7 @@ impl Shared {
                 Ok(_) => return Ok(trees),
                 Err(reason) => reason,
             },
-            Err(unusable) => unusable.reason,
+            Err(unusable) => unusable.why.reason,
         };
         tracing::warn!(reason, "sled is made anew from the journal");
         read_through(journal().map_err(said)?).map_err(said)?;

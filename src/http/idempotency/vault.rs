@@ -16,7 +16,7 @@ use sha2::Sha256;
 use super::asked::Asked;
 use super::kept::Kept;
 use crate::clock::Surroundings;
-use crate::data_dir::{DataDir, read_private, write_private};
+use crate::data_dir::{DataDir, read_private, to_help, write_private};
 use crate::domain::claim::KEPT;
 use crate::domain::value::{Digest, Timestamp};
 
@@ -38,7 +38,7 @@ const TAG_BYTES: usize = 16;
 /// Why answers cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultFailure {
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
     /// A damaged secret is never replaced: what was sealed with it would be lost.
     #[error("{path}: does not hold 64 hexadecimal digits", path = path.display())]

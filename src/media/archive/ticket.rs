@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::clock::Surroundings;
-use crate::data_dir::{read_private, write_private};
+use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::ids::{TokenId, UserId, VersionId};
 use crate::domain::value::Timestamp;
 
@@ -60,7 +60,7 @@ pub enum TicketRefusal {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
     /// The file could not be read or written.
-    #[error("key of the upload links {path}: {source}")]
+    #[error("key of the upload links {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
     /// The file holds something else.
     #[error("key of the upload links {path}: does not hold {KEY_PREFIX} and 32 bytes in base64")]

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -14,8 +16,10 @@ pub struct Process {
     child: Child,
     base: String,
     printed: String,
-    /// Read to the end by a thread, so that the program never blocks on a full pipe.
-    stderr: Option<std::thread::JoinHandle<String>>,
+    /// What it has written to stderr so far.
+    said: Arc<Mutex<String>>,
+    /// Reads that to the end, so that the program never blocks on a full pipe.
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -33,7 +37,15 @@ impl Process {
     pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
-        let stderr = std::thread::spawn(move || std::io::read_to_string(errors).unwrap_or_default());
+        let said = Arc::<Mutex<String>>::default();
+        let hearing = Arc::clone(&said);
+        let listener = std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let mut heard = hearing.lock().expect("nobody panics with it");
+                heard.push_str(&line);
+                heard.push('\n');
+            }
+        });
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let mut printed = String::new();
         for line in lines.by_ref() {
@@ -45,10 +57,11 @@ impl Process {
         }
         std::thread::spawn(move || lines.for_each(drop));
         if let Some(base) = printed.lines().find_map(address_in) {
-            return Ok(Self { child, base, printed, stderr: Some(stderr) });
+            return Ok(Self { child, base, printed, said, listener: Some(listener) });
         }
         let status = child.wait().expect("it ends");
-        Err(format!("{status}: {}", stderr.join().expect("the reader lives")))
+        listener.join().expect("the listener lives");
+        Err(format!("{status}: {}", said.lock().expect("nobody panics with it")))
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -58,6 +71,11 @@ impl Process {
     /// What it printed when it was ready.
     pub fn printed(&self) -> &str {
         &self.printed
+    }
+
+    /// What it has written to stderr so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody panics with it").clone()
     }
 
     pub fn pid(&self) -> Pid {
@@ -84,7 +102,8 @@ impl Process {
     pub fn terminate(mut self) -> (ExitStatus, String) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
         let status = self.child.wait().expect("it ends");
-        (status, self.stderr.take().expect("read once").join().expect("the reader lives"))
+        self.listener.take().expect("joined once").join().expect("the listener lives");
+        (status, self.said())
     }
 }
 
@@ -104,6 +123,16 @@ pub fn command(data_dir: &Path) -> Command {
     command
 }
 
+/// The same command, of a shell that was told something `first`.
+pub fn in_shell(first: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    let script = format!(r#"{first}; exec "$0" "$@""#);
+    shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
 /// Has the program take snapshots of the smallest log, and begin with them.
 pub fn with_snapshots(command: &mut Command) -> &mut Command {
     command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "3").env("MEDIARY_SNAPSHOTS__WHOLE_BELOW", "0")
@@ -120,6 +149,13 @@ pub struct Done {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
 }
 
 impl Done {
@@ -142,9 +178,7 @@ impl Done {
 
 /// Runs a command of the program to its end, on a data directory.
 pub fn run(data_dir: &Path, arguments: &[&str]) -> Done {
-    let output = on(data_dir, arguments).output().expect("the program starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Done { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    Done::from(on(data_dir, arguments).output().expect("the program starts"))
 }
 
 /// A command of the program, on a data directory.

@@ -1,0 +1,87 @@
+//! The words of the command line: which values a flag usually has, and which command was meant by one that there is not.
+
+use std::env;
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory, Error};
+
+use crate::config::distance;
+
+/// From how many letters on a command is another one.
+const FAR: usize = 2;
+
+/// The values that shells offer. Any other is taken as well: what it may be, the settings say.
+#[derive(Clone)]
+pub(super) struct Usual(pub(super) &'static [&'static str]);
+
+impl TypedValueParser for Usual {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
+/// The same error; of a command that there is not with those that are near. clap itself finds none where letters of a short word have
+/// changed their places.
+pub(super) fn with_nearest<C: CommandFactory>(error: Error) -> Error {
+    with_nearest_of(error, &C::command(), env::args().skip(1))
+}
+
+fn with_nearest_of(mut error: Error, all: &Command, arguments: impl Iterator<Item = String>) -> Error {
+    let wrong = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::InvalidSubcommand => wrong.clone(),
+        _ => return error,
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_none() {
+        // The commands among which it was looked for: those of the last one that there is.
+        let before = arguments.take_while(|argument| *argument != wrong);
+        let within = before.fold(all, |command, word| command.find_subcommand(&word).unwrap_or(command));
+        let names = within.get_subcommands().map(Command::get_name);
+        let near: Vec<_> = names.filter(|name| distance(&wrong, name) <= FAR).map(str::to_owned).collect();
+        if !near.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::Arguments;
+
+    fn told(words: &[&str]) -> String {
+        let error = Arguments::try_parse_from(["mediary"].iter().chain(words)).unwrap_err();
+        let arguments = words.iter().map(|&word| word.to_owned());
+        with_nearest_of(error, &Arguments::command(), arguments).to_string()
+    }
+
+    #[test]
+    fn a_command_with_letters_in_other_places_is_found() {
+        assert!(told(&["audit", "lgo"]).contains("a similar subcommand exists: 'log'"), "{}", told(&["audit", "lgo"]));
+        assert!(told(&["--data-dir", "audit", "srvee"]).contains("'serve'"));
+        assert!(!told(&["audit", "bananas"]).contains("similar"), "{}", told(&["audit", "bananas"]));
+    }
+
+    #[test]
+    fn levels_of_the_log_are_offered_and_any_filter_is_taken() {
+        for level in ["warn", "info,mediary::http=debug"] {
+            let parsed = Arguments::try_parse_from(["mediary", "--log-level", level]).unwrap();
+            assert_eq!(parsed.settings.log_level.as_deref(), Some(level));
+        }
+        let mut script = Vec::new();
+        clap_complete::generate(clap_complete::Shell::Fish, &mut Arguments::command(), "mediary", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        let offers = |flag: &str, value: &str| script.lines().any(|line| line.contains(flag) && line.contains(value));
+        assert!(offers("log-level", "debug") && offers("log-format", "json"), "{script}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The directory and its files, tried out.
+
+use super::*;
+
+#[test]
+fn a_directory_has_one_user_at_a_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let root = parent.path().join("a/b");
+    let first = DataDir::open(&root).unwrap();
+    assert!(matches!(DataDir::open(&root), Err(DataDirError::InUse(path)) if path == root));
+    drop(first);
+    assert!(DataDir::open(&root).is_ok());
+}
+
+#[test]
+fn who_looks_whether_a_service_runs_turns_none_away() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!DataDir::is_in_service(folder.path()).unwrap());
+    drop(DataDir::open(folder.path()).unwrap());
+    // Given somebody who is just looking, and another one
+    let mut looking = Some(DataDir::hold(folder.path()).unwrap());
+    assert!(!DataDir::is_in_service(folder.path()).unwrap());
+    // When a service comes, then it waits that moment
+    let service = DataDir::open_resting(folder.path(), || looking = None).unwrap();
+    assert!(DataDir::is_in_service(folder.path()).unwrap());
+    drop(service);
+    // And whoever holds it for longer keeps it away
+    let _verifying = DataDir::hold(folder.path()).unwrap();
+    assert!(matches!(DataDir::open_resting(folder.path(), || ()), Err(DataDirError::InUse(_))));
+}
+
+#[test]
+#[expect(clippy::used_underscore_binding, reason = "held for being dropped, and looked at here alone")]
+fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = DataDir::open(folder.path()).unwrap();
+    let copy = first._lock.as_ref().map(|lock| lock.0.try_clone().unwrap());
+    drop(first);
+    assert!(copy.is_some() && DataDir::open(folder.path()).is_ok());
+}
+
+#[test]
+fn directories_that_are_made_are_their_owners_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    create_durably(&parent.path().join("a/b")).unwrap();
+    for name in ["a", "a/b"] {
+        let mode = fs::metadata(parent.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}");
+    }
+}
+
+#[test]
+fn private_files_are_their_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    assert_eq!(read_private(&path).unwrap(), None);
+    write_private(&path, b"first").unwrap();
+    write_private(&path, b"second").unwrap();
+    assert_eq!(read_private(&path).unwrap().as_deref(), Some("second"));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = || DataDir::open(folder.path()).err().map(|error| error.to_string());
+    if std::os::unix::fs::chown(folder.path(), Some(61_184), Some(61_185)).is_err() {
+        eprintln!("not tried: only root gives a directory away");
+        return;
+    }
+    // Given an empty directory, then nothing is made in it
+    let told = refusal().expect("it is refused");
+    for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
+        assert!(told.contains(word), "{word} is not in: {told}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // Given a used one, then its lock counts: the directory may be a volume that belongs to root
+    fs::write(folder.path().join("lock"), "").unwrap();
+    assert_eq!(refusal(), None);
+    std::os::unix::fs::chown(folder.path().join("lock"), Some(61_184), None).unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
+    assert!(refusal().expect("it is refused").contains("belongs to user 61184,"));
+}
+
+#[test]
+fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let denied = |path: &Path| {
+        let reason = io::ErrorKind::PermissionDenied.into();
+        DataDirError::File { path: path.to_owned(), reason }.to_string()
+    };
+    let (own, there) = (own_id(), folder.path().display().to_string());
+    let told = denied(folder.path());
+    assert!(told.contains(&format!("{there} belongs to user {own}")), "{told}");
+    assert!(told.contains(&format!("`chmod u+rwX {there}`")) && told.contains("--data-dir"), "{told}");
+    // One that is not there yet is made by whoever may
+    let told = denied(&folder.path().join("a"));
+    assert!(told.contains(&format!("`install -d -m 0700 -o {own} {there}/a`")), "{told}");
+    assert_eq!(to_help(folder.path(), &io::ErrorKind::StorageFull.into()), "");
+    // Of somebody else's the owner comes first, unless nobody has used it yet
+    if std::os::unix::fs::chown(folder.path(), Some(61_184), None).is_err() {
+        eprintln!("not tried: only root gives a directory away");
+        return;
+    }
+    let (run, give) = ("`sudo -u '#61184' mediary …`", format!("`chown -R {own} {there}`"));
+    let places = || {
+        let told = denied(folder.path());
+        [run, &give].map(|words| told.find(words).unwrap_or_else(|| panic!("{words} is not in: {told}")))
+    };
+    let [running, giving] = places();
+    assert!(giving < running);
+    fs::write(folder.path().join("lock"), "").unwrap();
+    let [running, giving] = places();
+    assert!(running < giving);
+}

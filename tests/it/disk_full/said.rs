@@ -1,0 +1,65 @@
+//! What is said of a full disk, to whom, and how often: in the log once when it begins and once when it ends, whoever asks or does not.
+
+use super::*;
+
+const FULL: &str = "the disk is full: no changes are taken until there is room";
+const OVER: &str = "there is room on the disk again: changes are taken";
+
+fn count(log: &str, words: &str) -> usize {
+    log.lines().filter(|line| line.contains(words)).count()
+}
+
+#[actix_web::test]
+async fn a_full_disk_is_told_unasked_and_once() {
+    let Some(disk) = SmallDisk::mount(40) else {
+        eprintln!("SKIPPED: no small file system can be mounted here");
+        return;
+    };
+    let service = Service::start(&disk.path("data"), 4);
+    let ready = async || service.send(service.request(Method::GET, "/ready")).await.0;
+    assert_eq!(ready().await, 200);
+    // When the disk is full, then the log says so although nobody asks
+    disk.fill();
+    eventually("it is said", || count(&service.process.said(), FULL) == 1);
+    // and nothing more for probes, over several looks
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(2500) {
+        assert_eq!(ready().await, 503);
+    }
+    // When there is room again, then that is said too
+    disk.empty();
+    eventually("its end is said", || count(&service.process.said(), OVER) == 1);
+    assert_eq!(ready().await, 200);
+    let (_, log) = service.process.terminate();
+    assert_eq!((count(&log, FULL), count(&log, OVER), count(&log, "not ready")), (1, 1, 0), "{log}");
+}
+
+#[actix_web::test]
+async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
+    let Some(disk) = SmallDisk::mount(40) else {
+        eprintln!("SKIPPED: no small file system can be mounted here");
+        return;
+    };
+    let data = disk.path("data");
+    let service = Service::start(&data, 4);
+    service.fill_registry().await;
+    for nth in 1..40 {
+        assert_eq!(service.write(nth).await.0, 200);
+    }
+    assert!(!service.process.printed().contains("warning"), "{}", service.process.printed());
+    service.process.terminate();
+    disk.fill();
+    // When it is started on the full disk, of which it must stay far away
+    let service = Service::start(&data, 30);
+    // Then the greeting and the log say that it is full, and nothing of any damage
+    let greeting = service.process.printed().to_owned();
+    assert!(greeting.contains("warning no changes are taken: no room on the disk"), "{greeting}");
+    eventually("the log says it", || count(&service.process.said(), FULL) == 1);
+    assert!(!greeting.contains("damage"), "{greeting}");
+    let index =
+        "found   an index of the log that could not be opened (no room on the disk), made anew from the journal";
+    assert!(greeting.contains(index), "{greeting}");
+    service.check_reads(39).await;
+    let (_, log) = service.process.terminate();
+    assert!(!log.contains("damage"), "{log}");
+}

@@ -1,0 +1,95 @@
+//! Archives that are larger than what the reserve leaves: refused before they are sent, where they say how large they are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+const DISK: u64 = 40;
+const RESERVE: u64 = 4;
+
+/// An upload of which the head was sent, with this header.
+async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, OwnedWriteHalf) {
+    let base = service.process.url("");
+    let mut connection = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
+    let path = &link[link.find("/uploads/").expect("an upload link")..];
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n\r\n");
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.into_split()
+}
+
+/// What is answered, as far as it comes.
+async fn answer(mut from: OwnedReadHalf) -> String {
+    let (mut text, mut some) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = from.read(&mut some).await {
+        text.extend_from_slice(&some[..count]);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn check_refused(answer: &str) {
+    assert!(answer.starts_with("HTTP/1.1 507 "), "{answer}");
+    assert!(answer.contains("no room on the disk") && answer.contains("(storage.reserve_mib)"), "{answer}");
+}
+
+fn free(disk: &SmallDisk) -> u64 {
+    let found = rustix::fs::statvfs(disk.path("")).unwrap();
+    found.f_bavail * found.f_frsize
+}
+
+/// Zeros in chunks, until it is enough or nobody takes any more.
+async fn send_without_length(mut to: OwnedWriteHalf, bytes: u64) {
+    let chunk = [b"10000\r\n".as_slice(), &vec![0; 0x10000], b"\r\n"].concat();
+    for _ in 0..bytes / 0x10000 {
+        if to.write_all(&chunk).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn an_archive_that_would_touch_the_reserve_is_refused() {
+    let Some(disk) = SmallDisk::mount(DISK) else {
+        eprintln!("SKIPPED: no small file system can be mounted here; the unit tests of `space` say the same");
+        return;
+    };
+    let data = disk.path("data");
+    let service = Service::start(&data, RESERVE);
+    let link = service.fill_registry().await["upload"].as_str().unwrap().to_owned();
+    let incoming = || fs::read_dir(data.join("archives/incoming")).unwrap().count();
+    // When it says how large it is, then it is refused before any of it was sent
+    let (from, _to) = begin(&service, &link, &format!("Content-Length: {}", DISK * MIB)).await;
+    check_refused(&answer(from).await);
+    assert_eq!(incoming(), 0);
+    // When it does not say so, then it is refused when it comes to the reserve, however fast it comes
+    let (over, least) = (Arc::new(AtomicBool::new(false)), free(&disk));
+    let watching = {
+        let (over, place) = (Arc::clone(&over), disk.path(""));
+        std::thread::spawn(move || {
+            let mut least = least;
+            while !over.load(Ordering::SeqCst) {
+                let found = rustix::fs::statvfs(&place).unwrap();
+                least = least.min(found.f_bavail * found.f_frsize);
+                std::thread::yield_now();
+            }
+            least
+        })
+    };
+    let (from, to) = begin(&service, &link, "Transfer-Encoding: chunked").await;
+    let (answer, ()) = tokio::join!(answer(from), send_without_length(to, DISK * MIB));
+    over.store(true, Ordering::SeqCst);
+    check_refused(&answer);
+    let least = watching.join().unwrap();
+    assert!((RESERVE - 1) * MIB < least && least < 2 * RESERVE * MIB, "at the worst {least} bytes were free");
+    // and nothing of it stays, so that what fits is taken
+    eventually("the file is removed", || incoming() == 0);
+    let request = service.request(Method::PUT, &link).body(crate::support::zip::good());
+    let (status, _, version) = service.send(request).await;
+    assert_eq!(status, 200, "{version}");
+    service.check_log_after_stop(&data);
+}

@@ -1,0 +1,91 @@
+//! Who may read what the service keeps: its owner alone, whatever the mask that it is started with, in a directory that others may enter.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::process::{Process, TOKEN, command, in_shell, on};
+use crate::support::{client, picture, zip};
+
+/// The same command, where files are made for everybody to read.
+fn unmasked(command: &Command) -> Command {
+    in_shell("umask 022", command)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Everything below a directory that others than its owner may read, write or enter.
+fn open_below(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let open = |path: &Path| (mode(path) & 0o077 != 0).then(|| format!("{} {:o}", path.display(), mode(path)));
+    entries
+        .flat_map(|path| open(&path).into_iter().chain(if path.is_dir() { open_below(&path) } else { vec![] }))
+        .collect()
+}
+
+/// Has everything made that lies in files: the log, keys, an archive, pictures.
+async fn fill(service: &Process) {
+    let send = async |method: Method, path: &str, body: serde_json::Value| {
+        let request = client().request(method, service.url(path)).bearer_auth(TOKEN).header("idempotency-key", path);
+        let answer = request.json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    send(Method::POST, "/publishers", json!({"id": "acme", "name": "acme"})).await;
+    send(Method::POST, "/publishers/acme/nodes", json!({"id": "tools", "name": "tools"})).await;
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    let version = send(Method::POST, "/publishers/acme/nodes/tools/versions", version).await;
+    let uploaded = client().put(version["signedUrl"].as_str().unwrap()).body(zip::good()).send().await.unwrap();
+    assert_eq!(uploaded.status(), 200);
+    let image = json!({"image": picture::base64_png(8, 8)});
+    send(Method::POST, "/proxy/imagevendor/v1/ai/image-upscaler", image).await;
+}
+
+#[actix_web::test]
+async fn what_is_kept_is_its_owners_alone() {
+    // Given a data directory that others may enter, and a mask that hides nothing
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (data, backup, restored) = (place("data"), place("backup"), place("restored"));
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+    // When a service fills it
+    let service = Process::from_command(&mut unmasked(&command(&data)));
+    fill(&service).await;
+    // Then only its address is everybody's
+    assert_eq!(open_below(&data), [format!("{} 644", data.join("address").display())]);
+    let (_, log) = service.terminate();
+    assert!(data.join("log/sled/db").is_file() && !log.contains("others can read"), "{log}");
+    // and the same holds for what is made of it
+    let run = |data: &Path, arguments: &[&str]| {
+        let done = unmasked(&on(data, arguments)).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    run(&data, &["projections", "rebuild"]);
+    run(&data, &["backup", backup.to_str().unwrap()]);
+    run(&restored, &["restore", backup.to_str().unwrap()]);
+    assert_eq!([&data, &backup, &restored].map(|folder| open_below(folder)).concat(), Vec::<String>::new());
+    assert_eq!([&backup, &restored].map(|folder| mode(folder)), [0o700, 0o700]);
+    // but what is made to be handed on is made as the mask says
+    run(&data, &["audit", "export", place("log.jsonl").to_str().unwrap()]);
+    assert_eq!(mode(&place("log.jsonl")), 0o644);
+}
+
+#[actix_web::test]
+async fn a_directory_that_others_can_read_is_told_at_the_start() {
+    let data = tempfile::tempdir().unwrap();
+    Process::start(data.path()).terminate();
+    for part in ["", "log"] {
+        fs::set_permissions(data.path().join(part), Permissions::from_mode(0o755)).unwrap();
+    }
+    let (_, log) = Process::start(data.path()).terminate();
+    let (part, root) = (data.path().join("log"), data.path());
+    assert!(log.contains(&format!("others can read {}", part.display())), "{log}");
+    assert!(log.contains(&format!("chmod -R go= {}", root.display())), "{log}");
+}

@@ -1,0 +1,106 @@
+//! Whoever may not use a directory is told which one, whose it is, and what to do. Only root can try it out.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::process::{Done, Process, command, on, run};
+use crate::verify::with_log;
+
+/// Somebody whom no list of users names.
+const OTHER: u32 = 61_184;
+
+/// Runs a command to its end as somebody else; nothing where that is not allowed.
+fn as_other(command: &mut Command) -> Option<Done> {
+    match command.uid(OTHER).gid(OTHER).current_dir("/").output() {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            eprintln!("SKIPPED: only root can be somebody else");
+            None
+        }
+        output => Some(output.expect("the program starts").into()),
+    }
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Gives everything to that user.
+fn give_away(path: &Path) {
+    let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.for_each(|path| give_away(&path));
+    chown(path, Some(OTHER), Some(OTHER)).unwrap();
+}
+
+#[test]
+fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
+    let data = with_log(5);
+    fs::set_permissions(data.path(), Permissions::from_mode(0o700)).unwrap();
+    for (arguments, code) in [
+        (["audit", "verify"], 2),
+        (["audit", "log"], 1),
+        (["audit", "checkpoint"], 1),
+        (["backup", "nowhere"], 1),
+        (["health", "--config=/dev/null"], 1),
+    ] {
+        // When somebody else looks into the directory, which is its owner's alone
+        let Some(done) = as_other(&mut on(data.path(), &arguments)) else { return };
+        let told = done.expect(code).err;
+        // Then the path is told, its owner, and as whom to come
+        let path = data.path().display();
+        let whose = format!("{path} belongs to user 0 (root), and ");
+        for words in ["Permission denied", &whose, "run this as its owner (`sudo -u root mediary …`)"] {
+            assert!(told.contains(words), "{arguments:?}: {words:?} is not in: {told}");
+        }
+        assert!(!told.contains("not a data directory"), "{told}");
+    }
+}
+
+#[test]
+fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
+    // Given a directory of root's that others may enter
+    let data = tempfile::tempdir().unwrap();
+    Process::start(data.path()).terminate();
+    open_to_all(data.path());
+    // When somebody else starts a service there, then both ways out are told
+    let Some(done) = as_other(&mut command(data.path())) else { return };
+    let (told, path) = (done.expect(1).err, data.path().display());
+    let whose = format!("{path} belongs to user 0 (root), and this is user {OTHER}");
+    for words in [&whose, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
+        assert!(told.contains(words), "{words:?} is not in: {told}");
+    }
+    // Given that all of it was given to them but a key, then that file is told
+    give_away(data.path());
+    for key in ["url-key", "webhook-key", "idempotency-key", "log/signing.key"] {
+        let file = data.path().join(key);
+        chown(&file, Some(0), Some(0)).unwrap();
+        let told = as_other(&mut command(data.path())).unwrap().expect(1).err;
+        let file = file.display();
+        for words in [format!("{file} belongs to user 0 (root)"), format!("`chown {OTHER} {file}`")] {
+            assert!(told.contains(&words), "{words:?} is not in: {told}");
+        }
+        give_away(data.path());
+    }
+    // and nothing keeps them out any more
+    as_other(&mut on(data.path(), &["audit", "verify"])).unwrap().expect(0);
+}
+
+#[test]
+fn a_restore_where_nothing_can_be_made_names_what_is_there() {
+    let (data, elsewhere) = (with_log(5), tempfile::tempdir().unwrap());
+    open_to_all(elsewhere.path());
+    let backup = elsewhere.path().join("backup");
+    run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
+    give_away(&backup);
+    // When somebody restores below a directory in which they may not write
+    for place in ["data", "a/b/data"] {
+        let to = elsewhere.path().join(place);
+        let Some(done) = as_other(&mut on(&to, &["restore", backup.to_str().unwrap()])) else { return };
+        let told = done.expect(1).err;
+        let there = elsewhere.path().display();
+        assert!(told.contains(&format!("may write to {there}, or elsewhere (--data-dir)")), "{told}");
+        assert!(!told.contains("below"), "{told}");
+    }
+}
