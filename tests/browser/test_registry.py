@@ -196,6 +196,15 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
         expect(menu).to_have_count(0)
 
+    def test_what_a_node_is_comes_first_on_every_screen(self):
+        _, (node,) = registry(description="Finds faces.")
+        for size in (WIDE, NARROW):
+            page = self.page(f"/nodes/{node}", size=size)
+            tops = [page.locator(part).bounding_box()["y"] for part in (".lead-text", ".tabs")]
+            card = page.locator(".summary-card").bounding_box()["y"]
+            self.assertLessEqual(tops[0], card)
+            self.assertEqual(size == NARROW, card < tops[1])
+
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)
