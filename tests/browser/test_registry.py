@@ -200,10 +200,12 @@ class Registry(BrowserTest):
         _, (node,) = registry(description="Finds faces.")
         for size in (WIDE, NARROW):
             page = self.page(f"/nodes/{node}", size=size)
-            tops = [page.locator(part).bounding_box()["y"] for part in (".lead-text", ".tabs")]
-            card = page.locator(".summary-card").bounding_box()["y"]
-            self.assertLessEqual(tops[0], card)
-            self.assertEqual(size == NARROW, card < tops[1])
+            about, card, tabs = [page.locator(part).bounding_box() for part in (".lead-text", ".summary-card", ".tabs")]
+            self.assertLess(about["y"], card["y"] + card["height"])
+            self.assertLess(about["y"], tabs["y"])
+            if size == NARROW:
+                self.assertLessEqual(about["y"] + about["height"], card["y"])
+                self.assertLessEqual(card["y"] + card["height"], tabs["y"])
 
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()

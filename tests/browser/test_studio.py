@@ -87,7 +87,7 @@ class Studio(BrowserTest):
     def test_no_more_pictures_are_asked_for_than_the_service_takes(self):
         # Given a service that takes one picture for a video, and one that takes two
         page = self.page("/studio/startEndToVideo", token=ADMIN)
-        places = page.locator(".drop, .given")
+        places = page.locator(".pictures > *")
         page.get_by_role("button", name="Use a sample").click()
         expect(page.locator(".given")).to_have_count(1)
         expect(places).to_have_count(1)
@@ -129,8 +129,8 @@ class Studio(BrowserTest):
             make = page.get_by_role("button", name="Make it")
             for field in page.locator("form").locator("input[type=text]:visible, input[type=url]:visible, textarea:visible, select:visible").all():
                 field.focus()
-                below = field.evaluate("it => it.getBoundingClientRect().bottom")
-                self.assertLessEqual(below, make.bounding_box()["y"], field.get_attribute("id"))
+                middle = field.evaluate("it => { const { top, bottom } = it.getBoundingClientRect(); return (top + bottom) / 2; }")
+                self.assertLess(middle, make.bounding_box()["y"], field.get_attribute("id"))
 
     def test_pictures_are_dropped_and_pasted(self):
         page = self.page("/studio/relightImage", token=ADMIN)
@@ -588,7 +588,7 @@ class Music(BrowserTest):
         self.show(page, "/nodes")
         self.show(page, "/studio/generateMusic")
         expect(come).not_to_have_text(before)
-        expect(page.get_by_role("button", name="Listening")).to_be_disabled()
+        expect(page.get_by_role("button", name="Being made")).to_be_disabled()
         # And is cancelled like any task
         page.get_by_role("button", name="Cancel the task").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel the task").click()
