@@ -42,7 +42,7 @@ const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : S
 // Whose it is, which only administrators are told.
 function Owner({ id }) {
   const name = useNames([`user/${id}`])(`user/${id}`);
-  return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code>${endOf(id)}</code></a>`;
+  return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${endOf(id)}</code></a>`;
 }
 
 function Actions({ task, user }) {

@@ -73,7 +73,7 @@ function joined(there, fresh) {
 function Whose({ task: { owner }, user, nameOf }) {
   if (!owner) return html`<span class="muted">Nobody’s</span>`;
   const name = nameOf(`user/${owner}`);
-  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="muted small">${endOf(owner)}</code>`}</span>`;
+  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${endOf(owner)}</code>`}</span>`;
 }
 
 function cost(task) {

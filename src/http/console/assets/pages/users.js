@@ -26,7 +26,7 @@ export function UsersPage({ query, user: own }) {
         ${list.users.map((user) => html`<tr key=${user.id}>
         <td data-label="User"><strong>${called(user)}</strong><br /><${Id}>${user.id}</${Id}></td>
         <td class="address" data-label="E-mail">${user.email ? html`<${Address} of=${user.email} />` : html`<span class="muted">none</span>`}</td>
-        <td data-label="May"><div>
+        <td data-label="May"><div>${!user.isAdmin && !user.isApproved && !user.status && !user.erased && html`<span class="muted">what any user may</span>`}
           ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
           <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>

@@ -19,7 +19,7 @@ const NOBODY = { system: 'the service', anonymous: 'nobody known' };
 function Who({ of, nameOf }) {
   if (NOBODY[of]) return NOBODY[of];
   const [kind, id] = of.split('/');
-  return html`${nameOf(of) ? html`<span class="name">${nameOf(of)}</span>` : kind} <code>${endOf(id)}</code>`;
+  return html`${nameOf(of) ? html`<span class="name">${nameOf(of)}</span>` : kind} <code class="end">${endOf(id)}</code>`;
 }
 
 // The same, leading to what became of them; the whole id is told where one looks.
