@@ -272,7 +272,11 @@ pub struct Transition {
 
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a {} cannot go from {} to {}", self.what, self.from, self.to)
+        let Self { what, from, to } = self;
+        if from == to {
+            return write!(f, "the {what} has the status {from} already");
+        }
+        write!(f, "a {what} cannot go from {from} to {to}")
     }
 }
 

@@ -1,5 +1,7 @@
 //! What administrators do: users and their tokens, and bans.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::answer::Answer;
@@ -31,12 +33,13 @@ struct UserPage {
     total_pages: u64,
 }
 
-/// `GET /admin/users`: all users, oldest first; of those who were erased that they were there.
+/// `GET /admin/users`: all users, or those that are named, oldest first; of those who were erased that they were there.
 pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
+    let only: HashSet<_> = query.many_checked("user_id", UserId::parse).into_iter().collect();
     query.finish()?;
-    let page = call.services().models.read().users.page(request).map(User::clone);
+    let page = call.services().models.read().users.page(request, &only).map(User::clone);
     let keyring = &call.services().personal;
     personal::ready(keyring, page.entries.iter().filter_map(User::profile)).await;
     Answer::ok(&UserPage {

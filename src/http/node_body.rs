@@ -102,7 +102,10 @@ pub fn read_new_node(body: &Value, is_admin: bool, surroundings: &Surroundings) 
 }
 
 fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId> {
-    let Some(name) = name else { return fields.required("id", None) };
+    let Some(name) = name else {
+        fields.fault("id", "is required where there is no name of which it can be made");
+        return None;
+    };
     let derived = NodeId::derive(name.as_str()).and_then(|id| new_node_id(id.as_str()));
     derived.map_err(|reason| fields.fault("id", reason)).ok()
 }

@@ -41,6 +41,7 @@ use super::answer::Answer;
 use super::error::Problem;
 use super::gate::Call;
 use super::routes::{Row, rows};
+use super::video::REFERENCE_IMAGES;
 use crate::domain::policy::Action;
 
 const ABOUT: &str = include_str!("openapi/about.md");
@@ -53,8 +54,11 @@ struct Group {
     components: Vec<(&'static str, Value)>,
 }
 
-/// Every operation, by noun.
-fn groups() -> Vec<Group> {
+/// `video.max_images`, unless somebody set it.
+const USUAL_IMAGES: usize = 1;
+
+/// Every operation, by noun, of a service that takes so many images for a video.
+fn groups(max_images: usize) -> Vec<Group> {
     vec![
         publisher::group(),
         token::group(),
@@ -65,7 +69,7 @@ fn groups() -> Vec<Group> {
         admin::group(),
         audit::group(),
         image::group(),
-        video::group(),
+        video::group(max_images),
         music::group(),
         task::group(),
         delivery::group(),
@@ -178,19 +182,21 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// The document as text to read: indented, with a line break at its end.
+/// The document of a service with usual limits as text to read: indented, with a line break at its end.
 ///
 /// # Errors
 /// When it cannot be written as JSON, which is a fault of ours.
 pub fn text() -> serde_json::Result<String> {
-    let text = serde_json::to_string_pretty(&Document::new(&rows(), groups()))?;
+    let text = serde_json::to_string_pretty(&Document::new(&rows(), groups(USUAL_IMAGES)))?;
     Ok(format!("{text}\n"))
 }
 
-/// `GET /openapi.json` and `GET /openapi`: this document, made once.
-pub(super) async fn show(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
-    static WRITTEN: OnceLock<serde_json::Result<Box<RawValue>>> = OnceLock::new();
-    match WRITTEN.get_or_init(|| to_raw_value(&Document::new(&rows(), groups()))) {
+/// `GET /openapi.json` and `GET /openapi`: this document with the limits of this service, made once for each.
+pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+    static WRITTEN: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES] =
+        [const { OnceLock::new() }; REFERENCE_IMAGES];
+    let max_images = call.services().options.video_max_images.clamp(1, REFERENCE_IMAGES);
+    match WRITTEN[max_images - 1].get_or_init(|| to_raw_value(&Document::new(&rows(), groups(max_images)))) {
         Ok(document) => Answer::ok(document),
         Err(error) => Err(Problem::internal(error)),
     }
@@ -207,7 +213,7 @@ mod tests {
     use crate::domain::version::VersionFields;
 
     fn described() -> Vec<(String, &'static str)> {
-        let operations = groups().into_iter().flat_map(|group| group.operations);
+        let operations = groups(USUAL_IMAGES).into_iter().flat_map(|group| group.operations);
         operations.map(|operation| (operation.method.to_string(), operation.path)).collect()
     }
 

@@ -1,5 +1,7 @@
 //! Publishers: wire shape, creating, finding, reading, updating, deleting.
 
+use std::collections::HashSet;
+
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
 
@@ -151,10 +153,11 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let include_banned = query.flag("include_banned").unwrap_or(false);
+    let only: HashSet<_> = query.many("publisher_id").into_iter().map(str::to_owned).collect();
     query.finish()?;
     let page = {
         let models = call.services().models.read();
-        let page = models.publishers.page(request, include_banned && call.identity().is_admin());
+        let page = models.publishers.page(request, &only, include_banned && call.identity().is_admin());
         page.map(|profile| Shown::of(profile, &models))
     };
     personal::ready(&call.services().personal, page.entries.iter().flat_map(Shown::members)).await;

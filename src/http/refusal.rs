@@ -128,10 +128,16 @@ mod tests {
 
     #[test]
     fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
-        let transition = Transition { what: "node", from: "NodeStatusActive", to: "NodeStatusActive" };
+        let transition =
+            |to| NodeRejection::IllegalTransition(Transition { what: "node", from: "NodeStatusActive", to });
         let reason = Reason::parse("malware").ok();
         for (problem, code, detail) in [
-            (Problem::from(NodeRejection::IllegalTransition(transition)), Code::Conflict, "cannot go from"),
+            (
+                Problem::from(transition("NodeStatusDeleted")),
+                Code::Conflict,
+                "cannot go from NodeStatusActive to NodeStatusDeleted",
+            ),
+            (transition("NodeStatusActive").into(), Code::Conflict, "the node has the status NodeStatusActive already"),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
             (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),

@@ -1,6 +1,6 @@
 //! Publishers by id, and by the users who belong to them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::page::{Page, PageRequest};
 use crate::domain::decider::Decider;
@@ -65,10 +65,13 @@ impl Publishers {
         matches!(self.by_id.get(id.as_str()), Some(Publisher::Deleted))
     }
 
-    /// A page of all publishers, by id; banned ones only when they are asked for.
+    /// A page of all publishers, or of these alone, by id; banned ones only when they are asked for.
     #[must_use]
-    pub fn page(&self, request: PageRequest, include_banned: bool) -> Page<&PublisherProfile> {
-        let listed = |profile: &&PublisherProfile| include_banned || profile.status == PublisherStatus::Active;
+    pub fn page(&self, request: PageRequest, only: &HashSet<String>, include_banned: bool) -> Page<&PublisherProfile> {
+        let listed = |profile: &&PublisherProfile| {
+            (include_banned || profile.status == PublisherStatus::Active)
+                && (only.is_empty() || only.contains(profile.id.as_str()))
+        };
         let publishers: Vec<_> = self.by_id.values().filter_map(present).filter(listed).collect();
         request.cut(publishers.into_iter())
     }
@@ -148,7 +151,7 @@ mod tests {
         ];
         let publishers = folded(&events);
         let all = PageRequest { page: 1, limit: 10 };
-        let page = |include_banned| publishers.page(all, include_banned);
+        let page = |include_banned| publishers.page(all, &HashSet::new(), include_banned);
         assert_eq!((ids(page(false).entries.into_iter()), page(false).total), (vec!["a"], 1));
         assert_eq!((ids(page(true).entries.into_iter()), page(true).total), (vec!["a", "b"], 2));
         let gone = PublisherId::parse("c").unwrap();

@@ -1,5 +1,7 @@
 //! Users by id, in the order in which they came.
 
+use std::collections::HashSet;
+
 use indexmap::IndexMap;
 
 use super::page::{Page, PageRequest};
@@ -42,10 +44,11 @@ impl Users {
         self.by_id.get(&id).filter(|user| **user != User::Absent)
     }
 
-    /// A page of all users, oldest first, and what is left of those who were erased.
+    /// A page of all users, or of these alone, oldest first, and what is left of those who were erased.
     #[must_use]
-    pub fn page(&self, request: PageRequest) -> Page<&User> {
-        let users: Vec<_> = self.by_id.values().filter(|user| **user != User::Absent).collect();
+    pub fn page(&self, request: PageRequest, only: &HashSet<UserId>) -> Page<&User> {
+        let listed = |(id, user): &(&UserId, &User)| **user != User::Absent && (only.is_empty() || only.contains(id));
+        let users: Vec<_> = self.by_id.iter().filter(listed).map(|(_, user)| user).collect();
         request.cut(users.into_iter())
     }
 

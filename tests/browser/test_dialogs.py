@@ -6,7 +6,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BrowserTest, archive, name, registry, send, user
+from support import ADMIN, NARROW, BrowserTest, archive, name, registry, send, user
 
 
 def beside(page):
@@ -53,6 +53,22 @@ class Dialogs(BrowserTest):
         page.get_by_role("textbox", name="Name").fill("Ada")
         beside(page)
         expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
+
+    def test_the_buttons_of_a_tall_form_stay_in_view_and_hide_no_field(self):
+        publisher, _ = registry(0)
+        for size in (NARROW, {"width": 1280, "height": 600}):
+            page = self.page(f"/publishers/{publisher}", token=ADMIN, size=size)
+            page.get_by_role("button", name="Create a node").click()
+            dialog = page.get_by_role("dialog")
+            create = dialog.get_by_role("button", name="Create", exact=True)
+            expect(create).to_be_in_viewport(ratio=1)
+            # Whoever goes through it by keyboard sees every field that has it
+            fields = dialog.locator("form").locator("input:visible, textarea:visible, select:visible")
+            for field in fields.all():
+                field.focus()
+                middle = field.evaluate("it => { const { top, bottom } = it.getBoundingClientRect(); return (top + bottom) / 2; }")
+                self.assertLess(middle, create.bounding_box()["y"], field.get_attribute("id"))
+            expect(create).to_be_in_viewport(ratio=1)
 
     def test_a_new_token_is_lost_by_no_key_and_no_press(self):
         page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)

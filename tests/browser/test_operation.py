@@ -1,14 +1,16 @@
 """For administrators: the audit log, the past, state, moderation, users."""
 
+import base64
 import json
 import re
 import threading
 import unittest
+import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BrowserTest, name, registry, send, user
+from support import ADMIN, BASE, BrowserTest, name, png, registry, send, user, wait_until
 
 BUSY = {"type": "about:blank", "title": "Too many requests", "status": 429, "error": "too_many_requests", "detail": "Ask less often."}
 
@@ -85,6 +87,54 @@ class Audit(BrowserTest):
             self.assertEqual(shown(), list(range(log.head, 0, -1)), path)
             expect(page.get_by_role("alert")).to_have_count(0)
 
+    def test_who_acted_and_what_it_was_about_have_names(self):
+        # Given two users whose ids begin alike, and many changes of a publisher by one of them
+        ada, publisher = user(name("Ada")), name("names")
+        send("POST", "/publishers", {"id": publisher, "name": "Nameable"}, token=ada["token"])
+        for number in range(5):
+            send("PUT", f"/publishers/{publisher}", {"description": f"The {number}."}, token=ada["token"])
+        page = self.page("/nodes", token=ADMIN)
+        asked_for = []
+        page.on("request", lambda request: asked_for.append(request.url) if re.search("(user|publisher|node)_id=", request.url) else None)
+        # When the log is looked at
+        self.show(page, f"/audit?stream=publisher/{publisher}")
+        events = page.locator(".event")
+        expect(events).to_have_count(6)
+        # Then every line has their names beside their ids, asked for once of each kind
+        for event in events.all():
+            expect(event.locator(".name")).to_have_text(["Nameable", ada["name"]])
+            expect(event.locator("summary")).to_contain_text(f"…{ada['id'][-6:]}")
+        self.assertEqual(len(asked_for), 2)
+        # And what it is of by its name too
+        page.locator(".event summary").first.click()
+        page.locator(".event .inside").get_by_role("link", name=re.compile(ada["name"])).click()
+        expect(page.locator(".lead")).to_contain_text(ada["name"])
+
+    def test_bookkeeping_is_shown_on_request(self):
+        publisher = name("keys")
+        request = urllib.request.Request(f"{BASE}/publishers", method="POST", data=json.dumps({"id": publisher, "name": "Keys"}).encode(),
+                                         headers={"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json", "Idempotency-Key": publisher})
+        urllib.request.urlopen(request).close()
+        claims = lambda: page.locator(".event, .history > li").filter(has_text="Key claimed")
+        for path in (f"/audit?stream=publisher/{publisher}", f"/audit/publisher/{publisher}"):
+            # Given what was changed by a request with a key
+            page = self.page(path, token=ADMIN)
+            expect(page.locator(".event, .history > li").first).to_be_visible()
+            expect(claims()).to_have_count(0)
+            # When bookkeeping is asked for by keyboard, then it is there, also after a reload
+            switch = page.get_by_label("Show bookkeeping")
+            switch.focus()
+            page.keyboard.press("Space")
+            expect(claims()).to_have_count(1)
+            expect(switch).to_be_focused()
+            page.reload()
+            expect(claims()).to_have_count(1)
+            page.get_by_label("Show bookkeeping").uncheck()
+            expect(claims()).to_have_count(0)
+        # Whoever asks for that type is shown it in any case
+        self.show(page, f"/audit?stream=publisher/{publisher}&type=KeyClaimed")
+        expect(claims()).to_have_count(1)
+
     def test_filters_keep_what_is_typed_and_the_keyboard(self):
         page = self.page("/audit", token=ADMIN)
         who, type_ = page.get_by_label("Who"), page.get_by_label("Type")
@@ -123,7 +173,7 @@ class Audit(BrowserTest):
         expect(page.locator(".event").first).to_be_visible()
         page.get_by_label("Who").fill("nobody")
         page.get_by_role("button", name="Filter").click()
-        expect(page.get_by_role("alert")).to_contain_text("must be system")
+        expect(page.get_by_role("alert")).to_contain_text("Who must be system")
         expect(page.get_by_role("alert").get_by_role("listitem")).to_have_count(0)
         expect(page.locator(".event, .empty")).to_have_count(0)
 
@@ -273,6 +323,35 @@ class Operation(BrowserTest):
         self.assertEqual([row.split()[0] for row in page.locator(".tasks .id").all_inner_texts()], [it["task_id"] for it in tasks])
         expect(rows.get_by_role("progressbar")).to_have_count(1)
 
+    def test_administrators_see_whose_a_task_is_and_outcomes_have_one_name(self):
+        # Given a picture and a video of two users
+        ada, eve = user(name("Ada")), user(name("Eve"))
+        upscale = {"image": base64.b64encode(png(8, 8)).decode()}
+        picture = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", upscale, token=ada["token"])["data"]["task_id"]
+        video = send("POST", "/proxy/videovendor/start-end2video", {"prompt": "p", "duration": 1, "resolution": "360p"}, token=eve["token"])["task_id"]
+        for task, token in ((picture, ada["token"]), (video, eve["token"])):
+            wait_until(lambda: send("GET", f"/tasks/{task}", token=token)["state"] in ("COMPLETED", "success"))
+        page = self.page("/tasks", token=ADMIN)
+        # Then each has its owner, and what is the same is called the same
+        for task, owner, job in ((picture, ada, "Upscale an image"), (video, eve, "Make a video from its first frame")):
+            row = page.get_by_role("row").filter(has_text=task)
+            expect(row).to_contain_text(owner["name"])
+            expect(row).to_contain_text(job)
+            expect(row.locator(".state")).to_have_text("Completed")
+        states = page.get_by_label("State")
+        expect(states.locator("option")).to_have_text(["All", "Created", "In progress", "Completed", "Failed", "Queueing"])
+        states.select_option(label="Completed")
+        for task in (picture, video):
+            expect(page.get_by_role("row").filter(has_text=task)).to_be_visible()
+        # The name of any kind that an address has is the same choice
+        self.show(page, "/tasks?state=success")
+        self.assertEqual(states.evaluate("it => it.selectedOptions[0].label"), "Completed")
+        expect(page.get_by_label("Kind").locator("option")).to_contain_text(["All", "Upscale an image"])
+        # And nobody else is told
+        page = self.page("/tasks", token=ada["token"])
+        expect(page.get_by_role("row").filter(has_text=picture)).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Whose")).to_have_count(0)
+
     def test_only_what_was_verified_is_called_sound(self):
         page = self.page("/nodes", token=ADMIN)
         told = send("GET", "/admin/state")
@@ -347,6 +426,16 @@ class Operation(BrowserTest):
         dialog.get_by_role("button", name="Unban").click()
         expect(row.get_by_role("button", name="Ban", exact=True)).to_be_visible()
         claim()
+
+    def test_nobody_is_offered_to_ban_themselves_or_the_first_administrator(self):
+        boss = user(name("Boss"), isAdmin=True)
+        users = [user["id"] for user in send("GET", "/admin/users?limit=1000")["users"]]
+        page = self.page("/users", token=boss["token"])
+        for spared in (boss["id"], send("GET", "/users")["id"]):
+            self.show(page, f"/users?page={users.index(spared) // 25 + 1}")
+            row = page.get_by_role("row").filter(has_text=spared)
+            expect(row.get_by_role("button", name="Tokens")).to_be_visible()
+            expect(row.get_by_role("button", name="Ban")).to_have_count(0)
 
     def test_users_are_made_and_given_tokens(self):
         page = self.page("/users", token=ADMIN)

@@ -2,6 +2,7 @@
 
 import re
 import unittest
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -162,6 +163,52 @@ class Publishing(BrowserTest):
         row.get_by_role("button", name="Remove").click()
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         expect(row).to_have_count(0)
+
+    def test_a_user_publishes_from_nothing_to_a_download(self):
+        # Given a user who is no administrator, and has nothing but a token
+        ida, publisher, node = user("Ida"), name("ida"), "Idas Masks " + name("n")
+        page = self.page("/nodes", allowed=(400,))
+        dialog = page.get_by_role("dialog")
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        page.get_by_label("Token", exact=True).fill(ida["token"])
+        page.keyboard.press("Enter")
+        expect(page.locator(".who")).to_contain_text("Ida")
+        expect(page.get_by_role("link", name="Users")).to_have_count(0)
+        # When they make a publisher, and a node that they only name
+        page.get_by_role("link", name="Publishers").click()
+        page.get_by_role("button", name="Create a publisher").click()
+        dialog.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
+        dialog.get_by_role("textbox", name=re.compile("^Name")).fill("Ida's")
+        dialog.get_by_role("button", name="Create", exact=True).click()
+        page.get_by_role("button", name="Create a node").click()
+        dialog.get_by_role("button", name="Create", exact=True).click()
+        expect(dialog.get_by_role("alert")).to_contain_text("is required where there is no name")
+        dialog.get_by_role("textbox", name=re.compile("^Name")).fill(node)
+        dialog.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("heading", name=node)).to_be_visible()
+        expect(page.get_by_role("heading", name="No version is published")).to_be_visible()
+        # And publish a version of it with its archive
+        page.get_by_role("button", name="Publish a version").click()
+        expect(dialog.get_by_text("Node version")).to_have_count(0)
+        dialog.get_by_role("textbox", name=re.compile("^Version")).fill("0.1.0")
+        dialog.get_by_role("button", name="Go on to the archive").click()
+        page.get_by_label("Archive", exact=True).set_input_files({"name": "n.zip", "mimeType": "application/zip", "buffer": archive()})
+        page.get_by_role("button", name="Send the archive").click()
+        # Then it can be had
+        with page.expect_download() as download:
+            page.locator(".release").get_by_role("link", name="Download").click()
+        self.assertEqual(Path(download.value.path()).read_bytes(), archive())
+        # And their token for a build machine does so too
+        self.show(page, f"/publishers/{publisher}/tokens")
+        page.get_by_role("button", name="Create a token").click()
+        dialog.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
+        dialog.get_by_role("button", name="Create", exact=True).click()
+        token = page.locator(".secret").inner_text()
+        page.get_by_role("button", name="I have it").click()
+        id = send("GET", f"/publishers/{publisher}/nodes", token=ida["token"])[0]["id"]
+        publish(publisher, id, "0.2.0", token=token)
+        self.show(page, f"/nodes/{id}")
+        expect(page.locator(".release h2")).to_have_text(["0.2.0", "0.1.0"])
 
     def test_a_publisher_and_a_node_are_created_from_nothing(self):
         ben, publisher, node = user("Ben"), name("ben"), name("first")

@@ -196,6 +196,17 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
         expect(menu).to_have_count(0)
 
+    def test_what_a_node_is_comes_first_on_every_screen(self):
+        _, (node,) = registry(description="Finds faces.")
+        for size in (WIDE, NARROW):
+            page = self.page(f"/nodes/{node}", size=size)
+            about, card, tabs = [page.locator(part).bounding_box() for part in (".lead-text", ".summary-card", ".tabs")]
+            self.assertLess(about["y"], card["y"] + card["height"])
+            self.assertLess(about["y"], tabs["y"])
+            if size == NARROW:
+                self.assertLessEqual(about["y"] + about["height"], card["y"])
+                self.assertLessEqual(card["y"] + card["height"], tabs["y"])
+
     def test_it_works_by_keyboard_and_narrow(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)

@@ -75,7 +75,7 @@ class Studio(BrowserTest):
         self.assertEqual(at(), "51%")
 
         page.get_by_role("link", name="Everything of this task").click()
-        expect(page.get_by_role("heading", name="Image upscaler")).to_be_visible()
+        expect(page.get_by_role("heading", name="Upscale an image")).to_be_visible()
         expect(page.locator(".course .state")).to_have_text(["Created", "In progress", "Completed"])
         # The studio still has what was made, and the task is there after a reload.
         page.go_back()
@@ -83,6 +83,24 @@ class Studio(BrowserTest):
         page.go_forward()
         page.reload()
         self.until(page, "document.querySelector('img.shown')?.naturalWidth === 240")
+
+    def test_no_more_pictures_are_asked_for_than_the_service_takes(self):
+        # Given a service that takes one picture for a video, and one that takes two
+        page = self.page("/studio/startEndToVideo", token=ADMIN)
+        places = page.locator(".pictures > *")
+        page.get_by_role("button", name="Use a sample").click()
+        expect(page.locator(".given")).to_have_count(1)
+        expect(places).to_have_count(1)
+        expect(page.get_by_text("at most 1 picture")).to_be_visible()
+        other = document()
+        other["components"]["schemas"]["StartEndVideoBody"]["properties"]["images"]["maxItems"] = 2
+        page.route("**/openapi.json", lambda route: route.fulfill(json=other))
+        page.reload()
+        page.get_by_role("button", name="Use a sample").click()
+        expect(places).to_have_count(2)
+        expect(page.get_by_text("at most 2 pictures")).to_be_visible()
+        # And choices are those of the interface, letter by letter
+        expect(page.get_by_label("Model").locator("option")).to_contain_text(["vq3-pro (default)", "vq2-pro-fast"])
 
     def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
         page = self.page("/studio", token=ADMIN, size={"width": 360, "height": 740})
@@ -104,6 +122,15 @@ class Studio(BrowserTest):
         body = sent.value.post_data_json
         self.assertEqual({**body, "image": ""}, {"image": "", "scale_factor": "4x", "creativity": 7, "prompt": "hills"})
         self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=2 * PATIENCE_S)
+
+    def test_no_field_that_has_the_keyboard_is_below_the_buttons_that_stay_in_view(self):
+        for size in (WIDE, NARROW):
+            page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
+            make = page.get_by_role("button", name="Make it")
+            for field in page.locator("form").locator("input[type=text]:visible, input[type=url]:visible, textarea:visible, select:visible").all():
+                field.focus()
+                middle = field.evaluate("it => { const { top, bottom } = it.getBoundingClientRect(); return (top + bottom) / 2; }")
+                self.assertLess(middle, make.bounding_box()["y"], field.get_attribute("id"))
 
     def test_pictures_are_dropped_and_pasted(self):
         page = self.page("/studio/relightImage", token=ADMIN)
@@ -561,7 +588,7 @@ class Music(BrowserTest):
         self.show(page, "/nodes")
         self.show(page, "/studio/generateMusic")
         expect(come).not_to_have_text(before)
-        expect(page.get_by_role("button", name="Listening")).to_be_disabled()
+        expect(page.get_by_role("button", name="Being made")).to_be_disabled()
         # And is cancelled like any task
         page.get_by_role("button", name="Cancel the task").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel the task").click()

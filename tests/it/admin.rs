@@ -32,6 +32,30 @@ async fn users_are_listed_in_pages_oldest_first() {
 }
 
 #[actix_web::test]
+async fn users_are_looked_up_by_their_ids() {
+    // Given users, one of whom is erased
+    let app = TestApp::start().await;
+    let [alice, bob, carol] = [app.user("alice").await, app.user("bob").await, app.user("carol").await];
+    app.delete_as(app.admin_token(), &format!("/admin/users/{}", bob.id)).await.expect(204);
+    let named = |ids: String| {
+        let (app, token) = (&app, app.admin_token());
+        async move { app.get_as(token, &format!("/admin/users?{ids}")).await.expect(200).json() }
+    };
+    // When some of them are asked for, and one whom nobody knows
+    let nobody = uuid::Uuid::nil();
+    let found = named(format!("user_id={}&user_id={}&user_id={nobody}", carol.id, alice.id)).await;
+    // Then these are there and no others, the oldest first
+    let ids: Vec<_> = found["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
+    assert_eq!((ids, &found["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
+    assert_eq!(named(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
+    assert_eq!(named(format!("user_id={nobody}")).await["total"], 0);
+    // And what is no id is refused
+    let refused = app.get_as(app.admin_token(), "/admin/users?user_id=ada").await.expect(400).json();
+    assert_eq!(refused["errors"][0]["pointer"], "/user_id");
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn an_administrator_makes_administrators() {
     let app = TestApp::start().await;
     let body = json!({"name": "root", "isAdmin": true, "isApproved": true, "id": "ignored"});

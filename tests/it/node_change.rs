@@ -187,6 +187,15 @@ async fn administrators_create_and_change_nodes_with_their_facts() {
 }
 
 #[actix_web::test]
+async fn a_node_needs_an_id_or_a_name_and_that_is_what_is_said() {
+    let (app, alice, _) = app_with_node().await;
+    let refused = app.post_as(&alice.token, NODES, json!({"description": "Finds faces."})).await.expect(400).json();
+    let fault = json!([{"pointer": "/id", "reason": "is required where there is no name of which it can be made"}]);
+    assert_eq!(refused["errors"], fault);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn the_id_that_a_path_uses_is_reserved() {
     let (app, alice, _) = app_with_node().await;
     for body in [json!({"id": "search"}), json!({"id": "Search"}), json!({"name": "search"})] {

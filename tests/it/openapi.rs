@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use mediary::clock::Surroundings;
+
 use crate::support::TestApp;
 
 const CHECKED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
@@ -39,4 +41,18 @@ async fn the_document_is_served_under_both_names() {
     assert_eq!(with_extension.body, without.body);
     assert_eq!(with_extension.header("content-type"), Some("application/json"));
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_document_that_is_served_has_the_limits_of_the_service() {
+    for (set, expected) in [(1, [1, 1]), (4, [2, 4])] {
+        // Given a service that takes so many images for a video
+        let app = TestApp::start_with(|settings| settings.video.max_images = set, Surroundings::real()).await;
+        let schemas = app.get("/openapi.json").await.expect(200).json()["components"]["schemas"].take();
+        // Then its document says how many each endpoint takes of it
+        let most = ["StartEndVideoBody", "ReferenceVideoBody"]
+            .map(|body| schemas[body]["properties"]["images"]["maxItems"].as_u64().expect("a limit"));
+        assert_eq!(most, expected, "video.max_images = {set}");
+        app.stop().await;
+    }
 }

@@ -152,6 +152,8 @@ async fn publishers_are_listed_in_pages_by_id() {
     assert_eq!((ids(&last), counts(&last)), (vec!["c"], [2, 2, 3, 2]));
     let past = app.get("/publishers?page=9").await.expect(200).json();
     assert_eq!((ids(&past), counts(&past)), (vec![], [10, 9, 3, 1]));
+    let named = app.get("/publishers?publisher_id=c&publisher_id=a&publisher_id=unknown").await.expect(200).json();
+    assert_eq!((ids(&named), counts(&named)), (vec!["a", "c"], [10, 1, 2, 1]));
     let clamped = app.get("/publishers?limit=5000").await.expect(200).json();
     assert_eq!(clamped["limit"], 1000);
     let refused = app.get("/publishers?page=0&limit=x&include_banned=perhaps").await.expect(400).json();

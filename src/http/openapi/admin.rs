@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::paging;
-use super::schema::{array, body, field, named, page_of, view};
+use super::parameter::{many_in_query, or_empty, paging};
+use super::schema::{Documented, array, body, field, named, page_of, view};
 use super::token::{shown, token_example};
 use super::user::{NOT_ERASED, user_example};
 use super::version::version_example;
 use super::{Group, node, version};
+use crate::domain::ids::UserId;
 use crate::domain::user::Email;
 use crate::domain::value::{Name, Reason};
 use crate::http::error::Code;
@@ -47,11 +48,11 @@ pub fn group() -> Group {
 fn users() -> Vec<Operation> {
     let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
     vec![
-        get("/admin/users", "listUsers", "List users").about("Oldest first; those who were erased are there by their id alone.").query(paging(10, LIMIT_MAX)).shows(
-            "A page of users.",
-            "UserPage",
-            &page,
-        ),
+        get("/admin/users", "listUsers", "List users")
+            .about("Oldest first; those who were erased are there by their id alone.")
+            .query(paging(10, LIMIT_MAX))
+            .query([many_in_query("user_id", "These users.", &or_empty(&UserId::schema()))])
+            .shows("A page of users.", "UserPage", &page),
         post("/admin/users", "createUser", "Create a user")
             .about("A user without a token cannot do anything yet: see `POST /admin/users/{user_id}/tokens`.")
             .takes("UserBody", &json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))

@@ -31,8 +31,8 @@ pub fn group() -> Group {
             get("/.well-known/webhook-key", "getWebhookKey", "The public key of callbacks")
                 .about("The Ed25519 key with which every callback is signed (Standard Webhooks, `v1a`).")
                 .answers_text("The key, as `whpk_` and base64.", "whpk_zgfSExGYWBlNCzlGfMVkFLAVWkZcNzu0z3YEzcHcvWk="),
-            document("/openapi.json", "getOpenApiJson"),
-            document("/openapi", "getOpenApi"),
+            document("/openapi.json", "getOpenApiJson", "This document"),
+            document("/openapi", "getOpenApi", "This document, by its short name"),
         ],
         components: vec![(
             "Document",
@@ -46,9 +46,9 @@ pub fn group() -> Group {
     }
 }
 
-fn document(path: &'static str, id: &'static str) -> super::Operation {
+fn document(path: &'static str, id: &'static str, summary: &'static str) -> super::Operation {
     let example = json!({"openapi": "3.1.0", "info": {"title": "Mediary", "version": env!("CARGO_PKG_VERSION")}, "paths": {}, "components": {}});
-    get(path, id, "This document").about("The OpenAPI 3.1 document of everything that is served.").shows(
+    get(path, id, summary).about("The OpenAPI 3.1 document of everything that is served.").shows(
         "The document.",
         "Document",
         &example,

@@ -268,7 +268,10 @@ fn rating() -> Value {
 }
 
 fn new_node() -> Value {
-    let id = field::<NodeId>("id", "Made of `name` when it is absent.");
+    let id = field::<NodeId>(
+        "id",
+        "Letters, digits and, between them, `.`, `_` and `-`: 100 in all at most. Made of `name` when it is absent.",
+    );
     let first = field_of("latest_version", "The first version, if it has a `version`.", named("FirstVersionBody"));
     let mut node = body(said().into_iter().chain(of_administrators()).chain([id, first]));
     // `search` is the search, so it is no node; without an id the name must hold what one can be made of.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{needed_in_query, paging, query_text};
+use super::parameter::{many_in_query, needed_in_query, paging, query_text};
 use super::schema::{Field, Moment, array, body, field, field_of, named, page_of, view};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
@@ -42,7 +42,7 @@ fn reading() -> Vec<Operation> {
         get("/publishers", "listPublishers", "List publishers")
             .about("By id. Banned ones are left out, except for administrators who ask for them.")
             .query(paging(10, LIMIT_MAX))
-            .query([include_banned()])
+            .query([include_banned(), many_in_query("publisher_id", "These publishers.", &query_text())])
             .shows("A page of publishers.", "PublisherPage", &page_example()),
         get("/publishers/validate", "validatePublisherId", "Whether an id can be claimed")
             .about("Answers 200 in any case: ids that are taken, reserved or not well-formed are told with the reason.")
@@ -126,7 +126,7 @@ fn of_administrators() -> [Field; 2] {
 }
 
 fn new_publisher() -> Value {
-    let id = field::<PublisherId>("id", "The id to claim; it is never given out again.").required();
+    let id = field::<PublisherId>("id", "The id to claim: a small letter, then small letters, digits and hyphens, 63 in all at most. It is never given out again.").required();
     // GET /publishers/validate stands where a publisher of this name would.
     body(said().into_iter().chain(of_administrators()).chain([id.with("not", json!({"const": "validate"}))]))
 }

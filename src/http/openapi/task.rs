@@ -129,6 +129,7 @@ fn task() -> Value {
         field::<TaskId>("task_id", "The task.").required(),
         field::<TaskKind>("kind", "Where it was submitted.").required(),
         field::<TaskStatus>("state", "By the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.").required(),
+        field::<UserId>("owner", "Whose it is. Administrators are told; absent for others, and for a task of nobody."),
         field_of(
             "progress",
             "How far it is; falls only when a video that was being made is begun again after a restart. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \

@@ -24,8 +24,8 @@ const ABOUT: &str = "Video generation. A submission is checked whole, becomes du
                      id of their task may read and cancel it.\n\nCredits are held at the submission, charged when the video is \
                      there, and given back once when it fails or is cancelled. They are counted; there is no limit of them.";
 
-pub fn group() -> Group {
-    let mut components = bodies::components();
+pub fn group(max_images: usize) -> Group {
+    let mut components = bodies::components(max_images);
     components.extend(submissions::components());
     components.extend([("Creations", creations_view()), ("Ledger", ledger_view())]);
     let operations = submissions::operations().into_iter().chain([creations(), cancel(), credits()]).collect();

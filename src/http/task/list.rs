@@ -45,7 +45,7 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Prob
     let filter = permitted(asked, call.user()?)?;
     let services = call.services();
     let Found { tasks, rest } = search(&services.models, &filter, before, usize::try_from(limit).unwrap_or(1));
-    let (tasks, viewer) = (services.models.tasks_now(tasks).await?, Viewer::of(services));
+    let (tasks, viewer) = (services.models.tasks_now(tasks).await?, Viewer::of(services, call.identity().is_admin()));
     let tasks = tasks.iter().map(|task| viewer.listed(task)).collect();
     Answer::ok(&TaskPage { tasks, limit, next_cursor: rest.map(cursor) })
 }

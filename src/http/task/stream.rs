@@ -37,6 +37,7 @@ struct Feed {
     shared: Data<Shared>,
     task: TaskId,
     owner: Option<UserId>,
+    for_admin: bool,
     /// The last change that was sent; `None` before the snapshot.
     after: Option<Position>,
     /// The last event of the task as it was when its changes were read.
@@ -92,12 +93,14 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
     let heartbeat = shared.services.options.heartbeat;
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());
-    let (owner, read_up_to, ended) = (record.submission.owner, None, false);
+    let (owner, for_admin) = (record.submission.owner, call.identity().is_admin());
+    let (read_up_to, ended) = (None, false);
     let (told, looked) = (Unrecorded::default(), checked);
     let feed = Feed {
         shared,
         task,
         owner,
+        for_admin,
         after,
         read_up_to,
         changes,
@@ -179,7 +182,7 @@ impl Feed {
         if now.record.is_terminal() || !(is_other || now.record.status == TaskStatus::InProgress) {
             return None;
         }
-        let view = Viewer::of(&self.shared.services).view_hindered(&now, self.told.hindrance.as_ref());
+        let view = Viewer::of(&self.shared.services, self.for_admin).view_hindered(&now, self.told.hindrance.as_ref());
         let data = serde_json::to_string(&view).ok()?;
         Some(format!("event: progress\ndata: {data}\n\n"))
     }
@@ -201,7 +204,7 @@ impl Feed {
             Some(after) => ("change", services.models.task_changes_after(self.task, after).await?),
         };
         let record = services.models.task(self.task).await?;
-        let viewer = Viewer::of(services);
+        let viewer = Viewer::of(services, self.for_admin);
         if !moments.is_empty() {
             // What these tell besides: when it is over, that is to be told too.
             self.told = Unrecorded { hindrance: services.live.hindrance(self.task), ..self.told };

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::request::requested;
 use crate::actors::live::{Hindrance, Live};
-use crate::domain::ids::TaskId;
+use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{Stage, TaskRecord, TaskStatus};
 use crate::domain::value::Timestamp;
 use crate::http::server::Services;
@@ -24,6 +24,9 @@ pub struct TaskView {
     task_id: String,
     kind: &'static str,
     state: &'static str,
+    /// Whose it is, for administrators; absent too where nobody is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// From 0 to 1; falls to what is recorded at a restart, and never otherwise.
     progress: f64,
     /// Of a task that no vendor has taken.
@@ -86,12 +89,14 @@ pub struct Viewer<'s> {
     public_url: &'s str,
     retention: Duration,
     now: Timestamp,
+    tells_owner: bool,
 }
 
 impl<'s> Viewer<'s> {
-    /// Views of now.
-    pub fn of(services: &'s Services) -> Self {
+    /// Views of now, for an administrator or for whoever the tasks belong to.
+    pub fn of(services: &'s Services, is_admin: bool) -> Self {
         Self {
+            tells_owner: is_admin,
             models: &services.models,
             live: &services.live,
             public_url: &services.options.public_url,
@@ -136,6 +141,7 @@ impl<'s> Viewer<'s> {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
             state: record.status.name(gateway),
+            owner: record.submission.owner.filter(|_| self.tells_owner).map(|UserId(id)| id.to_string()),
             progress: advanced(progress(record, states), self.live.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
             hindrance: hindrance.map(HindranceView::of),

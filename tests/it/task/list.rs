@@ -59,6 +59,22 @@ async fn pages_of_own_tasks_join_without_gap_or_double_also_after_a_restart() {
 }
 
 #[actix_web::test]
+async fn administrators_are_told_whose_a_task_is_and_nobody_else() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let task = some_tasks(&app, &alice, 1).await.remove(0);
+    for path in [format!("/tasks/{task}"), "/tasks".to_owned()] {
+        let told = async |token: &str| {
+            let answer = app.get_as(token, &path).await.expect(200).json();
+            answer["tasks"].as_array().map_or(&answer, |tasks| &tasks[0])["owner"].clone()
+        };
+        assert_eq!(told(app.admin_token()).await, alice.id, "{path}");
+        assert_eq!(told(&alice.token).await, Value::Null, "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn filters_select_what_they_say() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

@@ -12,17 +12,16 @@ use crate::domain::video::{
 };
 use crate::http::video::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
 
-pub(super) fn components() -> Vec<(&'static str, Value)> {
+pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
     let of_frames = format!(
-        "The start frame, and the end frame behind it: one, unless the setting `video.max_images` (1 by default) is at least \
-         {START_END_IMAGES}."
+        "The start frame; an end frame behind it is taken where the setting `video.max_images` is at least {START_END_IMAGES}."
     );
     let of_references = format!(
-        "What appears in the video: one, unless the setting `video.max_images` (1 by default) allows up to {REFERENCE_IMAGES}."
+        "What appears in the video; more than one where the setting `video.max_images` allows them, up to {REFERENCE_IMAGES}."
     );
     vec![
-        ("StartEndVideoBody", generate(pictures(&of_frames, START_END_IMAGES))),
-        ("ReferenceVideoBody", generate(pictures(&of_references, REFERENCE_IMAGES))),
+        ("StartEndVideoBody", generate(pictures(&of_frames, max_images.min(START_END_IMAGES)))),
+        ("ReferenceVideoBody", generate(pictures(&of_references, max_images.min(REFERENCE_IMAGES)))),
         ("ExtendVideoBody", extend()),
         ("MultiframeBody", multiframe()),
     ]

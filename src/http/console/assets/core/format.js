@@ -48,6 +48,10 @@ export function words(name) {
   return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
 }
 
+// What ended, or goes on, has one name, whichever gateway tells it.
+const STATES = { success: 'completed', processing: 'in_progress' };
+export const stateName = (state) => words(STATES[state] ?? state);
+
 // A file that is known by its hash, in a few words.
 export const fileOf = ({ digest, format, bytes: size, width, height }) =>
   [format, width && `${width} × ${height}`, bytes(size), digest.slice(0, 12)].filter(Boolean).join(', ');
@@ -69,9 +73,13 @@ export function webAddress(text) {
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
 }
 
-// What a user is called: accounts need no name. Ids differ at their ends first.
-export const called = (user) =>
-  user.erased ? 'Erased' : user.name?.trim() || user.email || `User …${user.id.slice(-6)}`;
+// The end of an id: those of one time begin alike.
+export const endOf = (id) => `…${id.slice(-6)}`;
+
+// The name of a user besides the id, if there is one: accounts need none.
+export const nameOf = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
+
+export const called = (user) => nameOf(user) ?? `User ${endOf(user.id)}`;
 
 // Two letters and one of eight tones, always the same for the same id.
 export function monogram(id, name) {

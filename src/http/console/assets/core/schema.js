@@ -127,12 +127,21 @@ export function valuesOf(document, schema, thing) {
 }
 
 // What a field allows, in words.
-export function allowed({ schema }) {
+export function allowed({ schema, kind }) {
   const told = [];
   if (schema.minimum !== undefined && schema.maximum !== undefined) told.push(`${schema.minimum} to ${schema.maximum}`);
   else if (schema.minimum !== undefined) told.push(`${schema.minimum} or more`);
   else if (schema.maximum !== undefined) told.push(`${schema.maximum} or less`);
   if (schema.maxLength) told.push(`at most ${schema.maxLength} characters`);
-  if (schema.minItems || schema.maxItems) told.push(`${schema.minItems ?? 0} to ${schema.maxItems ?? 'any number of'} entries`);
+  const of = kind === 'pictures' ? 'picture' : 'entry';
+  if (schema.minItems || schema.maxItems) told.push(some(schema.minItems ?? 0, schema.maxItems, of));
   return told.join(', ');
+}
+
+// How many there may be of something.
+function some(least, most, one) {
+  const many = (number) => (number === 1 ? `1 ${one}` : `${number} ${one.replace(/y$/, 'ie')}s`);
+  if (most === undefined) return `${many(least)} or more`;
+  if (least === most) return many(most);
+  return least > 0 ? `${least} to ${many(most)}` : `at most ${many(most)}`;
 }

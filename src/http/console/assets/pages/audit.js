@@ -7,7 +7,7 @@ import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { follow } from '../core/sse.js';
 import { Empty, Icon, Loaded, Page, Skeleton, tell, Trouble } from '../parts/basic.js';
-import { Timeline } from '../parts/events.js';
+import { Bookkeeping, isBookkeeping, Timeline } from '../parts/events.js';
 import { More } from '../parts/more.js';
 
 // The log is read forwards; the newest come first by asking for windows of it from its end, wider where little fits.
@@ -18,20 +18,24 @@ const ENOUGH = 60;
 const SHOWN_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
 const TEXTS = ['stream', 'actor', 'request', 'from', 'to'];
+const LABELS = { type: 'Type', stream: 'Thing', actor: 'Who', request: 'Request', from: 'From', to: 'To' };
 
 export function AuditPage({ query }) {
   useTitle('Audit log');
   const filter = { type: query.getAll('type'), ...Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) };
-  const list = useParts(({ next, signal }) => backwards(filter, next, signal), [filter]);
+  const bookkeeping = query.get('bookkeeping') === 'true';
+  // Whoever asks for a type is shown it.
+  const all = bookkeeping || filter.type.length > 0;
+  const list = useParts(({ next, signal }) => backwards(filter, all, next, signal), [filter, all]);
   const [tail, setTail] = useState(false);
-  const live = useTail(tail, filter, list, () => setTail(false));
+  const live = useTail(tail, filter, all, list, () => setTail(false));
   const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
   return html`<${Page} title="Audit log" lead="Every change there ever was: what, when, who, and because of what."
       actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
-    <${Filters} filter=${filter} />
-    <${Trouble} problem=${live.problem} />
+    <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${Bookkeeping} shown=${bookkeeping} />`}</${Filters}>
+    <${Trouble} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
-    <${Loaded} from=${list.error ? { ...list, data: undefined } : list} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
+    <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
       <p class="summary">${count(head, 'event')} in the log</p>
       ${entries.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
         : html`<${Timeline} events=${entries} fresh=${fresh} />`}
@@ -42,15 +46,15 @@ export function AuditPage({ query }) {
 const asked = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
 
 // Events that fit, newest first, from position `before` (not included) or the end backwards; `next` tells where to go on.
-async function backwards(filter, before, signal) {
+async function backwards(filter, all, before, signal) {
   if (filter.from || filter.to || /\/./.test(filter.stream)) {
-    return newestOf({ ...asked(filter), to: before ? before - 1 : filter.to }, signal);
+    return newestOf({ ...asked(filter), to: before ? before - 1 : filter.to }, all, signal);
   }
   const { head } = await get('/admin/events', { limit: 1 }, signal);
   const found = { entries: [], head, next: before ?? head + 1 };
   for (let width = WINDOW; found.next > 1 && found.entries.length < ENOUGH && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
     const from = Math.max(1, found.next - width);
-    const { entries, next = from } = await newestOf({ ...asked(filter), from, to: found.next - 1 }, signal);
+    const { entries, next = from } = await newestOf({ ...asked(filter), from, to: found.next - 1 }, all, signal);
     found.entries.push(...entries);
     Object.assign(found, { next, looked: width });
   }
@@ -58,12 +62,12 @@ async function backwards(filter, before, signal) {
 }
 
 // The newest of a part of the log, which is read page after page; `next` where there were too many.
-async function newestOf(asked, signal) {
+async function newestOf(asked, all, signal) {
   let entries = [];
   let next;
   for (let after; ; ) {
     const page = await get('/admin/events', { ...asked, after, limit: 1000 }, signal);
-    entries.push(...page.events);
+    entries.push(...page.events.filter((event) => all || !isBookkeeping(event)));
     if (entries.length > SHOWN_MAX) {
       entries = entries.slice(-SHOWN_MAX);
       next = entries[0].position;
@@ -74,7 +78,7 @@ async function newestOf(asked, signal) {
 }
 
 // What happens from now on comes to the top of the list, and stays there when nobody follows any more.
-function useTail(on, filter, list, onEnd) {
+function useTail(on, filter, all, list, onEnd) {
   const [state, set] = useState({ line: 'lost', problem: null });
   const active = on && list.isCurrent && !list.error;
   useEffect(() => {
@@ -88,14 +92,14 @@ function useTail(on, filter, list, onEnd) {
       // A part of the log that has an end has been seen when the stream ends.
       ended: () => Boolean(filter.to),
       onState: (line, problem = null) => merge({ line, problem }),
-      onEvent: ({ data }) => { if (!abort.signal.aborted) list.change((there) => grown(there, data)); },
+      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isBookkeeping(data))) list.change((there) => grown(there, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
       tell('Nothing more can come: the end of what the filters ask for was reached');
       onEnd();
     }, (problem) => merge({ problem, line: 'lost' }));
     return () => abort.abort();
-  }, [active, JSON.stringify(filter)]);
+  }, [active, JSON.stringify(filter), all]);
   return state;
 }
 
@@ -107,7 +111,7 @@ function grown(there, event) {
   return { ...there, entries, next: entries.at(-1).position };
 }
 
-function Filters({ filter }) {
+function Filters({ filter, children }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
   const before = useRef(filter);
@@ -117,7 +121,7 @@ function Filters({ filter }) {
     before.current = filter;
     if (changed.length > 0) set((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
   }, [JSON.stringify(filter)]);
-  const text = (name, label, hint) => html`<label class="order"><span>${label}</span>
+  const text = (name, hint) => html`<label class="order"><span>${LABELS[name]}</span>
     <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value })} /></label>`;
   const send = (event) => {
     event.preventDefault();
@@ -132,9 +136,10 @@ function Filters({ filter }) {
       <select value=${filter.type[0] ?? ''} onChange=${(event) => refine({ type: event.target.value })}>
       <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>
         ${words(type)}</option>`)}</select></div></label>
-    ${text('stream', 'Thing', 'node/face-tools')}${text('actor', 'Who', 'user/… or system')}${text('request', 'Request', 'its id')}
-    ${text('from', 'From', 'time, position')}${text('to', 'To', 'time, position')}
+    ${text('stream', 'node/face-tools')}${text('actor', 'user/… or system')}${text('request', 'its id')}
+    ${text('from', 'time, position')}${text('to', 'time, position')}
     <button class="button quiet"><${Icon} name="search" />Filter</button>
+    ${children}
   </form>`;
 }
 

@@ -37,13 +37,13 @@ export function Bench({ document, job, user }) {
         <${FormTrouble} problem=${problem} />
         <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => fill(bench, change)} />
         <footer class="sticky"><button class="button" disabled=${busy}>
-          ${busy ? (streams(job) ? 'Listening' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
+          ${busy ? (streams(job) ? 'Being made' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
           <button type="button" class="button quiet" onClick=${() => startAnew(bench)}>Start anew</button></footer>
       </form>
     </section>
     <section ref=${result} class="panel result-panel" aria-label="Result">
       <h2>Result</h2>
-      <${Run} key=${run?.number} run=${run} busy=${busy} />
+      <${Run} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} />
       <details class="more curl"><summary>The same by curl</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
     </section>
   </div>`;

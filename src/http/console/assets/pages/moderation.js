@@ -42,7 +42,7 @@ function Waiting({ version, reload }) {
   return html`<li class="release"><header><h2 class="plain"><a href=${to('nodes', version.node_id)}>${version.node_id}</a> ${version.version}</h2>
     <${State} of=${version.status} />
       <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
-      ${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</header>
+      <span class="row decisions">${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</span></header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${!version.downloadUrl && html`<p class="muted">It has no archive.</p>`}
     <${Prose} text=${version.changelog} />

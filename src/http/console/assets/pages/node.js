@@ -34,8 +34,9 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
         ${node.status_detail || 'No reason was given.'}</p></div></div>`}
       ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Tags of the administrators" /></p>`}
       <div class="columns">
-        <div>
-          <${Prose} text=${node.description} name="lead-text" />
+        <div class="first">
+          <${Prose} text=${node.description} name="lead-text" /></div>
+        <div class="rest">
           <${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${[['versions', 'Versions', versions.data?.length], ['install', 'Install'], ['about', 'Details']]} />
           ${tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`
             : html`<${Versions} node=${node} versions=${versions} mayEdit=${mayEdit} />`}
@@ -114,7 +115,7 @@ function Install({ node }) {
 }
 
 function About({ node }) {
-  return html`<section>
+  return html`<section class="about-node">
     <${Facts} name="wide" of=${[
       ['Author', node.author], ['Licence', node.license && html`<code>${node.license}</code>`], ['Category', node.category],
       ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
@@ -125,8 +126,19 @@ function About({ node }) {
       ['Created', html`<${Time} at=${node.created_at} />`], ['Status', html`<${State} of=${node.status} />`],
     ]} />
     ${Object.keys(node.translations ?? {}).length > 0 && html`<h2>Translations</h2>
-      <${Facts} name="wide" of=${Object.entries(node.translations).map(([language, texts]) => [language,
-        typeof texts === 'object' ? html`<dl>${Object.entries(texts).map(([field, text]) => html`<dt class="muted small">${words(field)}</dt><dd>
-          ${String(text)}</dd>`)}</dl>` : String(texts)])} />`}
+      ${Object.entries(node.translations).map(([language, texts]) => html`<section key=${language}><h3>${languageOf(language)}</h3>
+        <${Facts} name="wide" of=${inOrder(texts).map(([field, text]) => [words(field), html`<span lang=${language}>${text}</span>`])} /></section>`)}`}
   </section>`;
 }
+
+const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
+
+// Anybody may have named a language that nobody else knows.
+function languageOf(code) {
+  try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
+}
+
+// First what a thing is called, then what it is.
+const FIRST = ['description', 'name'];
+const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
+  .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));

@@ -10,11 +10,11 @@ import { Music } from '../parts/music.js';
 import { useAddress } from '../parts/picture.js';
 import { TaskState } from './task.js';
 
-export function Run({ run, busy }) {
+export function Run({ run, busy, beside }) {
   if (run?.heard) return html`<${Heard} run=${run} />`;
   if (run?.task) return html`<${Made} run=${run} />`;
   return html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
-    <p>What you have made appears here, beside what you gave.</p>`}</div>`;
+    <p>What you have made appears here${beside && ', beside the picture that you gave'}.</p>`}</div>`;
 }
 
 function Made({ run }) {

@@ -1,8 +1,10 @@
 // One task: how far it is, live; what it made; what happened to it; whom was told.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, leaves, number, span, words } from '../core/format.js';
+import { count, endOf, leaves, number, span, stateName, words } from '../core/format.js';
+import { kindName, useKinds } from '../core/jobs.js';
 import { useEvery, useLoad, useWork } from '../core/load.js';
+import { useNames } from '../core/names.js';
 import { to, useTitle } from '../core/router.js';
 import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
@@ -13,15 +15,16 @@ const PENDING_MS = 5000;
 
 export function TaskPage({ parts: [id], user }) {
   const { task, line, problem } = useTask(id);
-  useTitle(task ? `${words(task.kind)} task` : 'Task');
+  const kinds = useKinds();
+  const name = task && kinds ? kindName(kinds, task.kind) : 'Task';
+  useTitle(name);
   const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
   if (!task) {
     return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} />
       ${line === 'lost' && html`<p class="muted" role="status">It is tried again, and appears here as soon as an answer comes.</p>`}
       ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
   }
-  return html`<${Page} before=${back} title=${words(task.kind)} lead=${html`<${Id}>${task.task_id}
-    </${Id}>`} actions=${html`<${Actions} task=${task} user=${user} />`}>
+  return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` of <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
@@ -35,6 +38,12 @@ export function TaskPage({ parts: [id], user }) {
 const asked = (request) => leaves(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : said(value)]);
 const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${words(name)}`)).join('');
 const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
+
+// Whose it is, which only administrators are told.
+function Owner({ id }) {
+  const name = useNames([`user/${id}`])(`user/${id}`);
+  return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${endOf(id)}</code></a>`;
+}
 
 function Actions({ task, user }) {
   return html`<${CancelTask} task=${task} />
@@ -85,7 +94,7 @@ function Delivery({ delivery, reload }) {
     tell(problem ? 'It is on its way already' : 'It is sent again');
     reload();
   };
-  return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${words(delivery.status)}</strong>
+  return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${stateName(delivery.status)}</strong>
       <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
       ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
         <${Icon} name="refresh" />Redeliver</button>`}</header>

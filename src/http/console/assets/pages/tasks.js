@@ -1,9 +1,11 @@
 // Media tasks, newest first.
 import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { number, span, words } from '../core/format.js';
+import { endOf, number, span, stateName } from '../core/format.js';
+import { kindName, useKinds } from '../core/jobs.js';
 import { useEvery, useLoad, useParts } from '../core/load.js';
 import { costInTheEnd, isOver } from '../parts/live.js';
+import { useNames } from '../core/names.js';
 import { openapi, plain, pointer } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
@@ -23,15 +25,17 @@ export function TasksPage({ query, user }) {
     const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
     return { entries: page.tasks, next: page.next_cursor };
   }, [asked, user.id], joined);
-  const choices = useLoad(async () => listed(await openapi()), []);
+  const states = useLoad(async () => statesOf(await openapi()), []);
+  const kinds = useKinds();
+  const nameOf = useNames(user.isAdmin ? (list.data?.entries ?? []).flatMap((task) => (task.owner ? [`user/${task.owner}`] : [])) : []);
   const tasks = list.data?.entries ?? [];
   const running = tasks.slice(0, LOOKED_AT_MAX).some((task) => !isOver(task));
   useEvery(running ? FRESH_MS : 0, list.refresh);
   return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'What everybody had made.' : 'What you had made.'}
       actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />To the studio</a>`}>
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
-      <${Chosen} label="Kind" name="kind" all=${choices.data?.kind ?? []} chosen=${asked.kind} />
-      <${Chosen} label="State" name="state" all=${choices.data?.state ?? []} chosen=${asked.state} />
+      <${Chosen} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
+      <${Chosen} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
       <label class="order"><span>From</span>
         <input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
       <label class="order"><span>Before</span>
@@ -43,9 +47,10 @@ export function TasksPage({ query, user }) {
     <${Loaded} from=${list} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'Nothing fits' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>To the studio</a>`}>
           ${query.toString() ? 'No task fits these filters.' : 'Have a picture made in the studio, or submit one by the interface: it appears here.'}</${Empty}>`
-      : html`<table class="table tasks"><thead><tr><th>Task</th><th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
+      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Whose</th>`}<th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
-          <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${words(task.kind)}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
+          <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
+          ${user.isAdmin && html`<td data-label="Whose"><${Whose} task=${task} user=${user} nameOf=${nameOf} /></td>`}
           <td data-label="State"><div><${State} of=${task.state} />
             ${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
             <span class="muted small">${task.error.code}</span>`}</div></td>
@@ -64,6 +69,13 @@ function joined(there, fresh) {
   return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
 }
 
+// For administrators, as the interface tells it to nobody else.
+function Whose({ task: { owner }, user, nameOf }) {
+  if (!owner) return html`<span class="muted">Nobody’s</span>`;
+  const name = nameOf(`user/${owner}`);
+  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${endOf(owner)}</code>`}</span>`;
+}
+
 function cost(task) {
   const { cost, back } = costInTheEnd(task);
   return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} given back</span>`}`;
@@ -71,17 +83,16 @@ function cost(task) {
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 
-// The kinds and states that the document knows.
-function listed(document) {
-  const { kind, state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
-  // Some states have two names, one for each way of writing them; either finds the same tasks.
-  const states = (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => words(other) === words(name)) === at);
-  return { kind: plain(document, kind).enum ?? [], state: states };
+// The states that the document knows. Some have two names, one of images and one of videos and music; either finds the tasks of all.
+function statesOf(document) {
+  const { state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
+  return (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => stateName(other) === stateName(name)) === at);
 }
 
-function Chosen({ label, name, all, chosen }) {
+function Chosen({ label, name, all, chosen, called }) {
+  const isChosen = (value) => chosen.length > 0 && called(value) === called(chosen[0]);
   return html`<label class="order"><span>${label}</span><div class="select">
-    <select value=${chosen[0] ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
-    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${value === chosen[0]}>${words(value)}
+    <select value=${all.find(isChosen) ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
+    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${isChosen(value)}>${called(value)}
       </option>`)}</select></div></label>`;
 }

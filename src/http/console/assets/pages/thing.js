@@ -3,9 +3,10 @@ import { html, useRef } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { count, exact, number, words } from '../core/format.js';
 import { useLoad, useParts } from '../core/load.js';
+import { useNames } from '../core/names.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Back, Code, Icon, Loaded, Page, Skeleton, Time } from '../parts/basic.js';
-import { Actor, Changes, sentence } from '../parts/events.js';
+import { Actor, Bookkeeping, Changes, isBookkeeping, sentence } from '../parts/events.js';
 import { More } from '../parts/more.js';
 
 const PAGES = { node: 'nodes', publisher: 'publishers', task: 'tasks' };
@@ -14,7 +15,10 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
   const id = rest.join('/');
   useTitle(`History of ${id}`);
   const history = useParts(({ next, signal }) => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }, signal), [kind, id]);
-  const entries = history.data?.entries ?? [];
+  const bookkeeping = query.get('bookkeeping') === 'true';
+  const entries = (history.data?.entries ?? []).filter(({ event }) => bookkeeping || !isBookkeeping(event));
+  const nameOf = useNames([`${kind}/${id}`, ...entries.map(({ event }) => event.actor)]);
+  const name = nameOf(`${kind}/${id}`);
   const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
   const panel = useRef(null);
   // Beside the history it is in view; above it, on a narrow screen, it has to be gone to.
@@ -23,14 +27,14 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
     if (matchMedia('(max-width: 68rem)').matches) panel.current.scrollIntoView({ block: 'start' });
   };
   return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
-      lead=${history.data ? `${count(entries.length, 'event')}${history.next ? ' and more' : ''}, oldest first` : ' '}
+      lead=${html`${name && html`<strong>${name}</strong>${history.data && ': '}`}${history.data ? `${count(entries.length, 'event')}${history.next ? ' and more' : ''}, oldest first` : ' '}`}
       actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}
         <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>In the log</a>`}>
     <div class="columns even">
-      <section><h2>History</h2>
+      <section><div class="row"><h2>History</h2><span class="spread"></span><${Bookkeeping} shown=${bookkeeping} /></div>
         <${Loaded} from=${history} bones=${html`<${Skeleton} lines=${6} />`}>${() => html`
           <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${moment?.position === String(event.position) ? 'chosen' : ''}">
-            <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} /></span>
+            <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} nameOf=${nameOf} /></span>
               <span class="spread"></span>
               <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>

@@ -4,8 +4,8 @@ import { at, get } from '../core/api.js';
 import { called, count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
-import { Dialog, Icon, Id, Loaded, Page, Pager, Skeleton, State, tell } from '../parts/basic.js';
-import { BanButton } from '../parts/ban.js';
+import { Address, Dialog, Icon, Id, Loaded, Page, Pager, Skeleton, State, tell } from '../parts/basic.js';
+import { BanButton, isSpared } from '../parts/ban.js';
 import { OperationForm } from '../parts/form.js';
 import { Paged } from '../parts/more.js';
 import { NewToken } from '../parts/token.js';
@@ -13,7 +13,7 @@ import { TokenTable } from './publisher.js';
 
 const PAGE_SIZE = 25;
 
-export function UsersPage({ query }) {
+export function UsersPage({ query, user: own }) {
   useTitle('Users');
   const page = Number(query.get('page')) || 1;
   const users = useLoad((signal) => get('/admin/users', { page, limit: PAGE_SIZE }, signal), [page]);
@@ -25,13 +25,13 @@ export function UsersPage({ query }) {
       <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
         ${list.users.map((user) => html`<tr key=${user.id}>
         <td data-label="User"><strong>${called(user)}</strong><br /><${Id}>${user.id}</${Id}></td>
-        <td data-label="E-mail">${user.email || html`<span class="muted">none</span>`}</td>
-        <td data-label="May"><div>
+        <td class="address" data-label="E-mail">${user.email ? html`<${Address} of=${user.email} />` : html`<span class="muted">none</span>`}</td>
+        <td data-label="May"><div>${!user.isAdmin && !user.isApproved && !user.status && !user.erased && html`<span class="muted">what any user may</span>`}
           ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
           <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>
             <button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
-          <${BanButton} kind="users" id=${user.id} name=${called(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />
+          ${!isSpared(user.id, own) && html`<${BanButton} kind="users" id=${user.id} name=${called(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />`}
             <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} /></${Paged}>`}</${Loaded}>
     ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}>

@@ -1,6 +1,6 @@
 // The small parts that every page is made of.
 import { html } from '../core/dom.js';
-import { ago, exact, monogram, webAddress, words } from '../core/format.js';
+import { ago, exact, monogram, stateName, webAddress } from '../core/format.js';
 import { Copy } from './copy.js';
 import { Icon } from './icon.js';
 
@@ -33,6 +33,9 @@ export function Time({ at, children }) {
 export const Id = ({ children, label }) => html`
   <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy the id'} /></span>`;
 
+// An e-mail address breaks where its parts do.
+export const Address = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+
 export function Code({ text, label }) {
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} />
     </div>`;
@@ -59,7 +62,7 @@ const TONES = {
 
 // A state, by word and colour.
 export function State({ of, children }) {
-  const word = words(of);
+  const word = stateName(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
   const tone = Object.keys(TONES).find((tone) => TONES[tone].includes(key));
   return html`<span class="state ${tone ?? 'calm'}">${children ?? word}</span>`;
@@ -87,15 +90,17 @@ export function Empty({ icon, title, children, action }) {
   return html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><p>${children}</p>${action}</div>`;
 }
 
-export function Trouble({ problem, again }) {
+// What is wrong with a field is told by what it is called, where the page says how (`labels`).
+export function Trouble({ problem, again, labels = {} }) {
   if (!problem) return null;
   const gone = problem.status === 404;
+  const faults = problem.errors ?? [];
   return html`<div class="trouble" role="alert">
     <${Icon} name="warn" />
     <div>
       <strong>${gone ? 'Not found' : problem.title ?? 'Something went wrong'}</strong>
-      <p>${problem.message}</p>
-      ${problem.errors?.length > 1 && html`<ul>${problem.errors.map((fault) => html`<li><code>${fault.pointer}</code> ${fault.reason}</li>`)}</ul>`}
+      ${faults.length === 0 ? html`<p>${problem.message}</p>` : faults.length === 1 ? html`<p><${Fault} of=${faults[0]} labels=${labels} /></p>`
+        : html`<ul>${faults.map((fault) => html`<li><${Fault} of=${fault} labels=${labels} /></li>`)}</ul>`}
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}
     </div>
@@ -103,16 +108,21 @@ export function Trouble({ problem, again }) {
   </div>`;
 }
 
+function Fault({ of: { pointer, reason }, labels }) {
+  const label = labels[pointer.slice(1)];
+  return html`${label ? html`<strong>${label}</strong>` : html`<code>${pointer}</code>`} ${reason}`;
+}
+
 export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
     ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
 
 // What there is, or its bones, or why not.
-export function Loaded({ from, bones, children }) {
+export function Loaded({ from, bones, labels, children }) {
   if (from.data !== undefined) {
-    return html`${from.error && html`<${Trouble} problem=${from.error} again=${from.reload} />`}${children(from.data)}`;
+    return html`${from.error && html`<${Trouble} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
   }
-  if (from.error) return html`<${Trouble} problem=${from.error} again=${from.reload} />`;
+  if (from.error) return html`<${Trouble} problem=${from.error} again=${from.reload} labels=${labels} />`;
   return bones ?? html`<${Skeleton} />`;
 }
 

@@ -1,7 +1,8 @@
 // Recorded events, as a timeline.
 import { html, useState } from '../core/dom.js';
-import { clock, count, day, exact, leaves, number, words } from '../core/format.js';
-import { to } from '../core/router.js';
+import { clock, count, day, endOf, exact, leaves, number, words } from '../core/format.js';
+import { useNames } from '../core/names.js';
+import { refine, to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
 const thingLink = (thing) => {
@@ -11,38 +12,57 @@ const thingLink = (thing) => {
 
 export const sentence = (type) => words(type).toLowerCase().replace(/^./, (first) => first.toUpperCase());
 
-// Who: short, and whole where one looks.
-export function Actor({ of }) {
-  if (of === 'system') return html`<span class="muted">the service</span>`;
+// Those who act and are no user and no token.
+const NOBODY = { system: 'the service', anonymous: 'nobody known' };
+
+// Who, in short: by name where there is one, and by the end of the id in any case, as names may be alike.
+function Who({ of, nameOf }) {
+  if (NOBODY[of]) return NOBODY[of];
   const [kind, id] = of.split('/');
-  return html`<a href=${thingLink(of)} title=${of}>${kind} <code>${id.slice(0, 8)}</code></a>`;
+  return html`${nameOf(of) ? html`<span class="name">${nameOf(of)}</span>` : kind} <code class="end">${endOf(id)}</code>`;
 }
 
-const shortActor = (actor) => (actor === 'system' ? 'the service' : actor.replace(/^(\w+\/.{8}).*$/, '$1'));
+// The same, leading to what became of them; the whole id is told where one looks.
+export function Actor({ of, nameOf }) {
+  if (NOBODY[of]) return html`<span class="muted">${NOBODY[of]}</span>`;
+  return html`<a href=${thingLink(of)} title=${of}><${Who} of=${of} nameOf=${nameOf} /></a>`;
+}
+
+// What keeps requests from being carried out twice, and says nothing of the thing in whose stream it stands.
+const BOOKKEEPING = ['KeyClaimed'];
+export const isBookkeeping = ({ type }) => BOOKKEEPING.includes(type);
+
+// Whether that is shown is in the address.
+export function Bookkeeping({ shown }) {
+  return html`<label class="chip" title="Idempotency keys of requests: they change nothing of a thing">
+    <input type="checkbox" checked=${shown} onChange=${(event) => refine({ bookkeeping: event.target.checked ? 'true' : undefined }, { quiet: true })} />
+    <span>Show bookkeeping</span></label>`;
+}
 
 export function Timeline({ events, fresh = new Set() }) {
   const days = Map.groupBy(events, (event) => event.at.slice(0, 10));
+  const nameOf = useNames(events.flatMap((event) => [event.stream, event.actor]));
   return html`<div class="timeline">${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
-    <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} />`)}</ol></section>`)}</div>`;
+    <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} nameOf=${nameOf} />`)}</ol></section>`)}</div>`;
 }
 
 // What is inside is made when it is looked at: a long timeline stays light.
-function Event({ event, fresh }) {
+function Event({ event, fresh, nameOf }) {
   const [open, set] = useState(false);
   const [kind, ...id] = event.stream.split('/');
   return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => set(target.open)}>
     <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
-      <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> <code>${id.join('/')}</code></span>
-      <span class="muted small">${shortActor(event.actor)}</span><span class="muted small position">#${number(event.position)}</span></summary>
-    ${open && html`<${Inside} event=${event} />`}</details></li>`;
+      <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> ${nameOf(event.stream) && html`<span class="name">${nameOf(event.stream)}</span> `}<code>${id.join('/')}</code></span>
+      <span class="muted small" title=${event.actor}><${Who} of=${event.actor} nameOf=${nameOf} /></span><span class="muted small position">#${number(event.position)}</span></summary>
+    ${open && html`<${Inside} event=${event} nameOf=${nameOf} />`}</details></li>`;
 }
 
-function Inside({ event }) {
+function Inside({ event, nameOf }) {
   const request = event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`;
   return html`<div class="inside">
     <${Facts} name="wide" of=${[
-      ['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>, its event ${event.version}`],
-      ['Who', html`<${Actor} of=${event.actor} />`],
+      ['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>${nameOf(event.stream) && ` (${nameOf(event.stream)})`}, its event ${event.version}`],
+      ['Who', html`<${Actor} of=${event.actor} nameOf=${nameOf} />${!NOBODY[event.actor] && html` <code class="muted small">${event.actor}</code>`}`],
       ['When', html`<code>${exact(event.at)}</code>`],
       ['Request', request],
       ['Because of', event.causation && html`<code>${event.causation}</code>`],

@@ -14,6 +14,12 @@ const FOLDED_FROM = 13;
 // All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
 export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
+  // What is all of a form needs no frame and no name of its own.
+  const [only, ...others] = all;
+  if (only?.kind === 'group' && only.required && others.length === 0) {
+    return html`<${Fields} ...${{ document, problem }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
+      onChange=${(value) => onChange((before) => ({ ...before, [only.name]: become(value, before?.[only.name] ?? {}) }))} />`;
+  }
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: become(value, before?.[name]) }));
   const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
@@ -70,7 +76,7 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
       return html`<div class="select"><select ...${shared} value=${value ?? preset ?? ''} onChange=${take}>
         ${preset === undefined && html`<option value="">${required ? 'Choose' : 'Not set'}</option>`}
         ${schema.enum.map((choice) => html`<option key=${choice} value=${choice} selected=${choice === (value ?? preset)}>
-          ${words(choice)}${choice === preset ? ' (default)' : ''}</option>`)}
+          ${choice}${choice === preset ? ' (default)' : ''}</option>`)}
       </select></div>`;
     case 'range': {
       const middle = preset ?? schema.minimum;

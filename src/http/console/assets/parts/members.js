@@ -3,7 +3,7 @@ import { html, useState } from '../core/dom.js';
 import { at, put, remove } from '../core/api.js';
 import { called, words } from '../core/format.js';
 import { useWork } from '../core/load.js';
-import { Dialog, Icon, Id, tell, Trouble } from './basic.js';
+import { Address, Dialog, Icon, Id, tell, Trouble } from './basic.js';
 import { Confirm } from './confirm.js';
 import { FormTrouble } from './form.js';
 
@@ -26,7 +26,7 @@ export function Members({ publisher, user, mayEdit, reload }) {
       </thead>
       <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
         <td data-label="Member"><strong>${called(member.user)}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
-        <td data-label="E-mail">${member.user.email || html`<span class="muted">${sees ? 'none' : 'Not shown'}</span>`}</td>
+        <td class="address" data-label="E-mail">${member.user.email ? html`<${Address} of=${member.user.email} />` : html`<span class="muted">${sees ? 'none' : 'Not shown'}</span>`}</td>
         <td data-label="Role">${mayEdit ? html`<div class="select small">
           <select aria-label=${`Role of ${called(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
           ${ROLES.map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}

@@ -29,11 +29,11 @@ function Version({ node, version, mayEdit, reload }) {
       ${version.deprecated && html`<${State} of="deprecated" />`}
       <span class="muted"><${Time} at=${version.createdAt} /></span>
       <span class="spread"></span>
-      ${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
+      <span class="row decisions">${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
         <${Icon} name="download" />Download</a>`}
       ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Send its archive</button>`}
       ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
-        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</header>
+        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</span></header>
     ${mayEdit && waits && html`<p class="muted">It has no archive yet: nobody can install it.</p>`}
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}

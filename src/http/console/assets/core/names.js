@@ -1,0 +1,75 @@
+// What ids stand for, for administrators: names of users, publishers, nodes and tokens. They are asked for together, and kept while
+// the tab is open; what is kept for long is asked for again when somebody looks anew.
+import { useEffect } from './dom.js';
+import { get } from './api.js';
+import { nameOf } from './format.js';
+import { onLeaving } from './session.js';
+import { store, useStore } from './store.js';
+
+// More ids make addresses that are too long.
+const AT_ONCE = 50;
+const KEPT_MS = 60000;
+
+// By kind: those of some ids, as pairs of an id and a name.
+const ASK = {
+  user: async (ids) => (await get('/admin/users', { user_id: ids, limit: ids.length })).users.map((user) => [user.id, nameOf(user)]),
+  publisher: async (ids) => (await get('/publishers', { publisher_id: ids, include_banned: true, limit: ids.length })).publishers.map(({ id, name }) => [id, name]),
+  node: async (ids) => (await get('/nodes', { node_id: ids, include_banned: true, limit: ids.length })).nodes.map(({ id, name }) => [id, name]),
+  // There is no list of tokens of everybody: each is told by the event that made it.
+  token: async (ids) => {
+    const found = [];
+    for (const id of ids) {
+      const { events } = await get('/admin/events', { stream: `token/${id}`, type: 'TokenIssued', limit: 1 });
+      if (events.length) found.push([id, events[0].data.name]);
+    }
+    return found;
+  },
+};
+
+// By `kind/id`: the name, or null where there is none besides the id, and when it was asked for.
+const names = store(new Map());
+const asking = new Set();
+// Whoever is signed in next is told nothing of what another asked for.
+let era = 0;
+
+onLeaving(() => {
+  era += 1;
+  asking.clear();
+  names.set(new Map());
+});
+
+const isFresh = (thing) => Date.now() - (names.get().get(thing)?.at ?? 0) < KEPT_MS;
+
+async function learn(kind, things) {
+  const begun = era;
+  const idOf = (thing) => thing.slice(kind.length + 1);
+  // What could not be learnt has no name for a while: the ids are shown all the same.
+  const found = new Map(await ASK[kind](things.map(idOf)).catch(() => []));
+  if (begun !== era) return;
+  things.forEach((thing) => asking.delete(thing));
+  const told = things.map((thing) => [thing, { at: Date.now(), name: otherThan(idOf(thing), found) }]);
+  names.set(new Map([...names.get(), ...told]));
+}
+
+async function learnAll(kind, things) {
+  things.forEach((thing) => asking.add(thing));
+  for (let at = 0; at < things.length; at += AT_ONCE) await learn(kind, things.slice(at, at + AT_ONCE));
+}
+
+function otherThan(id, found) {
+  const name = found.get(id)?.trim();
+  return name && name !== id ? name : null;
+}
+
+// Gives a function of `kind/id`: its name, or null. Those of these things are asked for.
+export function useNames(things) {
+  const known = useStore(names);
+  const wanted = [...new Set(things)].sort().join(' ');
+  useEffect(() => {
+    const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !asking.has(thing));
+    for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
+      if (ASK[kind]) learnAll(kind, all);
+    }
+  }, [wanted]);
+  return (thing) => known.get(thing)?.name ?? null;
+}
