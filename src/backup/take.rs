@@ -25,6 +25,7 @@ use crate::proof::export::{ExportError, Vouched, vouched};
 
 /// What of a data directory is not copied: it is made anew, belongs to the running process, or is not complete.
 const LEFT_OUT: [&str; 4] = ["lock", "address", "answers", "snapshots"];
+const URL_KEY: &str = "url-key";
 /// Directories that are copied whole.
 const TREES: [&str; 1] = ["personal"];
 
@@ -81,6 +82,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
     taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o600, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
     taking.top()?;
+    taking.keep_url_key(older.as_ref());
     for area in AREAS {
         taking.area(area)?;
     }
@@ -250,6 +252,18 @@ impl Taking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Ids of accounts are made with this one, and the backup may have the last copy: where the directory lacks it, that copy stays.
+    fn keep_url_key(&mut self, older: Option<&Manifest>) {
+        let find = |files: &[Entry]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
+        let kept = older.filter(|_| find(&self.manifest_files).is_none()).and_then(|older| find(&older.files));
+        let is_whole = |entry: &Entry| entry.digest().is_some_and(|digest| self.pool.whole(&digest).is_some());
+        if let Some(entry) = kept.filter(is_whole) {
+            self.notes
+                .push(format!("{URL_KEY} is not in the data directory any more: the copy of the backup before stays"));
+            self.manifest_files.push(entry);
+        }
     }
 
     /// Copies a small file whole; one that is gone since it was listed is left out.

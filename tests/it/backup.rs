@@ -373,3 +373,21 @@ fn no_service_starts_on_a_directory_that_is_being_copied() {
     assert!(refused > 0);
     assert!(DataDir::open(data.path()).is_ok());
 }
+
+#[test]
+fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
+    // Given a backup of a service that loses the file while it runs
+    let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let service = Process::start(data.path());
+    let backup = elsewhere.path().join("backup");
+    let take = || run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
+    take();
+    let key = fs::read(data.path().join("url-key")).unwrap();
+    fs::remove_file(data.path().join("url-key")).unwrap();
+    // When further backups are taken, then each says so, and the file is put back by a restore
+    (0..2).for_each(|_| drop(take().says(&["url-key is not in the data directory any more"])));
+    drop(service);
+    let restored = elsewhere.path().join("restored");
+    run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
+    assert_eq!(fs::read(restored.join("url-key")).unwrap(), key);
+}
