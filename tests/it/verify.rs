@@ -123,7 +123,7 @@ async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
     let data = inhabited().await;
     let before = everything(data.path());
     // When it is verified, then it is clean
-    let told = run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: ", "1 archives, ", "signed with key "]);
+    let told = run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: ", "1 archive, ", "signed with key "]);
     assert_eq!(told.out.lines().count(), 1, "{}", told.out);
     // And machines are told the same
     let told: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
