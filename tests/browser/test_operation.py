@@ -139,6 +139,7 @@ class Audit(BrowserTest):
         page = self.page("/audit", token=ADMIN)
         who, type_ = page.get_by_label("Who"), page.get_by_label("Type")
         who.fill("system")
+        expect(type_.locator("option").nth(2)).to_be_attached()
         type_.focus()
         for times in (1, 2):
             page.keyboard.press("ArrowDown")
@@ -157,7 +158,8 @@ class Audit(BrowserTest):
 
     def test_a_part_of_the_log_is_filtered_by_positions_and_days(self):
         registry()
-        page = self.page("/audit?from=2&to=3", token=ADMIN)
+        # With bookkeeping, as the first events may be any.
+        page = self.page("/audit?from=2&to=3&bookkeeping=true", token=ADMIN)
         expect(page.locator(".event .position")).to_have_text(["#3", "#2"])
         page.get_by_label("From").fill("3")
         page.get_by_label("To", exact=True).fill("3")

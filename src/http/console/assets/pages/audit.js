@@ -36,7 +36,7 @@ export function AuditPage({ query }) {
     <${Trouble} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
     <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
-      <p class="summary">${count(head, 'event')} in the log</p>
+      <p class="summary">${count(head, 'event')} in the log${!all && '; bookkeeping is left out'}</p>
       ${entries.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
         : html`<${Timeline} events=${entries} fresh=${fresh} />`}
       <${More} of=${list}>Older events</${More}>`}</${Loaded}>
