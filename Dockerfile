@@ -1,12 +1,12 @@
 # Built from source, small, not run as root.
-#   docker build --build-arg MEDIARY_COMMIT=$(git rev-parse --short=12 HEAD) -t mediary .
+#   docker build --build-arg BUILD_COMMIT=$(git rev-parse --short=12 HEAD) -t mediary .
 #   docker run --stop-timeout 60 -p 8080:8080 -v mediary:/var/lib/mediary -e MEDIARY_PUBLIC_URL=http://localhost:8080 --name mediary mediary
 #   docker exec mediary cat /var/lib/mediary/admin-token
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
 COPY . .
 # What `mediary --version` names: the sources that are copied here do not tell.
-ARG MEDIARY_COMMIT=
+ARG BUILD_COMMIT=
 RUN cargo build --release --locked && strip target/release/mediary
 # Notices of what is inside: ours, those of the console's parts, and those of all crates as they were downloaded.
 RUN mkdir -p /notices/crates && cp LICENSE-APACHE LICENSE-MIT docs/licences.md src/http/console/assets/vendor/LICENSE-* /notices/ \

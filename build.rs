@@ -32,15 +32,16 @@ fn main() {
     tell_version();
 }
 
-/// Of two builds of a version the commit tells which is which.
+/// Of two builds of a version the commit tells which is which. What `cargo run` and `cargo test` start has these variables too, so
+/// their names must not be those of settings.
 fn tell_version() {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    let commit = env::var("MEDIARY_COMMIT").unwrap_or_default();
+    let commit = env::var("BUILD_COMMIT").unwrap_or_default();
     let commit = commit.trim();
     let told = if commit.is_empty() { version } else { format!("{version} ({commit})") };
-    println!("cargo:rerun-if-env-changed=MEDIARY_COMMIT");
-    println!("cargo:rustc-env=MEDIARY_COMMIT={commit}");
-    println!("cargo:rustc-env=MEDIARY_VERSION={told}");
+    println!("cargo:rerun-if-env-changed=BUILD_COMMIT");
+    println!("cargo:rustc-env=BUILD_COMMIT={commit}");
+    println!("cargo:rustc-env=BUILD_VERSION={told}");
 }
 
 /// The file, or every file below the folder, in one order.

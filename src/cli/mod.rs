@@ -65,7 +65,7 @@ Examples:
 
 /// A node registry and media generation gateway: one binary, its storage inside, every change an event.
 #[derive(Debug, Parser)]
-#[command(name = "mediary", version = env!("MEDIARY_VERSION"), after_help = AFTER_HELP)]
+#[command(name = "mediary", version = env!("BUILD_VERSION"), after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -41,7 +41,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
 fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     let (url, token) = (app.public_url(), app.admin_token());
     let mut lines = vec![
-        format!("Mediary {} listens on http://{}", env!("MEDIARY_VERSION"), app.address()),
+        format!("Mediary {} listens on http://{}", env!("BUILD_VERSION"), app.address()),
         format!("  console {url}/"),
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),

@@ -123,6 +123,31 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
 }
 
 #[actix_web::test]
+async fn a_result_without_room_waits_for_it() {
+    // Given a service whose files may have as many bytes as its log needs
+    let data = tempfile::tempdir().unwrap();
+    let service = Service::start(data.path(), 0);
+    service.limit_files(Some(700_000));
+    // When a job makes a larger file
+    let job = json!({"image": picture::base64_png(600, 600), "scale_factor": "2x"});
+    let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
+    assert_eq!(status, 200, "{submitted}");
+    let said = || service.process.said();
+    eventually("it waits", || said().contains("a job of the engine waits for room"));
+    // Then the task has not failed, and is done once there is room
+    let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
+    let task = async || service.send(service.request(Method::GET, &path)).await.2;
+    let waiting = task().await;
+    assert_eq!(waiting["state"], "IN_PROGRESS", "{waiting}");
+    service.limit_files(None);
+    let started = Instant::now();
+    while task().await["state"] != "COMPLETED" {
+        assert!(started.elapsed() < BACK_WITHIN, "{}", task().await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[actix_web::test]
 async fn too_many_open_files_refuse_changes_until_some_are_closed() {
     let data = tempfile::tempdir().unwrap();
     let service = Service::start(data.path(), 0);

@@ -146,7 +146,7 @@ fn a_secret_that_is_made_anew_is_told_in_the_log() {
 fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let told = text(&run(&["--version"], &[], dir.path()).stdout);
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("MEDIARY_COMMIT"));
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("BUILD_COMMIT"));
     let known = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
     assert_eq!(told, format!("mediary {version}{known}\n"));
 }

@@ -107,7 +107,7 @@ impl Looked {
             }
         }
         registry.register("vendor_circuit", "1 for the state that the circuit of a vendor is in", circuits);
-        let build: Labels<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("MEDIARY_COMMIT"))];
+        let build: Labels<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
         registry.register("build", "The program", prometheus_client::metrics::info::Info::new(build));
         registry
     }

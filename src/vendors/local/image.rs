@@ -110,8 +110,8 @@ impl Engine {
     async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
         let outcome = match self.budget.acquire_many(self.share(&work)).await {
             Ok(_share) => {
-                let engine = Arc::clone(&self);
-                let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&work))).await;
+                let (engine, own) = (Arc::clone(&self), key.clone());
+                let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
                 made.unwrap_or_else(|_| {
                     Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"))
                 })
@@ -136,9 +136,9 @@ impl Engine {
             .min(self.options.kilopixels_max)
     }
 
-    fn make(&self, work: &Ready) -> Outcome {
-        let picture = self.read(&work.image, "image")?;
-        let reference = work.reference.as_ref().map(|kept| self.read(kept, "reference")).transpose()?;
+    fn make(&self, key: &VendorKey, work: &Ready) -> Outcome {
+        let picture = self.read(key, &work.image, "image")?;
+        let reference = work.reference.as_ref().map(|kept| self.read(key, kept, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
         work.job
             .check_output(width, height)
@@ -149,15 +149,15 @@ impl Engine {
         let (bytes, format) = encode::encode(&result, work.image.format)
             .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
         drop(result);
-        self.store
-            .put(Area::Result, &bytes, format, width, height)
+        self.jobs
+            .patiently(key, || self.store.put(Area::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
     }
 
-    fn read(&self, kept: &Picture, what: &str) -> Result<Decoded, Failure> {
+    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<Decoded, Failure> {
         let bytes = self
-            .store
-            .read(Area::Input, kept)
+            .jobs
+            .patiently(key, || self.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
     }

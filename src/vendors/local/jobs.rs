@@ -6,18 +6,25 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::domain::task::{Failure, VendorKey};
+use crate::space::lacking;
 use crate::vendors::{ErrorKind, VendorError};
 
 /// What a submission to a full engine is asked to wait.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
+/// How long a job is made that nobody asks after: its task was cancelled, or ended in another way.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a job rests that found no room.
+const REST: Duration = Duration::from_secs(1);
 
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,9 +168,39 @@ impl<T: Clone> Jobs<T> {
         self.known.lock().jobs.len()
     }
 
-    /// Whether nobody has asked after a job for so long: its task was cancelled, or ended in another way.
-    pub fn is_forsaken(&self, key: &VendorKey, patience: Duration) -> bool {
-        self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > patience)
+    /// Whether nobody has asked after a job for [`PATIENCE`].
+    pub fn is_forsaken(&self, key: &VendorKey) -> bool {
+        self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > PATIENCE)
+    }
+
+    /// Does what a job does with files, again while there is no room for it or too many files are open: that passes, and a job that
+    /// failed of it would be lost. Blocks, until nobody wants the job any more.
+    ///
+    /// # Errors
+    /// Those of `attempt`.
+    pub fn patiently<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.patiently_resting(key, || thread::sleep(REST), attempt)
+    }
+
+    fn patiently_resting<R>(
+        &self,
+        key: &VendorKey,
+        mut rest: impl FnMut(),
+        mut attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut is_told = false;
+        loop {
+            match attempt() {
+                Err(error) if lacking(&error).is_some() && !self.is_forsaken(key) => {
+                    if !is_told {
+                        tracing::warn!(%error, job = key.as_str(), "a job of the engine waits for room");
+                        is_told = true;
+                    }
+                    rest();
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Woken whenever a job has moved.
@@ -216,6 +253,31 @@ mod tests {
     }
 
     #[test]
+    fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
+        let jobs: Jobs<u32> = Jobs::new(1, 1);
+        jobs.admit(&key("a"), "image").unwrap();
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        // Given no room, and then some
+        let (mut rests, mut left) = (0, 2);
+        let attempt = || {
+            if left == 0 {
+                Ok("stored")
+            } else {
+                left -= 1;
+                Err(full())
+            }
+        };
+        assert_eq!(jobs.patiently_resting(&key("a"), || rests += 1, attempt).unwrap(), "stored");
+        assert_eq!(rests, 2);
+        // Other faults do not pass
+        let denied = || Err::<(), _>(io::ErrorKind::PermissionDenied.into());
+        assert!(jobs.patiently_resting(&key("a"), || panic!("no rest"), denied).is_err());
+        // Given a job that is given up while it rests
+        let given_up = jobs.patiently_resting(&key("a"), || jobs.forget(&key("a")), || Err::<(), _>(full()));
+        assert_eq!(given_up.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
     fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
         let jobs: Jobs<u32> = Jobs::new(9, 1);
         for name in ["a", "b", "c"] {
@@ -251,7 +313,7 @@ mod tests {
     fn what_nobody_asks_after_is_forsaken() {
         let jobs: Jobs<u32> = Jobs::new(2, 1);
         jobs.admit(&key("a"), "video").unwrap();
-        assert!(!jobs.is_forsaken(&key("a"), Duration::from_mins(1)));
-        assert!(jobs.is_forsaken(&key("other"), Duration::from_mins(1)));
+        assert!(!jobs.is_forsaken(&key("a")));
+        assert!(jobs.is_forsaken(&key("other")));
     }
 }

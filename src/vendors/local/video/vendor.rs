@@ -1,7 +1,7 @@
 //! The video engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -43,8 +43,6 @@ const PIXEL_BYTES: u64 = 16;
 const FRAME_COST: u64 = 6;
 /// As [`FRAME_COST`], of a picture that the film is made from: itself and what it is prepared with.
 const PICTURE_COST: u64 = 3;
-/// How long a job is made that nobody asks after: its task was cancelled.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Makes the music under films: by prompt, seed, and how many samples.
 pub type Music = Arc<dyn Fn(&str, u32, usize) -> Vec<Stereo> + Send + Sync>;
@@ -124,7 +122,7 @@ impl Engine {
                 .jobs
                 .end(key, Err(Failure::new("engine_stopped", "the engine was stopped before the job began")));
         };
-        if self.jobs.is_forsaken(&key, PATIENCE) {
+        if self.jobs.is_forsaken(&key) {
             return self.jobs.forget(&key);
         }
         self.jobs.begin(&key);
@@ -148,7 +146,7 @@ impl Engine {
         let (engine, work) = (Arc::clone(self), Arc::clone(work));
         let read = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
-            extend::bytes(&engine.film(job.video.kept.as_ref()).ok()?)
+            extend::bytes(&engine.store.read_clip(Area::Input, job.video.kept.as_ref()?).ok()?)
         };
         // What cannot be read fails by name when it is made.
         tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
@@ -179,33 +177,48 @@ impl Engine {
             VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
         };
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
-        let plan = plan(work, self, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let interest = Interest { engine: self, key };
+        let plan = plan(work, &interest, bed.as_ref().map(|bed| bed as Bed<'_>))?;
         let stamped = plan.stamp.is_some();
-        match render(plan, &Interest { engine: self, key }) {
-            Ok(film) => self.keep(&film, stamped).map(Some),
+        match render(plan, &interest) {
+            Ok(film) => interest.keep(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
             Err(Fault::Input { code, reason }) => Err(Failure::new(code, &reason)),
             Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
         }
     }
+}
 
+/// Whoever asks after the job wants it.
+struct Interest<'a> {
+    engine: &'a Engine,
+    key: &'a VendorKey,
+}
+
+impl Interest<'_> {
     fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, Failure> {
         let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
-        let video = self.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4).map_err(unwritable)?;
+        let video = self
+            .patiently(|| self.engine.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4))
+            .map_err(unwritable)?;
         let (width, height) = (film.size.width as u32, film.size.height as u32);
-        let cover = self.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height).map_err(unwritable)?;
+        let cover = || self.engine.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height);
+        let cover = self.patiently(cover).map_err(unwritable)?;
         Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
+    }
+
+    fn patiently<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.engine.jobs.patiently(self.key, attempt)
     }
 }
 
-impl Inputs for Engine {
+impl Inputs for Interest<'_> {
     type Failure = Failure;
 
     fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Failure> {
         let kept = source.kept().ok_or_else(|| Failure::new("input_unreadable", &format!("{what} was not fetched")))?;
         let bytes = self
-            .store
-            .read(Area::Input, kept)
+            .patiently(|| self.engine.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         let decoded =
             input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
@@ -217,16 +230,9 @@ impl Inputs for Engine {
         if clip.format != VideoFormat::Mp4 {
             return Err(Failure::new("video_unsupported", "the video is no MP4 file"));
         }
-        self.store
-            .read_clip(Area::Input, clip)
+        self.patiently(|| self.engine.store.read_clip(Area::Input, clip))
             .map_err(|error| defect("input_unreadable", "the video cannot be read", &error))
     }
-}
-
-/// Whoever asks after the job wants it.
-struct Interest<'a> {
-    engine: &'a Engine,
-    key: &'a VendorKey,
 }
 
 impl Watch for Interest<'_> {
@@ -236,7 +242,7 @@ impl Watch for Interest<'_> {
     }
 
     fn gone(&self) -> bool {
-        self.engine.jobs.is_forsaken(self.key, PATIENCE)
+        self.engine.jobs.is_forsaken(self.key)
     }
 }
 
