@@ -84,6 +84,7 @@ struct Parts {
     actors: Actors,
     reactors: Reactors,
     snapshots: Snapshots,
+    lookout: Lookout,
     sending: Traces,
     data: DataDir,
 }
@@ -152,8 +153,8 @@ impl App {
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
 
         let readiness = readiness(&log, actors.pulse());
-        let lookout = Lookout::new(&log, &readiness);
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, lookout, &surroundings)?;
+        let lookout = Lookout::start(&readiness)?;
+        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
         let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
         let services = Services {
             dispatch: actors.dispatch.clone(),
@@ -189,7 +190,7 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
         announce(&data, address);
-        let parts = Parts { log, models, actors, reactors, snapshots, sending, data };
+        let parts = Parts { log, models, actors, reactors, snapshots, lookout, sending, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
@@ -260,9 +261,10 @@ impl App {
 }
 
 impl Parts {
-    /// Reactors first: they give commands. Then the actors, which give the writer its last appends; what they left is worth a
-    /// snapshot. The log closes last.
+    /// Whoever looks whether work is taken first: soon none is. Then the reactors, which give commands, and the actors, which give the
+    /// writer its last appends; what they left is worth a snapshot. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
+        self.lookout.stop();
         self.reactors.stop().await;
         self.actors.stop();
         self.sending.stop().await;

@@ -1,14 +1,14 @@
 //! The one directory where everything is kept: its lock, and files that only its owner may read.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-pub use owner::to_help;
 use owner::{as_owner, own_id, user};
+pub use owner::{quoted, to_help};
 
 mod owner;
 
@@ -72,8 +72,7 @@ impl DataDir {
         let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
         refuse_foreign(root)?;
         create_durably(root).map_err(failed)?;
-        let lock =
-            OpenOptions::new().create(true).truncate(false).write(true).open(root.join("lock")).map_err(failed)?;
+        let lock = open_lock(root).map_err(failed)?;
         for _ in 1..LOOKS {
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => rest(),
@@ -126,12 +125,19 @@ impl DataDir {
         &self.root
     }
 
-    /// The first part of it that others may enter or read, as an older release or the one who made it left it.
+    /// The command that closes the parts of it which others may enter or read, as an older release or the one who made it left them;
+    /// `None` when there are none. Where the directory is a volume that is somebody else's, its group is how the service gets in, and
+    /// not counted.
     #[must_use]
-    pub fn open_part(&self) -> Option<PathBuf> {
-        let is_open = |path: &Path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
-        let parts = || ["log", "log/journal", "archives", "media", "personal"].into_iter().map(|part| self.path(part));
-        parts().find(|part| is_open(&self.root) && is_open(part))
+    pub fn to_close(&self) -> Option<String> {
+        let found = |path: &Path| fs::metadata(path).ok();
+        let is_own = found(&self.root).is_some_and(|root| root.uid() == own_id());
+        let (others, who) = if is_own { (0o077, "go") } else { (0o007, "o") };
+        let is_open = |path: &Path| found(path).is_some_and(|found| found.permissions().mode() & others != 0);
+        let parts = ["log", "archives", "media", "personal"].map(|part| self.path(part));
+        let open = parts.iter().filter(|part| is_open(&self.root) && is_open(part));
+        let open: Vec<_> = open.map(|part| quoted(&part.display().to_string())).collect();
+        (!open.is_empty()).then(|| format!("chmod -R {who}= {}", open.join(" ")))
     }
 
     /// A place in it.
@@ -139,6 +145,16 @@ impl DataDir {
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
+}
+
+/// The file that is locked: its owner's alone, for whoever can open it can keep the service away.
+fn open_lock(root: &Path) -> io::Result<File> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join("lock"))?;
+    if lock.metadata()?.permissions().mode() & 0o077 != 0 {
+        // As older releases left it. A file system without modes is no reason not to start.
+        let _ = lock.set_permissions(Permissions::from_mode(0o600));
+    }
+    Ok(lock)
 }
 
 /// Whoever runs a command as root in the directory of a service would leave files there that the service cannot open. Whose the

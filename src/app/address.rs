@@ -1,9 +1,8 @@
 //! Where the running service is reached from this machine, written beside its data for commands of its operator.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{bail, ensure};
@@ -17,9 +16,7 @@ const FILE: &str = "address";
 pub(super) fn announce(data: &DataDir, address: SocketAddr) {
     let text = format!("{}\n", reached_at(address));
     let path = data.path(FILE);
-    // Everybody's, whatever the mask of this process is: who may enter the directory may ask the service how it is.
-    let everybodys = || fs::set_permissions(&path, Permissions::from_mode(0o644));
-    if let Err(error) = write_whole(&path, 0o644, text.as_bytes()).and_then(|()| everybodys()) {
+    if let Err(error) = write_whole(&path, 0o600, text.as_bytes()) {
         tracing::warn!(%error, "the file with the address could not be written: commands have to be told it");
         withdraw(data);
     }

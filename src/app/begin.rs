@@ -127,9 +127,8 @@ pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     // Of a service that has crashed: nobody of this directory answers there.
     withdraw(&data);
     check_log(data.root())?;
-    if let Some(part) = data.open_part() {
-        let (part, root) = (part.display(), root.display());
-        tracing::warn!("others can read {part}: tokens, pictures and archives are in there; chmod -R go= {root}");
+    if let Some(command) = data.to_close() {
+        tracing::warn!("others can read what is kept in the data directory; if they should not: {command}");
     }
     Ok(data)
 }

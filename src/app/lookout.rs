@@ -1,43 +1,111 @@
-//! What the operator is told unasked, a line when it begins and one when it ends: that no work is taken.
+//! What the operator is told unasked: that no work is taken, once when it begins, again when it is for another reason, and once when it
+//! ends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use super::StartError;
+use crate::http::server::{Hindered, Readiness, Unready};
 
-use crate::events::log::LogFailure;
-use crate::events::sled_log::SledLog;
-use crate::http::server::{Readiness, Unready};
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Whoever looks now and then whether work is taken.
+/// The thread that looks whether work is taken. One of its own: whoever writes to the disk cannot tell that the disk hangs.
 pub(super) struct Lookout {
-    log: Arc<SledLog>,
-    readiness: Readiness,
-    /// Whether it was told that none is.
-    told: Mutex<bool>,
+    ending: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
 impl Lookout {
-    pub fn new(log: &Arc<SledLog>, readiness: &Readiness) -> Self {
-        Self { log: Arc::clone(log), readiness: Arc::clone(readiness), told: Mutex::default() }
+    /// Begins to look.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(readiness: &Readiness) -> Result<Self, StartError> {
+        let (readiness, ending) = (Arc::clone(readiness), Arc::new(AtomicBool::new(false)));
+        let is_ending = Arc::clone(&ending);
+        let watch = move || {
+            let mut told = Told::default();
+            while !is_ending.load(Ordering::Acquire) {
+                if let Some(news) = told.news(readiness()) {
+                    news.tell();
+                }
+                thread::park_timeout(LOOK_EVERY);
+            }
+        };
+        let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
+        let thread = thread.map_err(|error| StartError::part("the thread that looks after the service", &error))?;
+        Ok(Self { ending, thread })
     }
 
-    /// Looks, and tells what is new.
-    pub fn look(&self) {
-        if matches!(self.log.state(), Err(LogFailure::Full { .. })) {
-            // The space itself has told it just now.
-            return;
+    /// Ends, before what is looked at ends.
+    pub fn stop(self) {
+        self.ending.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that looks after the service panicked");
         }
-        let mut told = self.told.lock();
-        match ((self.readiness)().err(), *told) {
-            (Some(Unready { reason, .. }), false) => {
-                tracing::warn!(reason, "not ready");
-                *told = true;
+    }
+}
+
+/// Why no work is taken, as it was told last; none when work is taken.
+#[derive(Default)]
+struct Told(Option<Hindered>);
+
+/// What is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    NotReady { reason: String },
+    ReadyAgain,
+}
+
+impl Told {
+    fn news(&mut self, now: Result<(), Unready>) -> Option<News> {
+        match now {
+            Ok(()) => self.0.take().map(|_| News::ReadyAgain),
+            // The space tells that itself, when it begins and when it ends.
+            Err(Unready { by: Hindered::Full, .. }) => None,
+            Err(Unready { by, .. }) if self.0 == Some(by) => None,
+            Err(Unready { by, reason, .. }) => {
+                self.0 = Some(by);
+                Some(News::NotReady { reason })
             }
-            (None, true) => {
-                tracing::info!("ready again");
-                *told = false;
-            }
-            (Some(_), true) | (None, false) => {}
+        }
+    }
+}
+
+impl News {
+    fn tell(&self) {
+        match self {
+            Self::NotReady { reason } => tracing::warn!(reason, "not ready"),
+            Self::ReadyAgain => tracing::info!("ready again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_told_when_it_begins_and_that_none_is_left() {
+        let unready = |by, reason: &str| Err(Unready { by, told: String::new(), reason: reason.to_owned() });
+        let not_ready = |reason: &str| Some(News::NotReady { reason: reason.to_owned() });
+        let mut told = Told::default();
+        for (now, news) in [
+            (Ok(()), None),
+            (unready(Hindered::Hanging, "the disk hangs for 6 s"), not_ready("the disk hangs for 6 s")),
+            (unready(Hindered::Hanging, "the disk hangs for 7 s"), None),
+            (unready(Hindered::Full, "no room"), None),
+            (unready(Hindered::ReadOnly, "a sync failed"), not_ready("a sync failed")),
+            (Ok(()), Some(News::ReadyAgain)),
+            (Ok(()), None),
+            (unready(Hindered::Full, "no room"), None),
+            (Ok(()), None),
+        ] {
+            assert_eq!(told.news(now), news);
         }
     }
 }

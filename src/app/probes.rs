@@ -12,7 +12,7 @@ use crate::domain::value::Timestamp;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::sled_log::{ScrubState, SledLog, Verified};
 use crate::http::as_of;
-use crate::http::server::{Checkpointer, Readiness, StorageProbe, Unready};
+use crate::http::server::{Checkpointer, Hindered, Readiness, StorageProbe, Unready};
 use crate::http::state::{Probe, Prober, Verification, VerificationKind};
 use crate::personal::Keyring;
 use crate::projections::node::view::Links;
@@ -82,18 +82,23 @@ pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + S
         Ok(()) => {
             let told = "a part of it has died, and it takes no changes until it is restarted".to_owned();
             let reason = "the writer has died: restart the service, nothing that was answered is lost".to_owned();
-            Err(Unready { told, reason })
+            Err(Unready { by: Hindered::Dead, told, reason })
         }
-        Err(failure) => Err(Unready { told: told(&failure).to_owned(), reason: failure.to_string() }),
+        Err(failure) => {
+            let (by, told) = seen_from_outside(&failure);
+            Err(Unready { by, told: told.to_owned(), reason: failure.to_string() })
+        }
     })
 }
 
 /// What anybody may know of a log that takes no changes.
-fn told(failure: &LogFailure) -> &'static str {
+fn seen_from_outside(failure: &LogFailure) -> (Hindered, &'static str) {
     match failure {
-        LogFailure::Full { .. } => "it takes no changes for want of room on its disk, or of files that may be open",
+        LogFailure::Full { .. } => {
+            (Hindered::Full, "it takes no changes for want of room on its disk, or of files that may be open")
+        }
         LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => {
-            "its log is read-only until it is restarted: a write failed, or damage was found"
+            (Hindered::ReadOnly, "its log is read-only until it is restarted: a write failed, or damage was found")
         }
     }
 }
@@ -104,5 +109,5 @@ fn answers_in_time(pending: Duration) -> Result<(), Unready> {
     }
     let told = format!("its disk has not confirmed a change for {} s", pending.as_secs());
     let reason = format!("{told}: look at the disk, nothing that was answered is lost");
-    Err(Unready { told, reason })
+    Err(Unready { by: Hindered::Hanging, told, reason })
 }

@@ -1,5 +1,4 @@
-//! Taking snapshots of the read models: every so many events, and at a clean stop. Whoever looks whether one is due looks after the
-//! service too ([`Lookout`]).
+//! Taking snapshots of the read models: every so many events, and at a clean stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::StartError;
-use super::lookout::Lookout;
 use super::opening::log_options;
 use crate::clock::{Mishaps, Surroundings};
 use crate::config::{Settings, SnapshotSettings};
@@ -40,7 +38,6 @@ struct Taker {
     settings: SnapshotSettings,
     log: Arc<SledLog>,
     models: ReadModels,
-    lookout: Lookout,
     /// Where the last one was taken.
     last: Mutex<Position>,
     mishaps: Mishaps,
@@ -59,7 +56,6 @@ impl Snapshots {
         log: &Arc<SledLog>,
         models: &ReadModels,
         last: Position,
-        lookout: Lookout,
         surroundings: &Surroundings,
     ) -> Result<Self, StartError> {
         let directory = directory_in(data.root());
@@ -72,7 +68,6 @@ impl Snapshots {
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),
             models: models.clone(),
-            lookout,
             last: Mutex::new(last),
             mishaps: surroundings.mishaps(),
             ending: Mutex::new(false),
@@ -103,16 +98,9 @@ impl Taker {
         let mut ending = self.ending.lock();
         while !*ending {
             self.ended.wait_for(&mut ending, LOOK_EVERY);
-            if !*ending {
-                parking_lot::MutexGuard::unlocked(&mut ending, || self.look());
+            if !*ending && self.settings.every_events > 0 {
+                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_after(self.settings.every_events));
             }
-        }
-    }
-
-    fn look(&self) {
-        self.lookout.look();
-        if self.settings.every_events > 0 {
-            self.take_after(self.settings.every_events);
         }
     }
 

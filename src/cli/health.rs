@@ -22,8 +22,8 @@ directory alone: where none runs on it, nobody is asked.";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Ask the service at this URL [default: the one that runs on the data directory, where it says that it listens; while it starts,
-    /// where one with these settings does]
+    /// Ask the service at this URL [default: the one that runs on the data directory, where it says that it listens; where it does not
+    /// say so yet, or a command holds the directory, where one with these settings does]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use super::{Failure, SettingFlags, print};
 use crate::app::{self, AdminToken, App, StopSignals};
 use crate::clock::Surroundings;
 use crate::config::Settings;
+use crate::data_dir::quoted;
 use crate::priority::yield_when_drawing;
 use crate::telemetry;
 
@@ -107,12 +108,6 @@ fn first_request(url: &str, token: &AdminToken, seen: bool) -> String {
         }
     };
     format!("curl -s {url}/users -H {authorization}")
-}
-
-/// One word for a POSIX shell, quoted only when it has to be.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -29,12 +29,13 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
     if let Some(token) = configured.filter(|_| own || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
     }
-    let file = settings.data_dir.join("admin-token");
     ensure!(
         own,
-        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN; the one of {} is for the service alone that runs there",
-        settings.data_dir.display()
+        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN; that of {} is told only to its own service, {}",
+        settings.data_dir.display(),
+        reached(&settings.data_dir).map_or_else(|| "which does not run".to_owned(), |kept| format!("at {kept}"))
     );
+    let file = settings.data_dir.join("admin-token");
     let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
     let token = kept
         .with_context(|| format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)", file.display()))?;
@@ -43,8 +44,12 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
 
 /// Whether that is where the service that runs on the data directory says that it listens.
 fn is_own(base: &str, configuration: &Configuration) -> bool {
-    let root = &configuration.settings.data_dir;
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-    let kept = kept_address(root).ok().flatten();
-    matches!(DataDir::is_in_service(root), Ok(true)) && kept.is_some_and(|kept| origin(&kept) == origin(base))
+    reached(&configuration.settings.data_dir).is_some_and(|kept| origin(&kept) == origin(base))
+}
+
+/// Where the service that runs on the data directory says that it listens. The lock first: an address that is read before may have been
+/// left by one that runs no more.
+fn reached(data_dir: &Path) -> Option<String> {
+    matches!(DataDir::is_in_service(data_dir), Ok(true)).then(|| kept_address(data_dir).ok().flatten())?
 }

@@ -86,3 +86,10 @@ pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
         None => format!("`setpriv --reuid {id} --regid {group} --clear-groups mediary …`"),
     }
 }
+
+/// One word for a POSIX shell, quoted only when it has to be.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

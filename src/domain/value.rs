@@ -273,10 +273,8 @@ pub struct Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, from, to } = self;
-        if from == to {
-            return write!(f, "the {what} has the status {from} already");
-        }
-        write!(f, "a {what} cannot go from {from} to {to}")
+        write!(f, "a {what} cannot go from {from} to {to}")?;
+        if from == to { f.write_str(": it has that status already") } else { Ok(()) }
     }
 }
 

@@ -112,10 +112,25 @@ pub type Readiness = Arc<dyn Fn() -> Result<(), Unready> + Send + Sync>;
 /// Why the service cannot do its work.
 #[derive(Debug, Clone)]
 pub struct Unready {
+    /// What kind of reason it is.
+    pub by: Hindered,
     /// For whoever asks, who may be anybody: nothing of where and what.
     pub told: String,
     /// For the operator, in the log.
     pub reason: String,
+}
+
+/// What keeps the service from its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindered {
+    /// Room on the disk is lacking, or files that may be open: that passes.
+    Full,
+    /// The log takes nothing before a restart.
+    ReadOnly,
+    /// A part has died.
+    Dead,
+    /// The disk does not answer.
+    Hanging,
 }
 
 /// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.

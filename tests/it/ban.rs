@@ -163,7 +163,7 @@ async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
                 rule(&app, &format!("{what}/ban")).await.expect(204);
             }
             let refused = rule(&app, &format!("{what}/{command}")).await.expect(409).json();
-            let already = format!("has the status {kind}{state} already");
+            let already = format!("from {kind}{state} to {kind}{state}: it has that status already");
             assert!(refused["detail"].as_str().unwrap().ends_with(&already), "{refused}");
         }
     }

@@ -129,7 +129,7 @@ async fn a_result_without_room_waits_for_it() {
     let service = Service::start(data.path(), 0);
     service.limit_files(Some(700_000));
     // When a job makes a larger file
-    let job = json!({"image": picture::base64_png(600, 600), "scale_factor": "2x"});
+    let job = json!({"image": picture::base64_png(300, 300), "scale_factor": "4x"});
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let said = || service.process.said();
