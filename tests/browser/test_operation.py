@@ -44,6 +44,30 @@ class Log:
                 "stream": "node/busy", "type": "DownloadsCounted", "version": position, "schema": 1, "data": {}}
 
 
+class LogOfTokens(Log):
+    """A log of so many tokens that were issued, each by one of some older ones. Their names are told by who takes the look-ups."""
+
+    def __init__(self, head, actors):
+        super().__init__(head)
+        self.actors, self.lookups = actors, []
+
+    def answer(self, route):
+        return self.lookups.append(route) if asked(route).get("type") == "TokenIssued" else super().answer(route)
+
+    def lookup(self, page):
+        wait_until(lambda: page.wait_for_timeout(20) or self.lookups)
+        return self.lookups.pop(0)
+
+    def tell(self, route):
+        route.fulfill(json={"events": [self.issued(asked(route)["stream"], 1)], "head": self.head})
+
+    def event(self, position):
+        return {**self.issued(f"token/{position}", position), "actor": self.actors[position % len(self.actors)]}
+
+    def issued(self, stream, position):
+        return {**super().event(position), "stream": stream, "type": "TokenIssued", "data": {"name": f"The {stream}"}}
+
+
 class Audit(BrowserTest):
     def test_the_timeline_shows_what_happened_newest_first_and_is_filtered(self):
         publisher, (node,) = registry()
@@ -109,6 +133,21 @@ class Audit(BrowserTest):
         page.locator(".event summary").first.click()
         page.locator(".event .inside").get_by_role("link", name=re.compile(ada["name"])).click()
         expect(page.locator(".lead")).to_contain_text(ada["name"])
+
+    def test_tokens_are_named_by_the_log_itself_and_asked_for_only_where_they_act(self):
+        # Given a log of many tokens that were issued by two others
+        log = LogOfTokens(30, ["token/first", "token/second"])
+        page = self.page("/nodes", token=ADMIN, allowed=(429,))
+        page.route("**/admin/events?*", log.answer)
+        self.show(page, "/audit")
+        # When only the first of these cannot be looked up
+        refuse(log.lookup(page))
+        log.tell(log.lookup(page))
+        # Then all others have their names, and none of them was asked for
+        by_second = lambda position: ["The token/second"] if position % 2 else []
+        names = [name for position in range(30, 0, -1) for name in [f"The token/{position}", *by_second(position)]]
+        expect(page.locator(".event .name")).to_have_text(names)
+        self.assertEqual(log.lookups, [])
 
     def test_bookkeeping_is_shown_on_request(self):
         publisher = name("keys")
