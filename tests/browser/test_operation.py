@@ -149,6 +149,24 @@ class Audit(BrowserTest):
         expect(page.locator(".event .name")).to_have_text(names)
         self.assertEqual(log.lookups, [])
 
+    def test_no_name_is_asked_for_with_the_token_of_the_next_who_signs_in(self):
+        # Given a look-up that is not answered while somebody else signs in
+        log, bob = LogOfTokens(30, ["token/first", "token/second"]), user(name("Bob"))
+        page = self.page("/nodes", token=ADMIN)
+        page.route("**/admin/events?*", log.answer)
+        self.show(page, "/audit")
+        lookup = log.lookup(page)
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_role("button", name="Sign in", exact=True).first.click()
+        page.get_by_label("Token", exact=True).fill(bob["token"])
+        page.keyboard.press("Enter")
+        expect(page.locator(".who")).to_contain_text(bob["name"])
+        # When it is answered, then the next is not asked for
+        with page.expect_event("requestfinished", lambda request: request == lookup.request):
+            log.tell(lookup)
+        self.show(page, "/nodes")
+        self.assertEqual(log.lookups, [])
+
     def test_bookkeeping_is_shown_on_request(self):
         publisher = name("keys")
         request = urllib.request.Request(f"{BASE}/publishers", method="POST", data=json.dumps({"id": publisher, "name": "Keys"}).encode(),

@@ -36,17 +36,15 @@ const isFresh = (thing) => Date.now() - (names.get().get(thing)?.at ?? 0) < KEPT
 async function learn(kind, things) {
   const begun = era;
   const idOf = (thing) => thing.slice(kind.length + 1);
-  // What could not be learnt has no name for a while: the ids are shown all the same.
-  const found = new Map(await ASK[kind](things.map(idOf)).catch(() => []));
-  if (begun !== era) return;
-  things.forEach((thing) => asking.delete(thing));
-  const told = things.map((thing) => [thing, { at: Date.now(), name: otherThan(idOf(thing), found) }]);
-  names.set(new Map([...names.get(), ...told]));
-}
-
-async function learnAll(kind, things) {
   things.forEach((thing) => asking.add(thing));
-  for (let at = 0; at < things.length; at += AT_ONCE[kind]) await learn(kind, things.slice(at, at + AT_ONCE[kind]));
+  for (let at = 0; at < things.length; at += AT_ONCE[kind]) {
+    const some = things.slice(at, at + AT_ONCE[kind]);
+    // What could not be learnt has no name for a while: the ids are shown all the same.
+    const found = new Map(await ASK[kind](some.map(idOf)).catch(() => []));
+    if (begun !== era) return;
+    some.forEach((thing) => asking.delete(thing));
+    names.set(new Map([...names.get(), ...some.map((thing) => [thing, { at: Date.now(), name: otherThan(idOf(thing), found) }])]));
+  }
 }
 
 function otherThan(id, found) {
@@ -64,7 +62,7 @@ export function useNames(things, told = new Map()) {
   useEffect(() => {
     const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !asking.has(thing));
     for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
-      if (ASK[kind]) learnAll(kind, all);
+      if (ASK[kind]) learn(kind, all);
     }
   }, [wanted]);
   return (thing) => known.get(thing)?.name ?? told.get(thing) ?? null;
