@@ -167,6 +167,11 @@ class Audit(BrowserTest):
         self.show(page, "/nodes")
         self.assertEqual(log.lookups, [])
 
+    def test_what_is_of_no_kind_is_not_there(self):
+        for kind in ("constructor", "nothing"):
+            page = self.page(f"/audit/{kind}/x", token=ADMIN, allowed=(404,))
+            expect(page.get_by_text("not found").first).to_be_visible()
+
     def test_bookkeeping_is_shown_on_request(self):
         publisher = name("keys")
         request = urllib.request.Request(f"{BASE}/publishers", method="POST", data=json.dumps({"id": publisher, "name": "Keys"}).encode(),

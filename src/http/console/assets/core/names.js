@@ -62,7 +62,8 @@ export function useNames(things, told = new Map()) {
   useEffect(() => {
     const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !asking.has(thing));
     for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
-      if (ASK[kind]) learn(kind, all);
+      // A kind may come from the address.
+      if (Object.hasOwn(ASK, kind)) learn(kind, all);
     }
   }, [wanted]);
   return (thing) => known.get(thing)?.name ?? told.get(thing) ?? null;
