@@ -445,6 +445,24 @@ class Operation(BrowserTest):
         expect(entry).to_have_count(0)
         self.assertEqual(send("GET", f"/nodes/{node}/versions/1.0.0")["status"], "NodeVersionStatusActive")
 
+    def test_approving_what_has_no_archive_says_what_that_means(self):
+        # Given a version with an archive and one without
+        publisher, (node,) = registry()
+        send("PUT", f"/admin/nodes/{node}/versions/1.0.0", {"status": "NodeVersionStatusFlagged", "status_reason": "Looks odd."})
+        send("POST", f"/publishers/{publisher}/nodes/{node}/versions", {"node_version": {"version": "2.0.0"}})
+        page = self.page("/moderation", token=ADMIN)
+        dialog = page.get_by_role("dialog")
+        for version, is_told in (("1.0.0", False), ("2.0.0", True)):
+            entry = page.locator(".release").filter(has=page.get_by_role("heading", name=f"{node} {version}"))
+            entry.get_by_role("button", name="Approve").click()
+            expect(dialog).to_contain_text("Its status becomes Active.")
+            self.assertEqual("It has no archive" in dialog.inner_text(), is_told)
+            dialog.get_by_role("button", name="Cancel").click()
+        # And nothing of it is said of a ban
+        entry.get_by_role("button", name="Ban").click()
+        expect(dialog).to_contain_text("Its status becomes Banned.")
+        expect(dialog).not_to_contain_text("It has no archive")
+
     def test_banning_needs_a_reason_and_can_be_taken_back(self):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)
