@@ -125,6 +125,16 @@ class Forms(BrowserTest):
         expect(page.get_by_text("Saved")).to_be_visible()
         self.assertEqual(send("GET", f"/nodes/{node}")["license"], "COPYING")
 
+    def test_addresses_are_fields_for_addresses(self):
+        publisher, (node,) = registry()
+        for path, labels in ((f"/nodes/{node}", ("Repository", "Icon", "Banner URL")), (f"/publishers/{publisher}", ("Website", "Logo", "Source code repo"))):
+            page = self.page(path, token=ADMIN)
+            page.get_by_role("button", name="Edit", exact=True).first.click()
+            for label in labels:
+                self.assertEqual(page.get_by_role("dialog").get_by_label(label, exact=True).get_attribute("type"), "url", label)
+            # And other texts are none
+            self.assertNotEqual(page.get_by_role("dialog").get_by_label("Description", exact=True).get_attribute("type"), "url")
+
     def test_what_others_decide_on_is_in_no_form(self):
         publisher, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)

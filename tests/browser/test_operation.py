@@ -44,6 +44,30 @@ class Log:
                 "stream": "node/busy", "type": "DownloadsCounted", "version": position, "schema": 1, "data": {}}
 
 
+class LogOfTokens(Log):
+    """A log of so many tokens that were issued, each by one of some older ones. Their names are told by who takes the look-ups."""
+
+    def __init__(self, head, actors):
+        super().__init__(head)
+        self.actors, self.lookups = actors, []
+
+    def answer(self, route):
+        return self.lookups.append(route) if asked(route).get("type") == "TokenIssued" else super().answer(route)
+
+    def lookup(self, page):
+        wait_until(lambda: page.wait_for_timeout(20) or self.lookups)
+        return self.lookups.pop(0)
+
+    def tell(self, route):
+        route.fulfill(json={"events": [self.issued(asked(route)["stream"], 1)], "head": self.head})
+
+    def event(self, position):
+        return {**self.issued(f"token/{position}", position), "actor": self.actors[position % len(self.actors)]}
+
+    def issued(self, stream, position):
+        return {**super().event(position), "stream": stream, "type": "TokenIssued", "data": {"name": f"The {stream}"}}
+
+
 class Audit(BrowserTest):
     def test_the_timeline_shows_what_happened_newest_first_and_is_filtered(self):
         publisher, (node,) = registry()
@@ -109,6 +133,44 @@ class Audit(BrowserTest):
         page.locator(".event summary").first.click()
         page.locator(".event .inside").get_by_role("link", name=re.compile(ada["name"])).click()
         expect(page.locator(".lead")).to_contain_text(ada["name"])
+
+    def test_tokens_are_named_by_the_log_itself_and_asked_for_only_where_they_act(self):
+        # Given a log of many tokens that were issued by two others
+        log = LogOfTokens(30, ["token/first", "token/second"])
+        page = self.page("/nodes", token=ADMIN, allowed=(429,))
+        page.route("**/admin/events?*", log.answer)
+        self.show(page, "/audit")
+        # When only the first of these cannot be looked up
+        refuse(log.lookup(page))
+        log.tell(log.lookup(page))
+        # Then all others have their names, and none of them was asked for
+        by_second = lambda position: ["The token/second"] if position % 2 else []
+        names = [name for position in range(30, 0, -1) for name in [f"The token/{position}", *by_second(position)]]
+        expect(page.locator(".event .name")).to_have_text(names)
+        self.assertEqual(log.lookups, [])
+
+    def test_no_name_is_asked_for_with_the_token_of_the_next_who_signs_in(self):
+        # Given a look-up that is not answered while somebody else signs in
+        log, bob = LogOfTokens(30, ["token/first", "token/second"]), user(name("Bob"))
+        page = self.page("/nodes", token=ADMIN)
+        page.route("**/admin/events?*", log.answer)
+        self.show(page, "/audit")
+        lookup = log.lookup(page)
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_role("button", name="Sign in", exact=True).first.click()
+        page.get_by_label("Token", exact=True).fill(bob["token"])
+        page.keyboard.press("Enter")
+        expect(page.locator(".who")).to_contain_text(bob["name"])
+        # When it is answered, then the next is not asked for
+        with page.expect_event("requestfinished", lambda request: request == lookup.request):
+            log.tell(lookup)
+        self.show(page, "/nodes")
+        self.assertEqual(log.lookups, [])
+
+    def test_what_is_of_no_kind_is_not_there(self):
+        for kind in ("constructor", "nothing"):
+            page = self.page(f"/audit/{kind}/x", token=ADMIN, allowed=(404,))
+            expect(page.get_by_text("not found").first).to_be_visible()
 
     def test_bookkeeping_is_shown_on_request(self):
         publisher = name("keys")
@@ -382,6 +444,24 @@ class Operation(BrowserTest):
         page.get_by_role("dialog").get_by_role("button", name="Approve").click()
         expect(entry).to_have_count(0)
         self.assertEqual(send("GET", f"/nodes/{node}/versions/1.0.0")["status"], "NodeVersionStatusActive")
+
+    def test_approving_what_has_no_archive_says_what_that_means(self):
+        # Given a version with an archive and one without
+        publisher, (node,) = registry()
+        send("PUT", f"/admin/nodes/{node}/versions/1.0.0", {"status": "NodeVersionStatusFlagged", "status_reason": "Looks odd."})
+        send("POST", f"/publishers/{publisher}/nodes/{node}/versions", {"node_version": {"version": "2.0.0"}})
+        page = self.page("/moderation", token=ADMIN)
+        dialog = page.get_by_role("dialog")
+        for version, is_told in (("1.0.0", False), ("2.0.0", True)):
+            entry = page.locator(".release").filter(has=page.get_by_role("heading", name=f"{node} {version}"))
+            entry.get_by_role("button", name="Approve").click()
+            expect(dialog).to_contain_text("Its status becomes Active.")
+            self.assertEqual("It has no archive" in dialog.inner_text(), is_told)
+            dialog.get_by_role("button", name="Cancel").click()
+        # And nothing of it is said of a ban
+        entry.get_by_role("button", name="Ban").click()
+        expect(dialog).to_contain_text("Its status becomes Banned.")
+        expect(dialog).not_to_contain_text("It has no archive")
 
     def test_banning_needs_a_reason_and_can_be_taken_back(self):
         _, (node,) = registry()

@@ -127,6 +127,7 @@ class Studio(BrowserTest):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             make = page.get_by_role("button", name="Make it")
+            expect(page.locator("input[type=url]").and_(page.get_by_label("Webhook URL"))).to_be_visible()
             for field in page.locator("form").locator("input[type=text]:visible, input[type=url]:visible, textarea:visible, select:visible").all():
                 field.focus()
                 middle = field.evaluate("it => { const { top, bottom } = it.getBoundingClientRect(); return (top + bottom) / 2; }")

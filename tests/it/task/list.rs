@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::stream::Reader;
 use crate::image::{SKIN, STYLE, UPSCALER, ended, submit};
-use crate::support::picture::base64_png;
-use crate::support::{TestApp, TestUser};
+use crate::support::files::{FileServer, file};
+use crate::support::picture::{base64_png, png};
+use crate::support::{TestApp, TestUser, client};
 
 /// The ids of all pages.
 async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
@@ -70,6 +72,34 @@ async fn administrators_are_told_whose_a_task_is_and_nobody_else() {
         };
         assert_eq!(told(app.admin_token()).await, alice.id, "{path}");
         assert_eq!(told(&alice.token).await, Value::Null, "{path}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else() {
+    // Given a task whose picture does not come, followed by its owner and by an administrator
+    let (app, server) = (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await);
+    let alice = app.user("alice").await;
+    server.let_out(false);
+    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
+    let readers = [(&*alice.token, Value::Null), (app.admin_token(), json!(alice.id))];
+    let (url, cancel) = (app.url(&format!("/tasks/{task}/events")), format!("/tasks/{task}/cancel"));
+    let mut streams = Vec::new();
+    for (token, owner) in &readers {
+        let mut reader = Reader::open(&client(), &url, token, None).await;
+        assert_eq!(reader.next().await.expect("a snapshot").task["owner"], *owner);
+        streams.push((reader, owner));
+    }
+    // When both cancel it, then each answer and each change tell only the administrator
+    for (token, owner) in &readers {
+        let cancelled = app.post_as(token, &cancel, json!({})).await.expect(200).json();
+        assert_eq!((&cancelled["state"], &cancelled["owner"]), (&json!("FAILED"), owner));
+    }
+    for (reader, owner) in streams {
+        let told = reader.rest().await;
+        assert_eq!(told.last().expect("a change").state(), ("change", "FAILED"));
+        assert!(told.iter().all(|event| event.task["owner"] == *owner), "not told {owner} alone");
     }
     app.stop().await;
 }

@@ -6,8 +6,8 @@ import { nameOf } from './format.js';
 import { onLeaving } from './session.js';
 import { store, useStore } from './store.js';
 
-// More ids make addresses that are too long.
-const AT_ONCE = 50;
+// So many ids are asked for together; more make addresses that are too long.
+const AT_ONCE = { user: 50, publisher: 50, node: 50, token: 1 };
 const KEPT_MS = 60000;
 
 // By kind: those of some ids, as pairs of an id and a name.
@@ -16,14 +16,7 @@ const ASK = {
   publisher: async (ids) => (await get('/publishers', { publisher_id: ids, include_banned: true, limit: ids.length })).publishers.map(({ id, name }) => [id, name]),
   node: async (ids) => (await get('/nodes', { node_id: ids, include_banned: true, limit: ids.length })).nodes.map(({ id, name }) => [id, name]),
   // There is no list of tokens of everybody: each is told by the event that made it.
-  token: async (ids) => {
-    const found = [];
-    for (const id of ids) {
-      const { events } = await get('/admin/events', { stream: `token/${id}`, type: 'TokenIssued', limit: 1 });
-      if (events.length) found.push([id, events[0].data.name]);
-    }
-    return found;
-  },
+  token: async ([id]) => (await get('/admin/events', { stream: `token/${id}`, type: 'TokenIssued', limit: 1 })).events.map(({ data }) => [id, data.name]),
 };
 
 // By `kind/id`: the name, or null where there is none besides the id, and when it was asked for.
@@ -43,17 +36,15 @@ const isFresh = (thing) => Date.now() - (names.get().get(thing)?.at ?? 0) < KEPT
 async function learn(kind, things) {
   const begun = era;
   const idOf = (thing) => thing.slice(kind.length + 1);
-  // What could not be learnt has no name for a while: the ids are shown all the same.
-  const found = new Map(await ASK[kind](things.map(idOf)).catch(() => []));
-  if (begun !== era) return;
-  things.forEach((thing) => asking.delete(thing));
-  const told = things.map((thing) => [thing, { at: Date.now(), name: otherThan(idOf(thing), found) }]);
-  names.set(new Map([...names.get(), ...told]));
-}
-
-async function learnAll(kind, things) {
   things.forEach((thing) => asking.add(thing));
-  for (let at = 0; at < things.length; at += AT_ONCE) await learn(kind, things.slice(at, at + AT_ONCE));
+  for (let at = 0; at < things.length; at += AT_ONCE[kind]) {
+    const some = things.slice(at, at + AT_ONCE[kind]);
+    // What could not be learnt has no name for a while: the ids are shown all the same.
+    const found = new Map(await ASK[kind](some.map(idOf)).catch(() => []));
+    if (begun !== era) return;
+    some.forEach((thing) => asking.delete(thing));
+    names.set(new Map([...names.get(), ...some.map((thing) => [thing, { at: Date.now(), name: otherThan(idOf(thing), found) }])]));
+  }
 }
 
 function otherThan(id, found) {
@@ -61,15 +52,19 @@ function otherThan(id, found) {
   return name && name !== id ? name : null;
 }
 
-// Gives a function of `kind/id`: its name, or null. Those of these things are asked for.
-export function useNames(things) {
+// What events tell of names by themselves, by `kind/id`.
+export const namesIn = (events) => new Map(events.filter(({ type }) => type === 'TokenIssued').map(({ stream, data }) => [stream, data.name]));
+
+// Gives a function of `kind/id`: its name, or null. Those of these things are asked for, as far as they are not `told`.
+export function useNames(things, told = new Map()) {
   const known = useStore(names);
-  const wanted = [...new Set(things)].sort().join(' ');
+  const wanted = [...new Set(things)].filter((thing) => !told.has(thing)).sort().join(' ');
   useEffect(() => {
     const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !asking.has(thing));
     for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
-      if (ASK[kind]) learnAll(kind, all);
+      // A kind may come from the address.
+      if (Object.hasOwn(ASK, kind)) learn(kind, all);
     }
   }, [wanted]);
-  return (thing) => known.get(thing)?.name ?? null;
+  return (thing) => known.get(thing)?.name ?? told.get(thing) ?? null;
 }

@@ -53,9 +53,16 @@ export function kindOf(document, schema, name) {
 function kindOfText(schema, name) {
   if (isPicture(schema) || /(^|_)image$/.test(name)) return 'picture';
   if (schema.format === 'binary') return 'file';
-  if (schema.format === 'uri' || /(_url|_repo|^website|^repository|^logo|^icon)$/.test(name) && /https\?/.test(schema.pattern ?? '')) return 'url';
+  if (schema.format === 'uri' || isAddress(schema.pattern)) return 'url';
   if (schema.maxLength > LONG_FROM || /^(prompt|changelog|description)$/.test(name)) return 'long';
   return 'text';
+}
+
+// What a pattern takes tells whether it is one of addresses: how it is written may change.
+function isAddress(pattern) {
+  if (!pattern) return false;
+  const form = new RegExp(pattern);
+  return form.test('http://example.org/a') && form.test('https://example.org/a') && !form.test('a') && !form.test('ftp://example.org/a');
 }
 
 function kindOfList(document, schema, name) {

@@ -1,7 +1,7 @@
 // Recorded events, as a timeline.
 import { html, useState } from '../core/dom.js';
 import { clock, count, day, endOf, exact, leaves, number, words } from '../core/format.js';
-import { useNames } from '../core/names.js';
+import { namesIn, useNames } from '../core/names.js';
 import { refine, to } from '../core/router.js';
 import { Code, Facts } from './basic.js';
 
@@ -41,7 +41,9 @@ export function Bookkeeping({ shown }) {
 
 export function Timeline({ events, fresh = new Set() }) {
   const days = Map.groupBy(events, (event) => event.at.slice(0, 10));
-  const nameOf = useNames(events.flatMap((event) => [event.stream, event.actor]));
+  // Each token that is not on the page itself would be a request: only those that act are asked for.
+  const about = events.flatMap(({ stream, actor }) => (stream.startsWith('token/') ? [actor] : [stream, actor]));
+  const nameOf = useNames(about, namesIn(events));
   return html`<div class="timeline">${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
     <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} nameOf=${nameOf} />`)}</ol></section>`)}</div>`;
 }
