@@ -235,7 +235,9 @@ impl Claim {
     /// [`Shortage`] when there is no room for it, or the reserve was touched meanwhile.
     pub fn spend(&mut self, bytes: u64) -> Result<(), Shortage> {
         self.space.check()?;
-        self.grow(bytes.saturating_sub(self.bytes))?;
+        if bytes > self.bytes {
+            self.grow(bytes - self.bytes)?;
+        }
         self.bytes -= bytes;
         let mut state = self.space.0.state.lock();
         state.claimed -= bytes;
@@ -247,7 +249,7 @@ impl Claim {
     fn grow(&mut self, bytes: u64) -> Result<(), Shortage> {
         self.space.look();
         let mut state = self.space.0.state.lock();
-        self.space.0.fits(&state, self.what, bytes, state.claimed)?;
+        self.space.0.fits(&state, self.what, self.bytes + bytes, state.claimed - self.bytes)?;
         state.claimed += bytes;
         self.bytes += bytes;
         Ok(())
@@ -338,6 +340,25 @@ mod tests {
         assert_eq!(space.check_for("a segment", 20 * MIB), Ok(()));
         drop((first, second));
         assert_eq!(refusal(), None, "what was promised is free again");
+    }
+
+    #[test]
+    fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
+        let free = Arc::new(AtomicU64::new(200 * MIB));
+        let space = space(64 * MIB, &free);
+        // Given one that has said how large it is, and less room than that, because the log took some
+        let mut claim = space.claim("the archive", 100 * MIB).unwrap();
+        free.store(120 * MIB, Ordering::SeqCst);
+        later(&space);
+        // Then it goes on: another one may end meanwhile, and leave its room
+        claim.spend(30 * MIB).unwrap();
+        // What it takes beyond that is told with what it was promised, and nobody else takes anything
+        let told = claim.spend(80 * MIB).unwrap_err().to_string();
+        assert!(told.contains("90 MiB are free, the archive takes 80 MiB, and 64 MiB are kept"), "{told}");
+        free.store(63 * MIB, Ordering::SeqCst);
+        later(&space);
+        let told = claim.spend(MIB).unwrap_err().to_string();
+        assert!(told.contains("63 MiB are free, and 64 MiB are kept"), "{told}");
     }
 
     #[test]
