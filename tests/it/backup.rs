@@ -390,4 +390,10 @@ fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     let restored = elsewhere.path().join("restored");
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
     assert_eq!(fs::read(restored.join("url-key")).unwrap(), key);
+    // And when that copy is damaged too, then that is a finding, once; after that only a note is left
+    let copy = files_below(&backup.join("files")).into_iter().find(|path| fs::read(path).unwrap() == key);
+    fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();
+    let take = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);
+    take(1).says(&["url-key: it is not in the data directory any more", "the backup before is damaged"]);
+    take(0).says(&["url-key is not in the data directory, and no backup before has it"]);
 }
