@@ -118,7 +118,7 @@ impl App {
         stopped: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
         outlive_file_size_limits();
-        raise_file_limit(settings.limits.connections)?;
+        raise_file_limit(settings.limits.connections, options::workers(&settings))?;
         let bound = Bound::new(settings, surroundings)?;
         let served = bound.listener.try_clone().and_then(|listener| Starting::serve(listener, &bound.surroundings));
         let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;

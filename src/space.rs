@@ -4,7 +4,9 @@
 //! of its work. Looked at when somebody asks, at most once a second; a write that was refused all the same counts as
 //! a full disk for as long.
 
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,16 +19,37 @@ use serde::Serialize;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MIB: u64 = 1 << 20;
 
-/// Asks a file system how many bytes are free for this program.
-pub type Measure = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
+/// Parts of the data directory that may each be on a file system of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The directory itself, with all that is no other part.
+    Directory,
+    Log,
+    Media,
+    Archives,
+}
+
+const PARTS: [Part; 4] = [Part::Directory, Part::Log, Part::Media, Part::Archives];
+
+/// What a file system says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Which one it is.
+    pub disk: u64,
+    /// How many bytes are free for this program.
+    pub free: u64,
+}
+
+/// Asks the file system of a directory.
+pub type Measure = Arc<dyn Fn(&Path) -> io::Result<Room> + Send + Sync>;
 
 /// The room that there is. Cheap to clone; all clones see the same.
 #[derive(Clone)]
 pub struct Space(Arc<Inner>);
 
 struct Inner {
-    /// Directories, perhaps each on a file system of its own.
-    places: Vec<PathBuf>,
+    /// The data directory; none when no room is watched.
+    root: Option<PathBuf>,
     /// Bytes that are to stay free; 0: nothing is refused before the disk does.
     reserve: u64,
     measure: Measure,
@@ -36,9 +59,9 @@ struct Inner {
 #[derive(Default)]
 struct State {
     looked: Option<Instant>,
-    /// Of the fullest place.
-    free: Option<u64>,
-    /// Promised to what comes in, and not written yet.
+    /// As of the last look; without the parts that could not be asked.
+    rooms: Vec<(Part, Room)>,
+    /// Promised to archives that come in, and not written yet.
     claimed: u64,
     /// Why changes were refused at the last look.
     shortage: Option<Shortage>,
@@ -87,21 +110,25 @@ pub fn lacking(error: &io::Error) -> Option<&'static str> {
 impl Default for Space {
     /// No reserve: only what was refused counts.
     fn default() -> Self {
-        Self::new(Vec::new(), 0)
+        Self::watching(None, 0, Arc::new(room_of))
     }
 }
 
 impl Space {
-    /// Watches the file systems of `places`, of which `reserve` bytes are to stay free.
+    /// Watches the file systems of a data directory, of which `reserve` bytes are to stay free.
     #[must_use]
-    pub fn new(places: Vec<PathBuf>, reserve: u64) -> Self {
-        Self::measured(places, reserve, Arc::new(free_bytes))
+    pub fn new(data_dir: &Path, reserve: u64) -> Self {
+        Self::measured(data_dir, reserve, Arc::new(room_of))
     }
 
     /// The same with another way to measure.
     #[must_use]
-    pub fn measured(places: Vec<PathBuf>, reserve: u64, measure: Measure) -> Self {
-        Self(Arc::new(Inner { places, reserve, measure, state: Mutex::default() }))
+    pub fn measured(data_dir: &Path, reserve: u64, measure: Measure) -> Self {
+        Self::watching(Some(data_dir.to_owned()), reserve, measure)
+    }
+
+    fn watching(root: Option<PathBuf>, reserve: u64, measure: Measure) -> Self {
+        Self(Arc::new(Inner { root, reserve, measure, state: Mutex::default() }))
     }
 
     /// Whether there is room for changes.
@@ -115,16 +142,16 @@ impl Space {
         refused.or(state.shortage.as_ref()).map_or(Ok(()), |shortage| Err(shortage.clone()))
     }
 
-    /// Whether there is room for `what`, which takes `bytes` at once, besides the reserve.
+    /// Whether there is room in a part for `what`, which takes `bytes` at once, besides the reserve.
     ///
     /// # Errors
     /// [`Shortage`] when there is not.
-    pub fn check_for(&self, what: &str, bytes: u64) -> Result<(), Shortage> {
+    pub fn check_for(&self, part: Part, what: &str, bytes: u64) -> Result<(), Shortage> {
         self.look();
-        self.0.fits(&self.0.state.lock(), what, bytes, 0)
+        self.0.fits(&self.0.state.lock(), part, what, bytes, 0)
     }
 
-    /// Room for `what` comes in bit by bit: `bytes`, as far as they are known, which nobody else is promised. What cannot wait
+    /// Room for an archive, which comes in bit by bit: `bytes`, as far as they are known, which nobody else is promised. What cannot wait
     /// ([`Space::check_for`]) takes it all the same.
     ///
     /// # Errors
@@ -168,11 +195,12 @@ impl Space {
     pub fn state(&self) -> StorageState {
         let reason = self.check().err().map(|shortage| shortage.0);
         let state = if reason.is_some() { StorageKind::Full } else { StorageKind::Ok };
-        StorageState { state, reason, free_bytes: self.0.state.lock().free, reserve_bytes: self.0.reserve }
+        let free_bytes = self.0.state.lock().rooms.iter().map(|(_, room)| room.free).min();
+        StorageState { state, reason, free_bytes, reserve_bytes: self.0.reserve }
     }
 
     fn look(&self) {
-        let Inner { places, reserve, measure, state } = &*self.0;
+        let Inner { root, reserve, state, .. } = &*self.0;
         {
             let mut state = state.lock();
             if state.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
@@ -180,22 +208,22 @@ impl Space {
             }
             state.looked = Some(Instant::now());
         }
-        // Not under the lock: a file system may be slow to answer. A place that cannot be asked is no shortage.
-        let measured = places.iter().filter_map(|place| Some((measure(place).ok()?, place)));
-        let fullest = measured.min_by_key(|(free, _)| *free);
+        // Not under the lock: a file system may be slow to answer.
+        let rooms = root.as_deref().map(|root| self.0.measured(root)).unwrap_or_default();
+        let short = rooms.iter().copied().min_by_key(|(_, room)| room.free).filter(|(_, room)| room.free < *reserve);
         let mut state = state.lock();
-        state.free = fullest.map(|(free, _)| free);
-        let short = fullest.filter(|(free, _)| free < reserve);
+        state.rooms = rooms;
         match (&state.shortage, short) {
-            (None, Some((free, place))) => {
+            (None, Some((part, Room { free, .. }))) => {
+                let place = root.as_deref().map(|root| part.within(root)).unwrap_or_default();
                 let place = place.display();
                 tracing::error!(free, reserve, %place, "the disk is full: no changes are taken until there is room");
             }
             (Some(_), None) => tracing::info!("there is room on the disk again: changes are taken"),
             _ => {}
         }
-        state.shortage = short.map(|(free, _)| {
-            let (free, reserve) = (mib(free), mib(*reserve));
+        state.shortage = short.map(|(_, room)| {
+            let (free, reserve) = (mib(room.free), mib(*reserve));
             Shortage(format!(
                 "no room on the disk: {free} are free, and {reserve} are kept in reserve (storage.reserve_mib)"
             ))
@@ -203,11 +231,43 @@ impl Space {
     }
 }
 
+impl Part {
+    fn within(self, data_dir: &Path) -> PathBuf {
+        match self {
+            Self::Directory => data_dir.to_owned(),
+            Self::Log => data_dir.join("log"),
+            Self::Media => data_dir.join("media"),
+            Self::Archives => data_dir.join("archives"),
+        }
+    }
+}
+
+impl State {
+    fn room(&self, part: Part) -> Option<Room> {
+        self.rooms.iter().find(|(known, _)| *known == part).map(|(_, room)| *room)
+    }
+
+    /// The next look may be a second away, and much is written in a second.
+    fn written(&mut self, part: Part, bytes: u64) {
+        let Some(Room { disk, .. }) = self.room(part) else { return };
+        let there = self.rooms.iter_mut().filter(|(_, room)| room.disk == disk);
+        there.for_each(|(_, room)| room.free = room.free.saturating_sub(bytes));
+    }
+}
+
 impl Inner {
-    /// Whether `bytes` leave the reserve, besides what was `promised` to others.
-    fn fits(&self, state: &State, what: &str, bytes: u64, promised: u64) -> Result<(), Shortage> {
-        match state.free {
-            Some(free) if self.reserve > 0 && free < self.reserve + promised + bytes => {
+    /// What is not there yet will be made in the directory itself; a part that cannot be asked at all is no shortage.
+    fn measured(&self, root: &Path) -> Vec<(Part, Room)> {
+        let measure = |part: Part| (self.measure)(&part.within(root)).or_else(|_| (self.measure)(root));
+        PARTS.into_iter().filter_map(|part| Some((part, measure(part).ok()?))).collect()
+    }
+
+    /// Whether `bytes` leave the reserve of a part, besides what was `promised` to others.
+    fn fits(&self, state: &State, part: Part, what: &str, bytes: u64, promised: u64) -> Result<(), Shortage> {
+        match state.room(part) {
+            Some(Room { free, .. })
+                if self.reserve > 0 && free < self.reserve.saturating_add(promised).saturating_add(bytes) =>
+            {
                 let (free, takes, reserve) = (mib(free), mib(bytes.next_multiple_of(MIB)), mib(self.reserve));
                 let others = if promised > 0 { format!(", others take {}", mib(promised)) } else { String::new() };
                 Err(Shortage(format!(
@@ -220,7 +280,7 @@ impl Inner {
     }
 }
 
-/// Room that is promised to what comes in; what was not written is given back when this is dropped.
+/// Room that is promised to an archive that comes in; what was not written is given back when this is dropped.
 pub struct Claim {
     space: Space,
     what: &'static str,
@@ -235,19 +295,21 @@ impl Claim {
     /// [`Shortage`] when there is no room for it, or the reserve was touched meanwhile.
     pub fn spend(&mut self, bytes: u64) -> Result<(), Shortage> {
         self.space.check()?;
-        self.grow(bytes.saturating_sub(self.bytes))?;
+        if bytes > self.bytes {
+            self.grow(bytes - self.bytes)?;
+        }
         self.bytes -= bytes;
         let mut state = self.space.0.state.lock();
         state.claimed -= bytes;
-        // The next look may be a second away, and much is written in a second.
-        state.free = state.free.map(|free| free.saturating_sub(bytes));
+        state.written(Part::Archives, bytes);
         Ok(())
     }
 
     fn grow(&mut self, bytes: u64) -> Result<(), Shortage> {
         self.space.look();
         let mut state = self.space.0.state.lock();
-        self.space.0.fits(&state, self.what, bytes, state.claimed)?;
+        let others = state.claimed - self.bytes;
+        self.space.0.fits(&state, Part::Archives, self.what, self.bytes + bytes, others)?;
         state.claimed += bytes;
         self.bytes += bytes;
         Ok(())
@@ -265,98 +327,10 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes / MIB)
 }
 
-fn free_bytes(place: &Path) -> io::Result<u64> {
+fn room_of(place: &Path) -> io::Result<Room> {
     let found = rustix::fs::statvfs(place)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    Ok(Room { disk: fs::metadata(place)?.dev(), free: found.f_bavail.saturating_mul(found.f_frsize) })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::*;
-
-    /// A space of which `free` says how much is free.
-    fn space(reserve: u64, free: &Arc<AtomicU64>) -> Space {
-        let free = Arc::clone(free);
-        let measure = move |_: &Path| Ok(free.load(Ordering::SeqCst));
-        Space::measured(vec![PathBuf::from("a")], reserve, Arc::new(measure))
-    }
-
-    /// As if the last look and the last refusal were long ago.
-    fn later(space: &Space) {
-        let mut state = space.0.state.lock();
-        state.looked = None;
-        state.refused = state.refused.take().map(|(at, reason)| (at.checked_sub(LOOK_EVERY).unwrap_or(at), reason));
-    }
-
-    #[test]
-    fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
-        let free = Arc::new(AtomicU64::new(64 * MIB));
-        let space = space(64 * MIB, &free);
-        assert_eq!(space.check(), Ok(()));
-        free.store(12 * MIB + 7, Ordering::SeqCst);
-        assert_eq!(space.check(), Ok(()), "looked at once a second only");
-        later(&space);
-        let shortage = space.check().unwrap_err().to_string();
-        let said = "no room on the disk: 12 MiB are free, and 64 MiB are kept in reserve (storage.reserve_mib)";
-        assert_eq!(shortage, said);
-        assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
-        free.store(64 * MIB, Ordering::SeqCst);
-        later(&space);
-        assert_eq!((space.check(), space.state().state), (Ok(()), StorageKind::Ok));
-    }
-
-    #[test]
-    fn what_takes_much_at_once_must_leave_the_reserve() {
-        let free = Arc::new(AtomicU64::new(100 * MIB));
-        let reason = space(64 * MIB, &free).check_for("a segment", 64 * MIB).unwrap_err().to_string();
-        assert!(reason.contains("100 MiB are free, a segment takes 64 MiB, and 64 MiB are kept"), "{reason}");
-        assert_eq!(space(36 * MIB, &free).check_for("a segment", 64 * MIB), Ok(()));
-        let without = space(0, &free);
-        assert_eq!(without.check_for("a segment", u64::MAX), Ok(()), "switched off");
-        assert_eq!(without.state().free_bytes, Some(100 * MIB), "but told");
-    }
-
-    #[test]
-    fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
-        let free = Arc::new(AtomicU64::new(200 * MIB));
-        let space = space(64 * MIB, &free);
-        // Given two that come in and have said how large they are
-        let mut first = space.claim("the archive", 100 * MIB).unwrap();
-        let second = space.claim("the archive", 30 * MIB).unwrap();
-        // Then a third finds no room, also when the first has written what it said, and it is not told on the disk yet
-        let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
-        let told = refusal().unwrap();
-        assert!(told.contains("200 MiB are free, the archive takes 10 MiB, others take 130 MiB, and 64 MiB"), "{told}");
-        first.spend(100 * MIB).unwrap();
-        free.store(100 * MIB, Ordering::SeqCst);
-        assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
-        // nor does the first find more than it has said
-        assert!(first.spend(7 * MIB).is_err() && first.spend(6 * MIB).is_ok());
-        // What the log needs is not kept from it
-        assert_eq!(space.check_for("a segment", 20 * MIB), Ok(()));
-        drop((first, second));
-        assert_eq!(refusal(), None, "what was promised is free again");
-    }
-
-    #[test]
-    fn a_refused_write_counts_for_a_second() {
-        let space = Space::default();
-        assert_eq!(space.shortage(&io::Error::other("x")), None);
-        let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-        assert!(space.shortage(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
-        let refusal = space.shortage(&ErrorKind::StorageFull.into());
-        assert_eq!(space.check().err(), refusal);
-        assert_eq!(space.state().state, StorageKind::Full);
-        later(&space);
-        assert_eq!(space.check(), Ok(()));
-    }
-
-    #[test]
-    fn the_operating_system_is_asked() {
-        let folder = tempfile::tempdir().unwrap();
-        let space = Space::new(vec![folder.path().to_owned(), folder.path().join("absent")], 1);
-        assert!(space.state().free_bytes.is_some_and(|free| free > 0));
-    }
-}
+mod tests;

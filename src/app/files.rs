@@ -83,7 +83,7 @@ pub(super) fn has_served(data: &DataDir) -> bool {
 pub(super) fn tell_renewed(secret: &'static str) {
     tracing::warn!(
         secret,
-        "the file of a secret was not there: another one was made, and what knows the former does not know it"
+        "the file of a secret was not there: a new one was made; whoever uses the old one must be given it"
     );
 }
 

@@ -42,7 +42,7 @@ pub struct OpenedLog {
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
-    options.journal.space = space(data_dir, settings);
+    options.journal.space = Space::new(data_dir, settings.storage.reserve);
     options.progress = Some(progress());
     options
 }
@@ -162,12 +162,6 @@ fn open_with<E>(
     }
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
-}
-
-/// The room in the data directory, of which each part may be on a disk of its own.
-fn space(data_dir: &Path, settings: &Settings) -> Space {
-    let parts = ["", "log", "media", "archives"].map(|part| data_dir.join(part));
-    Space::new(parts.to_vec(), settings.storage.reserve)
 }
 
 /// Log lines that say how far the opening of the log is, when it takes long.

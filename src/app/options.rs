@@ -16,13 +16,18 @@ pub(super) fn actor_options(settings: &Settings) -> ActorOptions {
     ActorOptions { writer_queue: settings.journal.queue, router }
 }
 
+/// How many threads serve.
+pub(super) fn workers(settings: &Settings) -> usize {
+    match settings.workers {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        workers => workers,
+    }
+}
+
 pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     HttpOptions {
         public_url: public_url.to_owned(),
-        workers: match settings.workers {
-            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-            workers => workers,
-        },
+        workers: workers(settings),
         connections: settings.limits.connections,
         cors_origins: match &settings.cors.allowed_origins {
             AllowedOrigins::Any => CorsOrigins::Any,

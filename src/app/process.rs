@@ -19,21 +19,23 @@ pub(super) fn outlive_file_size_limits() {
 /// Files and connections that are open besides those of clients: the log, media, vendors, receivers.
 const OWN_FILES: u64 = 256;
 
-/// What it takes to serve anybody: a service opens some forty files at its start, four more for each thread that serves.
-const FILES_MIN: u64 = 128;
+/// What it takes to serve anybody: a service opens some forty files at its start, and more for each thread that serves.
+const FILES_MIN: u64 = 64;
+const FILES_PER_WORKER: u64 = 4;
 
 /// Lets the process open as many files and connections as it is allowed to at all: what it is started with is often 1,024.
 ///
 /// # Errors
 /// When that is not enough to serve anybody.
-pub(super) fn raise_file_limit(connections: usize) -> Result<(), StartError> {
+pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(), StartError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let allowed = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
         Err(_) => current,
     };
-    if let Some(allowed) = allowed.filter(|allowed| *allowed < FILES_MIN) {
-        return Err(StartError::Files { allowed, least: FILES_MIN });
+    let least = FILES_MIN + FILES_PER_WORKER * workers as u64;
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < least) {
+        return Err(StartError::Files { allowed, least });
     }
     let needed = connections as u64 + OWN_FILES;
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {

@@ -19,6 +19,7 @@ use crate::events::stream::Position;
 use crate::priority::{Work, yield_to_answers};
 use crate::projections::ReadModels;
 use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
+use crate::space::Part;
 
 /// How often the position is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -125,7 +126,8 @@ impl Taker {
             return Ok(());
         }
         let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
-        self.log.space().check_for("a snapshot of the read models", before).map_err(|shortage| shortage.to_string())?;
+        let room = self.log.space().check_for(Part::Directory, "a snapshot of the read models", before);
+        room.map_err(|shortage| shortage.to_string())?;
         let bytes = save(&models, &anchor, &self.directory, &self.mishaps).map_err(|error| error.to_string())?;
         let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");

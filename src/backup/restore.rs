@@ -176,7 +176,8 @@ fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
     let digest = entry.digest().ok_or(io::ErrorKind::InvalidData)?;
     let path = staging.join(&entry.path);
     private_directory(path.parent().unwrap_or(staging), 0o700)?;
-    let mode = mode(&entry.mode);
+    // Older releases let others read some.
+    let mode = mode(&entry.mode) & 0o700;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
     io::copy(&mut fs::File::open(pool.path(&digest))?, &mut file)?;
     let zeros = vec![0; 1 << 16];

@@ -257,13 +257,19 @@ impl Taking<'_> {
     /// Ids of accounts are made with this one, and the backup may have the last copy: where the directory lacks it, that copy stays.
     fn keep_url_key(&mut self, older: Option<&Manifest>) {
         let find = |files: &[Entry]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
-        let kept = older.filter(|_| find(&self.manifest_files).is_none()).and_then(|older| find(&older.files));
-        let is_whole = |entry: &Entry| entry.digest().is_some_and(|digest| self.pool.whole(&digest).is_some());
-        if let Some(entry) = kept.filter(is_whole) {
-            self.notes
-                .push(format!("{URL_KEY} is not in the data directory any more: the copy of the backup before stays"));
-            self.manifest_files.push(entry);
+        if find(&self.manifest_files).is_some() {
+            return;
         }
+        let Some(entry) = older.and_then(|older| find(&older.files)) else {
+            let note = "is not in the data directory, and no backup before has it: ids of accounts of an issuer are made with it";
+            return self.notes.push(format!("{URL_KEY} {note}"));
+        };
+        let gone = "is not in the data directory any more";
+        if entry.digest().is_none_or(|digest| self.pool.whole(&digest).is_none()) {
+            return self.findings.push(format!("{URL_KEY}: it {gone}, and the copy of the backup before is damaged"));
+        }
+        self.notes.push(format!("{URL_KEY} {gone}: the copy of the backup before stays"));
+        self.manifest_files.push(entry);
     }
 
     /// Copies a small file whole; one that is gone since it was listed is left out.

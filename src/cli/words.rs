@@ -31,7 +31,7 @@ impl TypedValueParser for Usual {
 /// The same error; of a command that there is not with those that are near. clap itself finds none where letters of a short word have
 /// changed their places.
 pub(super) fn with_nearest<C: CommandFactory>(error: Error) -> Error {
-    with_nearest_of(error, &C::command(), env::args().skip(1))
+    with_nearest_of(error, &C::command(), env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
 }
 
 fn with_nearest_of(mut error: Error, all: &Command, arguments: impl Iterator<Item = String>) -> Error {

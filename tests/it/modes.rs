@@ -68,7 +68,10 @@ async fn what_is_kept_is_its_owners_alone() {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     };
     run(&data, &["projections", "rebuild"]);
+    // and of a file that an older release let others read
+    fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o644)).unwrap();
     run(&data, &["backup", backup.to_str().unwrap()]);
+    fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o600)).unwrap();
     run(&restored, &["restore", backup.to_str().unwrap()]);
     assert_eq!([&data, &backup, &restored].map(|folder| open_below(folder)).concat(), Vec::<String>::new());
     assert_eq!([&backup, &restored].map(|folder| mode(folder)), [0o700, 0o700]);

@@ -1,6 +1,8 @@
 //! The program as its operator meets it: what it prints, what it keeps, how it stops.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -258,6 +260,10 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
 fn wrong_usage_ends_with_2() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
+    // Also where an argument is no UTF-8
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let wrong = command.arg("--data-dir").arg(OsStr::from_bytes(b"\xff")).arg("srv").output().unwrap();
+    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("serve"), "{}", text(&wrong.stderr));
 }
 
 #[actix_web::test]
@@ -302,9 +308,11 @@ fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
 fn a_start_with_too_few_files_says_how_many_it_needs() {
     let data = tempfile::tempdir().unwrap();
     // Given fewer open files than it takes to serve anybody
-    let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &command(data.path()))).err().expect("no start");
+    let mut service = command(data.path());
+    service.env("MEDIARY_WORKERS", "16");
+    let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
     assert!(refusal.contains("only 127 files and connections") && refusal.contains("at least 128"), "{refusal}");
     // With so many it serves, and says what is missing to what was promised
-    let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &command(data.path()))).terminate();
+    let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
     assert!(status.success() && log.contains("too few files and connections may be open"), "{status} {log}");
 }

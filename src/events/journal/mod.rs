@@ -51,7 +51,7 @@ use super::log::LogFailure;
 use super::stream::Position;
 use crate::clock::{Mishaps, Step, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::space::{Space, lacking};
+use crate::space::{Part, Space, lacking};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::Preparation;
 
@@ -265,7 +265,10 @@ impl Journal {
     /// Begins to make the next segment ready when the present one is half full, and there is room for one.
     fn prepare_next(&mut self) {
         let bytes = self.options.segment_bytes;
-        if self.next.is_none() && self.offset >= bytes / 2 && self.options.space.check_for(SEGMENT, bytes).is_ok() {
+        if self.next.is_none()
+            && self.offset >= bytes / 2
+            && self.options.space.check_for(Part::Log, SEGMENT, bytes).is_ok()
+        {
             self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.mishaps));
         }
     }
@@ -303,7 +306,7 @@ impl Journal {
             }
         }
         let bytes = self.options.segment_bytes;
-        let shortage = self.options.space.check_for(SEGMENT, bytes);
+        let shortage = self.options.space.check_for(Part::Log, SEGMENT, bytes);
         shortage.map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
         Preparation::start(directory, bytes, &self.mishaps).finish().map_err(refused("prepare a journal segment"))
     }
