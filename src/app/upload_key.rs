@@ -6,7 +6,7 @@ use super::StartError;
 use super::bootstrap::BOOTSTRAP_ADMIN;
 use super::files::tell_renewed;
 use crate::clock::Surroundings;
-use crate::data_dir::DataDir;
+use crate::data_dir::{DataDir, quoted};
 use crate::domain::ids::UserId;
 use crate::events::envelope::Actor;
 use crate::events::log::{EventLog, LogFailure};
@@ -20,9 +20,9 @@ use crate::projections::user::Users;
     "the key {path} is missing, and ids of accounts of an issuer's people were made with it (user/{account} is one). With another \
      key each of them, banned or not, would come back as somebody new, so none is made. Put the file back: backups have it (restore \
      one into an empty directory with `mediary restore`, and copy url-key from there). If no copy is left anywhere, make another \
-     by hand: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > '{quoted}')`; then ban anew whom you want to \
+     by hand: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {quoted})`; then ban anew whom you want to \
      keep out, and give people their rights again",
-    path = .path.display(), quoted = .path.display().to_string().replace('\'', r"'\''")
+    path = .path.display(), quoted = quoted(&.path.display().to_string())
 )]
 pub struct LostKey {
     path: PathBuf,

@@ -137,7 +137,11 @@ mod tests {
                 Code::Conflict,
                 "cannot go from NodeStatusActive to NodeStatusDeleted",
             ),
-            (transition("NodeStatusActive").into(), Code::Conflict, "the node has the status NodeStatusActive already"),
+            (
+                transition("NodeStatusActive").into(),
+                Code::Conflict,
+                "from NodeStatusActive to NodeStatusActive: it has that status already",
+            ),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
             (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),

@@ -369,8 +369,7 @@ async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_b
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
     let dir = app.stop().await;
     // And as the refusal says how
-    let made =
-        format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > '{}')", key.display());
+    let made = format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {})", key.display());
     assert!(Command::new("sh").args(["-c", &made]).status().unwrap().success());
     TestApp::start_in(dir, |_| {}, Surroundings::real()).await.stop().await;
 }

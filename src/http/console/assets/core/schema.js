@@ -62,7 +62,8 @@ function kindOfText(schema, name) {
 function isAddress(pattern) {
   if (!pattern) return false;
   const form = new RegExp(pattern);
-  return form.test('http://example.org/a') && form.test('https://example.org/a') && !form.test('a') && !form.test('ftp://example.org/a');
+  const takes = (scheme) => form.test(`${scheme}://example.org/a`);
+  return takes('http') && takes('https') && !takes('ftp') && !form.test('a');
 }
 
 function kindOfList(document, schema, name) {
