@@ -8,6 +8,7 @@ pub mod domain;
 pub mod priority;
 pub mod space;
 pub mod telemetry;
+pub mod words;
 
 pub mod personal;
 

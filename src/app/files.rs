@@ -13,7 +13,7 @@ use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
-use crate::proof::count;
+use crate::words::count;
 
 /// Opens the archives, and sets aside those that no version names: their uploads ended between the file and the event, or the log
 /// is an older copy. What was done is added to `reports`.

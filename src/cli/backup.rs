@@ -14,7 +14,8 @@ use crate::backup::manifest::Manifest;
 use crate::backup::restore;
 use crate::backup::take::{self, Taken};
 use crate::clock::Surroundings;
-use crate::proof::{count, line};
+use crate::proof::line;
+use crate::words::count;
 
 pub(super) const BACKUP_HELP: &str = "\
 The backup is consistent at the position that is printed. Run again with the same directory it copies what is new; killed half way it

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::proof::count;
+use crate::words::count;
 
 /// How often the line is rewritten.
 const SHOW_EVERY: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@ use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenReport, SledLog, distrust_sled};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
-use crate::proof::count;
+use crate::words::count;
 
 pub(super) const HELP: &str = "\
 Examples:

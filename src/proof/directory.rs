@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::personal_keys::Keys;
 use super::saved_models::SavedModels;
 use super::sled_copy::SledCopy;
-use super::{Found, Progress, count, findings_json, key_text};
+use super::{Found, Progress, findings_json, key_text};
 use crate::clock::Surroundings;
 use crate::data_dir::{is_directory, to_help};
 use crate::events::checkpoint::SignedCheckpoint;
@@ -20,6 +20,7 @@ use crate::events::journal::walk::Walked;
 use crate::events::verify::{Finding, JournalReport, Verification};
 use crate::media::contents::{self, AREAS, Contents};
 use crate::projections::read_models::Models;
+use crate::words::count;
 
 /// Why a directory cannot be verified.
 #[derive(Debug, thiserror::Error)]

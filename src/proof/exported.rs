@@ -8,7 +8,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::count;
 use super::export::{self, FORMAT, Style};
 use crate::events::chain::{ChainHash, Head};
 use crate::events::checkpoint::SignedCheckpoint;
@@ -16,6 +15,7 @@ use crate::events::codec;
 use crate::events::hex;
 use crate::events::schema;
 use crate::events::stream::Position;
+use crate::words::count;
 
 /// Most findings that are told one by one.
 const TOLD_MAX: usize = 100;

@@ -34,12 +34,6 @@ pub fn line(finding: &Finding) -> String {
     format!("{}{offset}{position}: {what}", file.display())
 }
 
-/// So many of what is called that way: `1 event`, `2 events`.
-#[must_use]
-pub fn count(number: u64, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
-}
-
 /// Findings for machines.
 fn findings_json(findings: &[Finding]) -> Value {
     let finding = |finding: &Finding| {

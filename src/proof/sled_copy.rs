@@ -5,11 +5,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::{Found, count};
+use super::Found;
 use crate::clock::Surroundings;
 use crate::events::envelope::Commit;
 use crate::events::sled_log::compare::{Compared, Comparison};
 use crate::events::verify::Finding;
+use crate::words::count;
 
 /// A copy of sled, because opening it writes to it.
 pub(super) enum SledCopy {

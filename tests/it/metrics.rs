@@ -145,12 +145,14 @@ fn document(path: &str) -> String {
 }
 
 #[test]
-fn every_alarm_is_explained_and_knows_the_codes_that_it_passes_over() {
+fn every_alarm_is_explained_and_told_in_a_story_and_knows_the_codes_that_it_passes_over() {
     let (page, rules) = (document("docs/operations.md"), document("contrib/alerts.yml"));
     let alarms: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     let explained = page.lines().filter_map(|line| line.strip_prefix("| `Mediary")?.split_once('`'));
     let explained: BTreeSet<_> = explained.map(|(name, _)| format!("Mediary{name}")).collect();
     assert_eq!(alarms, explained.iter().map(String::as_str).collect());
+    let stories = document("tests/alarms/rules.yml");
+    assert_eq!(alarms, names(&stories, "Mediary"), "each has a story of when it is told");
     let passed_over = rules.split("code!~\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the codes");
     let unknown: Vec<_> = passed_over.split('|').filter(|code| !Failure::CODES.contains(code)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");

@@ -14,7 +14,8 @@ use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
 use crate::data_dir::write_whole;
 use crate::events::checkpoint::SignedCheckpoint;
-use crate::proof::{count, export};
+use crate::proof::export;
+use crate::words::count;
 
 const CHECKPOINT_HELP: &str = "\
 Keep checkpoints where whoever runs the service cannot change them; `mediary audit verify --since` tells later whether the history

@@ -26,7 +26,7 @@ use super::task;
 use crate::cli::print;
 use crate::cli::progress::{Progress, Unit};
 use crate::outbound::api::Api;
-use crate::proof::count;
+use crate::words::count;
 
 /// Jobs that are under way at a time.
 const AT_ONCE: usize = 4;

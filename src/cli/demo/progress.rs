@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use crate::proof::count;
+use crate::words::count;
 
 /// How many of one kind there are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

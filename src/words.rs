@@ -1,0 +1,17 @@
+//! Words for people, said alike everywhere.
+
+/// So many of what is called that way: `1 event`, `2 events`.
+#[must_use]
+pub fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_alone_has_no_plural() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
+    }
+}
