@@ -237,7 +237,7 @@ impl App {
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
             () = signals.come() => {
-                tracing::info!("stopping");
+                tracing::info!("stopping; this may take half a minute");
                 self.stop().await
             }
             served = &mut self.serving => {

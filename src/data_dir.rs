@@ -42,7 +42,7 @@ impl Drop for Lock {
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process holds the lock.
-    #[error("the data directory {} is in use by another running service: stop that one (or let a `mediary audit verify` come to its end), or give this one a data_dir of its own", .0.display())]
+    #[error("the data directory {} is in use by a running service, or a `mediary audit verify`: stop that or let it end, or name another directory with --data-dir", .0.display())]
     InUse(PathBuf),
     /// It belongs to another user, who could not use the files that would be made in it now.
     #[error(

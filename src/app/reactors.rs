@@ -167,7 +167,7 @@ impl Reactors {
         match awaited.recv_timeout(GRACE) {
             Ok(true) => {}
             Ok(false) => tracing::error!("the reactors' thread had died"),
-            Err(_) => tracing::warn!("work in progress was left; it goes on after the next start"),
+            Err(_) => tracing::info!("jobs that are not done go on after the next start"),
         }
     }
 }

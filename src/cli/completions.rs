@@ -20,7 +20,7 @@ Folders that are not there have to be made first; a new shell knows them.";
 
 pub(super) const MAN_HELP: &str = "\
 Examples:
-  mediary man ~/.local/share/man/man1 && man mediary-backup";
+  mediary man ~/.cargo/share/man/man1 && man mediary-backup    # man looks there when ~/.cargo/bin is on the PATH";
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {

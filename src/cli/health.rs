@@ -1,5 +1,7 @@
 //! `mediary health`: whether the service can work, as an exit code for whoever watches it.
 
+use std::path;
+
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
@@ -50,8 +52,8 @@ fn address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
     if !DataDir::is_in_service(root).context("whether a service runs there cannot be told")? {
         bail!(
-            "no service runs on {}: name its data directory with --data-dir, or the service with --url",
-            root.display()
+            "no service runs on {}: start one with `mediary`, or name its data directory with --data-dir, or the service with --url",
+            path::absolute(root).unwrap_or_else(|_| root.clone()).display()
         );
     }
     app::kept_address(root)?.map_or_else(|| app::expected_at(settings.listen), Ok)

@@ -33,12 +33,13 @@ Examples:
   mediary
   mediary --listen 127.0.0.1:9090 --data-dir /srv/mediary
   mediary demo
-  mediary audit log --stream node/ --from 2026-11-20
+  mediary audit log --stream node/face-tools --from 2026-11-20
   mediary backup /mnt/backup/mediary
   mediary config --config /etc/mediary.toml
 
-Each command ends its own help with examples: `mediary backup --help`. Every setting can be given in mediary.toml, as an environment variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual
-ones, as a flag before the command, or after one that heeds it; later ones win. `mediary config` lists all of them with their values.
+Each command ends its own help with examples: `mediary backup --help`. Every setting can be given in mediary.toml, as an environment
+variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual ones, as a flag before the command, or after one that heeds it; later
+ones win. `mediary config` lists all of them with their values.
 
 Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
 1 damage, 2 could not be verified.";
@@ -49,8 +50,9 @@ Examples:
   mediary serve --listen 0.0.0.0:8080 --public-url https://media.example.org --log-format json
   mediary serve --config /etc/mediary.toml
 
-SIGTERM and SIGINT stop it gracefully: what was begun is ended, what was answered is kept. These flags are the usual settings; what every
-setting does, and its default: `mediary config --reference`. What is in effect: `mediary config`.";
+SIGTERM and SIGINT stop it gracefully: requests in flight are answered (10 s at most), jobs that are not done within 5 s go on after the
+next start, and what was answered is kept. These flags are the usual settings; what every setting does, and its default:
+`mediary config --reference`. What is in effect: `mediary config`.";
 
 const CONFIG_HELP: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! The administrator's token for commands that ask a service.
 
 use std::io;
-use std::path::Path;
+use std::path::{self, Path};
 
 use anyhow::{Context, anyhow, ensure};
 use url::Url;
@@ -24,16 +24,17 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
     if let Some(token) = given {
         return Ok(token);
     }
-    let (settings, own) = (&configuration.settings, is_own(base, configuration));
+    let settings = &configuration.settings;
+    let reached = reached(&settings.data_dir);
+    let own = reached.as_ref().is_ok_and(|kept| kept.as_deref().is_some_and(|kept| same_origin(kept, base)));
     let configured = settings.admin_token.as_ref();
     if let Some(token) = configured.filter(|_| own || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
     }
     ensure!(
         own,
-        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN; that of {} is told only to its own service, {}",
-        settings.data_dir.display(),
-        reached(&settings.data_dir).map_or_else(|| "which does not run".to_owned(), |kept| format!("at {kept}"))
+        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN, or name the data directory of that service with --data-dir; {}",
+        not_own(&settings.data_dir, &reached)
     );
     let file = settings.data_dir.join("admin-token");
     let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
@@ -42,14 +43,27 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
     Ok(token.trim().to_owned())
 }
 
-/// Whether that is where the service that runs on the data directory says that it listens.
-fn is_own(base: &str, configuration: &Configuration) -> bool {
+fn same_origin(one: &str, other: &str) -> bool {
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-    reached(&configuration.settings.data_dir).is_some_and(|kept| origin(&kept) == origin(base))
+    origin(one) == origin(other)
 }
 
-/// Where the service that runs on the data directory says that it listens. The lock first: an address that is read before may have been
-/// left by one that runs no more.
-fn reached(data_dir: &Path) -> Option<String> {
-    matches!(DataDir::is_in_service(data_dir), Ok(true)).then(|| kept_address(data_dir).ok().flatten())?
+/// Why the token of a data directory is not told to a service which is not known to be its own.
+fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String {
+    let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let path = path.display();
+    match reached {
+        Ok(Some(kept)) => format!("that of {path} is told only to its own service, at {kept}"),
+        Ok(None) if !data_dir.exists() => format!("{path} is not there"),
+        Ok(None) => format!("that of {path} is told only to its own service, which does not run"),
+        Err(error) => {
+            format!("that of {path} is told only to its own service, and whether that runs cannot be told: {error:#}")
+        }
+    }
+}
+
+/// Where the service that runs on the data directory says that it listens, if one runs. The lock first: an address that is read before may
+/// have been left by one that runs no more.
+fn reached(data_dir: &Path) -> anyhow::Result<Option<String>> {
+    if DataDir::is_in_service(data_dir)? { kept_address(data_dir) } else { Ok(None) }
 }

@@ -26,12 +26,21 @@ pub(super) struct NotToml {
 pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
     let document = DeTable::parse(text).map_err(|error| NotToml {
         line: line_at(text, error.span().map_or(0, |span| span.start)),
-        reason: format!("is not valid TOML: {}", error.message()),
+        reason: format!("is not valid TOML: {}{}", error.message(), to_help(error.message())),
     })?;
     let mut values = Vec::new();
     flatten(text, "", document.get_ref(), &mut values);
     values.sort_by_key(|given| given.line);
     Ok(values)
+}
+
+/// Quotes that were left out are what goes wrong most often, and what the parser says of an address or a duration without them tells nobody.
+fn to_help(message: &str) -> &'static str {
+    if message.contains("quote") {
+        ""
+    } else {
+        "; texts, addresses and durations stand in quotes, as in listen = \"127.0.0.1:8080\""
+    }
 }
 
 fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<Given>) {
@@ -85,5 +94,13 @@ mod tests {
 
         assert_eq!(error.line, 2);
         assert!(!error.reason.contains("hunter2"), "{}", error.reason);
+    }
+
+    #[test]
+    fn quotes_that_are_missing_are_spoken_of_once() {
+        for text in ["listen = 127.0.0.1:9090", "deadline = 10m", "data_dir = /srv/x"] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.reason.matches("quote").count(), 1, "{text}: {}", error.reason);
+        }
     }
 }

@@ -159,7 +159,7 @@ async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
     let first = Process::start(dir.path());
     let second = command(dir.path()).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second.stderr).contains("in use by another running service"), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("in use by a running service"), "{}", text(&second.stderr));
     // And the first one is not disturbed
     let user = client().get(first.url("/users")).bearer_auth(TOKEN).send().await.unwrap();
     assert_eq!(user.status(), 200);
@@ -279,7 +279,7 @@ async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
     let rebuild = || run(&["projections", "rebuild", "--data-dir", data.to_str().unwrap()], &[], dir.path());
     let refused = rebuild();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("in use by another running service"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("in use by a running service"), "{}", text(&refused.stderr));
     // When the service has stopped, then it is done, and what was there is there
     service.terminate();
     let done = rebuild();
