@@ -147,7 +147,7 @@ impl App {
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
         let (hints, tally) = (hints(&upload_key), Tally::default());
-        let makers = (makers(&settings, &store, &upload_key, &surroundings, &metrics)?, hints.clone());
+        let makers = (makers(&settings, &store, &upload_key, (&models, &metrics), &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);

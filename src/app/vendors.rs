@@ -15,6 +15,7 @@ use crate::actors::poller::{LANES, PollerOptions};
 use crate::actors::reactor::ReactorOptions;
 use crate::clock::Surroundings;
 use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
+use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::task::Gateway;
 use crate::domain::video::Clip;
@@ -23,9 +24,11 @@ use crate::media::store::Store;
 use crate::outbound::client::{Client, ClientFailure, Limits};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor::{VendorCaller, VendorPlace};
+use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 use crate::vendors::hint::{HintKey, PURPOSE};
+use crate::vendors::local::Wanted;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::music::bed;
 use crate::vendors::local::musician::LocalMusic;
@@ -70,15 +73,22 @@ pub(super) fn makers(
     settings: &Settings,
     store: &Store,
     key: &UploadKey,
+    (models, metrics): (&ReadModels, &Metrics),
     surroundings: &Surroundings,
-    metrics: &Metrics,
 ) -> Result<Makers, StartError> {
-    let mut image = image_vendor(settings, store.clone(), key, surroundings)?;
-    let mut video = video_vendor(settings, store.clone(), key, surroundings)?;
+    let wanted = wanted(models);
+    let mut image = image_vendor(settings, store.clone(), key, &wanted, surroundings)?;
+    let mut video = video_vendor(settings, store.clone(), key, &wanted, surroundings)?;
     for maker in [&mut image, &mut video] {
         maker.vendor = Arc::new(Metered::new(Arc::clone(&maker.vendor), metrics.clone()));
     }
     Ok(Makers { image, video, musician: musician(settings, surroundings, metrics)? })
+}
+
+/// The engines inside leave off what nobody waits for any more. Their jobs have the keys of their tasks.
+fn wanted(models: &ReadModels) -> Wanted {
+    let models = models.clone();
+    Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
 
 /// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
@@ -94,12 +104,13 @@ fn image_vendor(
     settings: &Settings,
     store: Store,
     key: &UploadKey,
+    wanted: &Wanted,
     surroundings: &Surroundings,
 ) -> Result<Maker, StartError> {
     let own = &settings.image_vendor;
     let Some(url) = &own.url else {
         let treatment = PollerOptions::inside(Gateway::Image, settings.tasks.deadline);
-        return Ok(Maker { vendor: inside(settings, store), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
+        return Ok(Maker { vendor: inside(settings, store, wanted), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
@@ -114,13 +125,15 @@ fn video_vendor(
     settings: &Settings,
     store: Store,
     key: &UploadKey,
+    wanted: &Wanted,
     surroundings: &Surroundings,
 ) -> Result<Maker, StartError> {
     let own = &settings.video_vendor;
     let Some(url) = &own.url else {
         let treatment = PollerOptions::inside(Gateway::Video, settings.tasks.deadline);
         let treatment = PollerOptions { slots: settings.video.slots, ..treatment };
-        let vendor = Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed))));
+        let vendor =
+            Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed)), Arc::clone(wanted)));
         return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
@@ -181,9 +194,10 @@ fn bounds(lane: usize) -> ReactorOptions {
     ReactorOptions { concurrency: LANES * lane, lane }
 }
 
-fn inside(settings: &Settings, store: Store) -> Arc<dyn Vendor> {
+fn inside(settings: &Settings, store: Store, wanted: &Wanted) -> Arc<dyn Vendor> {
     let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
-    Arc::new(LocalImage::new(store, LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() }))
+    let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };
+    Arc::new(LocalImage::new(store, options, Arc::clone(wanted)))
 }
 
 fn place(url: &str, settings: &VendorSettings) -> VendorPlace {

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::encode;
 use super::job::Ready;
-use super::jobs::{Jobs, Standing, defect, guarded};
+use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
 use crate::media::input::{self, Decoded};
@@ -58,11 +58,11 @@ struct Engine {
 type Outcome = Result<Picture, Failure>;
 
 impl LocalImage {
-    /// An engine that reads inputs from `store` and puts results there.
+    /// An engine that reads inputs from `store` and puts results there. What is not `wanted` any more is not begun.
     #[must_use]
-    pub fn new(store: Store, options: Options) -> Self {
+    pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
         let budget = Semaphore::new(options.kilopixels_max as usize);
-        let jobs = Jobs::new(options.jobs_max, options.ended_max);
+        let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
         let engine = Engine { store, options, budget, jobs };
         Self { engine: Arc::new(engine) }
     }
@@ -109,6 +109,7 @@ impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
         let outcome = match self.budget.acquire_many(self.share(&work)).await {
+            Ok(_share) if !self.jobs.is_wanted(&key) => return self.jobs.forget(&key),
             Ok(_share) => {
                 let (engine, own) = (Arc::clone(&self), key.clone());
                 let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
@@ -194,7 +195,7 @@ mod tests {
         let mut bytes = Cursor::new(Vec::new());
         pixels.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
         let input = store.put(Area::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();
-        House { _root: root, vendor: LocalImage::new(store.clone(), options), store, input }
+        House { _root: root, vendor: LocalImage::new(store.clone(), options, Arc::new(|_| true)), store, input }
     }
 
     fn work(input: Picture) -> ImageWork {
@@ -240,10 +241,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_job_that_nobody_wants_any_more_is_not_begun() {
+        let house = house(Options::default());
+        let vendor = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|job| job.as_str() != "a"));
+        let [unwanted, wanted] =
+            [vendor.submit(job("a", house.input)).await.unwrap(), vendor.submit(job("b", house.input)).await.unwrap()];
+        assert!(matches!(end_of(&vendor, &wanted).await, Progress::Done(_)));
+        assert_eq!(end_of(&vendor, &unwanted).await, Progress::Forgotten);
+    }
+
+    #[tokio::test]
     async fn a_restart_forgets() {
         let house = house(Options::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let restarted = LocalImage::new(house.store.clone(), Options::default());
+        let restarted = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|_| true));
         assert_eq!(restarted.poll(&reference).await.unwrap(), Progress::Forgotten);
     }
 

@@ -21,7 +21,10 @@ use crate::vendors::{ErrorKind, VendorError};
 
 /// What a submission to a full engine is asked to wait.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// How long a job is made that nobody asks after: its task was cancelled, or ended in another way.
+/// Whether somebody still wants a job: nobody does when its task was cancelled, or ended in another way.
+pub type Wanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
+
+/// How long a job is made that nobody asks after, though nobody is known to have given it up.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a job rests that found no room.
 const REST: Duration = Duration::from_secs(1);
@@ -44,6 +47,7 @@ pub(super) struct Jobs<T> {
     open_max: usize,
     /// Ended jobs that are remembered.
     ended_max: usize,
+    wanted: Wanted,
     known: Mutex<Known<T>>,
     moved: Arc<Notify>,
 }
@@ -77,9 +81,9 @@ impl<T> Known<T> {
 }
 
 impl<T: Clone> Jobs<T> {
-    pub fn new(open_max: usize, ended_max: usize) -> Self {
+    pub fn new(open_max: usize, ended_max: usize, wanted: Wanted) -> Self {
         let known = Known { jobs: HashMap::new(), waiting: VecDeque::new(), ended: VecDeque::new(), came: 0 };
-        Self { open_max, ended_max, known: Mutex::new(known), moved: Arc::default() }
+        Self { open_max, ended_max, wanted, known: Mutex::new(known), moved: Arc::default() }
     }
 
     /// Takes the key in; false when its job is known already.
@@ -152,6 +156,8 @@ impl<T: Clone> Jobs<T> {
         let mut known = self.known.lock();
         known.leave_queue(key);
         known.jobs.remove(key);
+        drop(known);
+        self.moved.notify_one();
     }
 
     /// How a job stands, if it is known. Whoever asks is interested in it.
@@ -168,9 +174,14 @@ impl<T: Clone> Jobs<T> {
         self.known.lock().jobs.len()
     }
 
-    /// Whether nobody has asked after a job for [`PATIENCE`].
+    /// Whether nobody wants a job any more, or has asked after it for [`PATIENCE`].
     pub fn is_forsaken(&self, key: &VendorKey) -> bool {
-        self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > PATIENCE)
+        !self.is_wanted(key) || self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > PATIENCE)
+    }
+
+    /// Whether somebody wants a job, also one that is not asked after.
+    pub fn is_wanted(&self, key: &VendorKey) -> bool {
+        (self.wanted)(key)
     }
 
     /// Does what a job does with files, again while there is no room for it or too many files are open: that passes, and a job that
@@ -229,6 +240,10 @@ mod tests {
     use super::*;
     use crate::domain::value::Text;
 
+    fn all_wanted() -> Wanted {
+        Arc::new(|_| true)
+    }
+
     fn key(name: &str) -> VendorKey {
         Text::recorded(name.to_owned())
     }
@@ -240,7 +255,7 @@ mod tests {
 
     #[test]
     fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
-        let jobs: Jobs<u32> = Jobs::new(2, 1);
+        let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
         assert!(jobs.admit(&key("a"), "video").unwrap() && !jobs.admit(&key("a"), "video").unwrap());
         assert!(jobs.admit(&key("b"), "video").unwrap());
         assert_eq!(jobs.admit(&key("c"), "video").unwrap_err().kind, ErrorKind::Busy);
@@ -254,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
-        let jobs: Jobs<u32> = Jobs::new(1, 1);
+        let jobs: Jobs<u32> = Jobs::new(1, 1, all_wanted());
         jobs.admit(&key("a"), "image").unwrap();
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         // Given no room, and then some
@@ -279,7 +294,7 @@ mod tests {
 
     #[test]
     fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
-        let jobs: Jobs<u32> = Jobs::new(9, 1);
+        let jobs: Jobs<u32> = Jobs::new(9, 1, all_wanted());
         for name in ["a", "b", "c"] {
             assert!(jobs.admit(&key(name), "video").unwrap());
         }
@@ -296,7 +311,7 @@ mod tests {
 
     #[test]
     fn whoever_leaves_the_queue_makes_room_for_those_behind() {
-        let jobs: Jobs<u32> = Jobs::new(9, 9);
+        let jobs: Jobs<u32> = Jobs::new(9, 9, all_wanted());
         for name in ["a", "b", "c", "d"] {
             assert!(jobs.admit(&key(name), "video").unwrap());
         }
@@ -311,9 +326,14 @@ mod tests {
 
     #[test]
     fn what_nobody_asks_after_is_forsaken() {
-        let jobs: Jobs<u32> = Jobs::new(2, 1);
+        let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
         jobs.admit(&key("a"), "video").unwrap();
         assert!(!jobs.is_forsaken(&key("a")));
         assert!(jobs.is_forsaken(&key("other")));
+        let jobs: Jobs<u32> = Jobs::new(2, 1, Arc::new(|job| *job != key("cancelled")));
+        for name in ["a", "cancelled"] {
+            jobs.admit(&key(name), "video").unwrap();
+        }
+        assert_eq!(["a", "cancelled"].map(|name| jobs.is_forsaken(&key(name))), [false, true]);
     }
 }

@@ -48,5 +48,7 @@ pub mod tiles;
 pub mod upscale;
 pub mod video;
 
+pub use jobs::Wanted;
+
 #[cfg(test)]
 mod sample;

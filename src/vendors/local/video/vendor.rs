@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 
-use super::super::jobs::{Jobs, Standing, defect, guarded};
+use super::super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::job::{Inputs, pictures, plan, size};
 use super::sound::{Bed, Stereo};
 use super::{Fault, Film, Watch, extend, render};
@@ -62,11 +62,12 @@ struct Engine {
 }
 
 impl LocalVideo {
-    /// An engine that reads inputs from `store` and puts results there. Without music films have none.
+    /// An engine that reads inputs from `store` and puts results there. Without music films have none. What is not `wanted` any more
+    /// is not begun, and given up at its next frame.
     #[must_use]
-    pub fn new(store: Store, options: Options, music: Option<Music>) -> Self {
+    pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
         let budget = Semaphore::new(options.kilopixels_max as usize);
-        let jobs = Jobs::new(options.jobs_max, options.ended_max);
+        let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
         Self { engine: Arc::new(Engine { store, options, music, budget, jobs }) }
     }
 }
@@ -248,12 +249,41 @@ impl Watch for Interest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::value::CallbackUrl;
-    use crate::domain::video::{Extend, ExtendModel, ExtendResolution, Footage, Seconds, Seed};
+    use crate::domain::task::Work;
+    use crate::domain::value::{CallbackUrl, Text};
+    use crate::domain::video::{Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoModel};
 
     const FILM: &[u8] = include_bytes!("../../../../fuzz/seeds/film/reordered_aac.mp4");
+
+    fn work_of(job: VideoJob) -> VideoWork {
+        VideoWork { job, images: Vec::new(), seed: Seed::drawn(1), payload: None, meta_data: None, credits: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_film_that_nobody_wants_any_more_is_given_up_while_it_is_drawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted = Arc::new(AtomicBool::new(true));
+        let heeded = Arc::clone(&wanted);
+        let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
+        let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
+        // Given a film that is being drawn
+        let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
+        let job = Job { task: TaskId(uuid::Uuid::nil()), key: Text::recorded("a".to_owned()), work };
+        let film = vendor.submit(job).await.unwrap();
+        while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
+            vendor.moved().notified().await;
+        }
+        // When nobody wants it any more, then it is left off, and nothing of it is kept
+        wanted.store(false, Ordering::Relaxed);
+        while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
+            vendor.moved().notified().await;
+        }
+        assert_eq!(vendor.poll(&film).await.unwrap(), Progress::Forgotten);
+    }
 
     #[tokio::test]
     async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
@@ -273,13 +303,9 @@ mod tests {
                     at_vendor: None,
                 },
             }),
-            images: Vec::new(),
-            seed: Seed::drawn(1),
-            payload: None,
-            meta_data: None,
-            credits: 0,
+            ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
         };
-        let engine = LocalVideo::new(store, Options::default(), None).engine;
+        let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
         let whole = engine.budget.available_permits();
         // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
         let bytes = engine.decoding(&Arc::new(work(Some(kept)))).await;
