@@ -19,7 +19,7 @@ use super::authorize;
 use super::error::Problem;
 use super::gate::Call;
 use super::server::Shared;
-use super::sse::{RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use super::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_seen, opened};
 use crate::audit::Position;
 use crate::audit::filter::Filter;
 use crate::audit::moment::Moment;
@@ -56,12 +56,15 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     let filter = read_filter(&mut query);
     let asked = read_after(&mut query);
     query.finish()?;
-    let after = last_seen(call.headers(), "/after")?.or(asked);
+    let seen = last_seen(call.headers())?;
     let shared = call.shared().clone();
     let (changes, closing) = (shared.services.models.changes(), shared.services.closing.clone());
     let head = *changes.borrow();
-    let after = after.unwrap_or(head);
-    check_reached(after, head, "/after")?;
+    let after = match (seen, asked) {
+        (Some(seen), _) => check_reached(seen, head, OF_LAST_SEEN).map(|()| seen)?,
+        (None, Some(asked)) => check_reached(asked, head, "/after").map(|()| asked)?,
+        (None, None) => before_first(filter.from, head),
+    };
     let mut response = opened();
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
@@ -72,6 +75,16 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());
     let feed = Feed { shared, filter, after, changes, closing, secret, due, checked, ended: false, _place: place };
     Ok(Answer::ready(response.streaming(feed.into_stream())))
+}
+
+/// Where a reader begins who does not say what was seen: where the filter begins, else with what happens next.
+fn before_first(from: Option<Moment>, head: Position) -> Position {
+    match from {
+        None => head,
+        Some(Moment::Position(from)) => Position(from.0.saturating_sub(1)).min(head),
+        // The log knows the place, and goes there at the first reading.
+        Some(Moment::Time(_)) => Position(0),
+    }
 }
 
 impl Feed {
@@ -128,7 +141,8 @@ impl Feed {
         let (audit, filter, after) = (self.shared.services.audit.clone(), self.filter.clone(), self.after);
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
         let Batch { events, reached, end, head } = batch.map_err(super::audit::refusal)?;
-        self.after = reached;
+        // A filter may begin beyond the last event; nobody could come back to there.
+        self.after = reached.min(head);
         // What was asked for lies behind: nothing that is recorded from now on belongs to it.
         self.ended |= reached >= end && end < head;
         Ok(events.iter().fold(String::new(), |mut text, (position, event)| {

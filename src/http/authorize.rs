@@ -2,6 +2,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use super::error::{Code, Problem};
@@ -126,6 +127,18 @@ pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Ide
     match speaks_for(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
         Identity::Anonymous | Identity::User(_) => Err(bad_credentials()),
+    }
+}
+
+/// Whoever has shown who they are by the header needs no token in the body; one that is there and wrong is refused all the same.
+///
+/// # Errors
+/// When it is no token of a publisher.
+pub fn refuse_bad_token(body: &Value, services: &Services) -> Result<(), Problem> {
+    let presented = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
+    match presented.filter(|secret| !secret.is_empty()) {
+        Some(secret) => identify_publisher_token(secret, services).map(drop),
+        None => Ok(()),
     }
 }
 

@@ -10,14 +10,15 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
 use actix_web::http::Method;
 use actix_web::http::header::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, LINK, LOCATION, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CONTENT_DISPOSITION, CONTENT_RANGE, DATE,
+    ETAG, HeaderMap, HeaderName, HeaderValue, LINK, LOCATION, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use actix_web::middleware::Compress;
 use actix_web::web::Data;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use super::foreign::{Closed, EVERYTHING, Pages, READING};
 use super::frame::{self, X_REQUEST_ID};
 use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::limits::{RATE_LIMIT, RATE_LIMIT_POLICY};
@@ -27,7 +28,9 @@ use super::server::{CorsOrigins, Shared};
 use super::waiting::PREFERENCE_APPLIED;
 
 /// The headers that pages of other origins may read.
-const EXPOSED: [HeaderName; 15] = [
+const EXPOSED: [HeaderName; 17] = [
+    DATE,
+    ALLOW,
     ETAG,
     LINK,
     LOCATION,
@@ -53,10 +56,10 @@ const VARY_BY_CALLER: &str = "authorization, Origin, Access-Control-Request-Meth
 /// The layer.
 pub struct Front {
     pub shared: Data<Shared>,
-    pub origins: Arc<CorsOrigins>,
+    pub pages: Arc<Pages>,
 }
 
-type WithCors<S> = <Cors as Transform<Rc<S>, ServiceRequest>>::Transform;
+type WithCors<S> = <Cors as Transform<Closed<S>, ServiceRequest>>::Transform;
 type Whole<S> = <Compress as Transform<WithCors<S>, ServiceRequest>>::Transform;
 
 impl<S> Transform<S, ServiceRequest> for Front
@@ -71,13 +74,14 @@ where
     type Future = LocalBoxFuture<'static, Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
-        let (shared, inner) = (self.shared.clone(), Rc::new(service));
-        let with_cors = cors(&self.origins).new_transform(Rc::clone(&inner));
+        let (shared, pages, inner) = (self.shared.clone(), Arc::clone(&self.pages), Rc::new(service));
+        let closed = Closed { pages: Arc::clone(&pages), inner: Rc::clone(&inner) };
+        let with_cors = cors(pages.named()).new_transform(closed);
         async move {
             let whole = Compress::default().new_transform(with_cors.await?).await?;
             let exposed = EXPOSED.map(|name| name.as_str().to_owned()).join(", ");
             let exposed = HeaderValue::try_from(exposed).map_err(drop)?;
-            Ok(FrontService { shared, exposed, inner, whole: Rc::new(whole) })
+            Ok(FrontService { shared, pages, exposed, inner, whole: Rc::new(whole) })
         }
         .boxed_local()
     }
@@ -90,6 +94,7 @@ where
     S::Future: 'static,
 {
     shared: Data<Shared>,
+    pages: Arc<Pages>,
     exposed: HeaderValue,
     /// The routes alone.
     inner: Rc<S>,
@@ -111,8 +116,14 @@ where
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let shared = self.shared.clone();
         if !is_plain(&request) {
-            let whole = Rc::clone(&self.whole);
-            let answer = async move |request| whole.call(request).await.map(ServiceResponse::map_into_boxed_body);
+            let (whole, pages) = (Rc::clone(&self.whole), Arc::clone(&self.pages));
+            let answer = async move |request: ServiceRequest| {
+                if let Some(problem) = pages.unwelcome(request.method(), request.headers()) {
+                    let refusal = problem.respond(request.path());
+                    return Ok(request.into_response(refusal));
+                }
+                whole.call(request).await.map(ServiceResponse::map_into_boxed_body)
+            };
             return frame::frame(shared, request, answer).boxed_local();
         }
         let (inner, exposed) = (Rc::clone(&self.inner), self.exposed.clone());
@@ -147,10 +158,10 @@ fn expose(headers: &mut HeaderMap, exposed: HeaderValue) {
 fn cors(origins: &CorsOrigins) -> Cors {
     let cors = Cors::default().allow_any_header().expose_headers(EXPOSED).max_age(3600);
     match origins {
-        CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods([Method::GET, Method::HEAD]),
+        CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods(READING),
         CorsOrigins::Only(origins) => {
             let cors = origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin));
-            cors.allowed_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+            cors.allowed_methods(EVERYTHING)
         }
     }
 }

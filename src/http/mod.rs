@@ -1,8 +1,8 @@
 //! What is served: routes, permission, wire shapes and errors. The only part that knows actix-web, besides `app`.
 //!
 //! ```text
-//! connection ─▶ frame (request id, log, last resort for errors) ─▶ compression ─▶ CORS ─▶ routes ─▶ gate ─▶ handler
-//!                      └──▶ (for who asks for neither) ──▶───┘     (who, may they, does it exist)
+//! connection ─▶ frame (request id, log, last resort for errors) ─▶ compression ─▶ CORS ─▶ foreign ─▶ routes ─▶ gate ─▶ handler
+//!                      └──▶ (for who names no origin and no coding) ──▶────┘     (who, may they, does it exist)
 //! ```
 //!
 //! A handler is given a `gate::Call`, which exists only after the gate let the request through for the action that the
@@ -26,6 +26,7 @@ mod erase;
 mod error;
 mod fields;
 mod file;
+mod foreign;
 mod frame;
 mod front;
 mod gate;

@@ -195,7 +195,7 @@ pub fn read_publication(
         if let Err(reason) = &in_path {
             fields.fault("node_id", format!("of the path {reason}"));
         }
-        // Where there is a header it says nothing; but only text can be meant by it.
+        // Who is asking is known by now; but only text can be meant by it.
         fields.str("personal_access_token");
         let node = fields.object("node", |node| {
             same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());

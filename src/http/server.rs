@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::audit_stream::STREAMS_MAX;
 use super::body::BodyRoom;
+use super::foreign::Pages;
 use super::front::Front;
 use super::limits::Limits;
 use super::node::ReadyPages;
@@ -262,9 +263,9 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     services.keys.keep_swept(services.surroundings.clone());
     services.metrics.foresee(&metrics::foreseen(&services));
     let shared = Data::new(Shared::new(services));
-    let origins = Arc::new(options.cors_origins);
+    let pages = Arc::new(Pages::new(options.cors_origins, &options.public_url));
     let server = HttpServer::new(move || {
-        let front = Front { shared: shared.clone(), origins: Arc::clone(&origins) };
+        let front = Front { shared: shared.clone(), pages: Arc::clone(&pages) };
         App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))
     });
     let server = server

@@ -23,6 +23,8 @@ pub const TASK_STREAMS_MAX: usize = 1024;
 pub const TASK_STREAMS_OF_USER: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Where what is wrong with it is.
+pub const OF_LAST_SEEN: &str = "/Last-Event-ID";
 /// Keeps a proxy in between from gathering events.
 pub const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -35,19 +37,17 @@ pub fn opened() -> HttpResponseBuilder {
     response
 }
 
-/// The position in the header with which browsers come back; what is wrong with it is told as a fault of `pointer`.
+/// The position in the header with which browsers come back.
 ///
 /// # Errors
 /// When the header is there and is no position.
-pub fn last_seen(headers: &HeaderMap, pointer: &str) -> Result<Option<Position>, Problem> {
+pub fn last_seen(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
     let position = read_position(value.to_str().unwrap_or_default());
-    position
-        .map(Some)
-        .map_err(|reason| Problem::invalid(vec![Fault::new(pointer, format!("or Last-Event-ID {reason}"))]))
+    position.map(Some).map_err(|reason| Problem::invalid(vec![Fault::new(OF_LAST_SEEN, reason)]))
 }
 
-/// A position that the log has not reached belongs to another history.
+/// A position that the log has not reached belongs to another history; `pointer` says where it was given.
 ///
 /// # Errors
 /// When it is beyond `head`.
@@ -55,8 +55,7 @@ pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(
     if after <= head {
         return Ok(());
     }
-    let reason =
-        format!("or Last-Event-ID is beyond the last event, which has position {head}: this is another history");
+    let reason = format!("is beyond the last event, which has position {head}: this is another history");
     Err(Problem::invalid(vec![Fault::new(pointer, reason)]))
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::answer::Answer;
+use super::authorize;
 use super::error::Problem;
 use super::fields;
 use super::gate::{Admitted, Call};
@@ -27,6 +28,7 @@ struct Published<'m> {
 /// The version is Pending: it waits for its archive.
 pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
+    authorize::refuse_bad_token(&body, call.services())?;
     let (is_admin, surroundings) = (call.identity().is_admin(), &call.services().surroundings);
     let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
     let (node, id) = (new.id.key(), new.version.draft.id);

@@ -135,8 +135,83 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
     ]);
     // Then the first three are good, in every language that this machine has
     let expected = json!([true, true, true, false, false, false, false, false]);
+    assert_in_all_languages(&questions, &expected);
+}
+
+/// Headers that no service sends, each a change of those of a true callback, with whether the callback is still true.
+fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
+    let mut all = Vec::new();
+    for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
+        let mut without = true_headers.clone();
+        without.as_object_mut().unwrap().remove(name);
+        all.push((without, false));
+    }
+    let mut with = |name: &str, value: &str, is_true| {
+        let mut headers = true_headers.clone();
+        headers[name] = value.into();
+        all.push((headers, is_true));
+    };
+    for value in ["", "ü", "\u{1f600}"] {
+        with("webhook-id", value, false);
+    }
+    let long = "9".repeat(400);
+    for value in ["", "abc", "NaN", "Infinity", "1e400", "-1", "ü", "9223372036854775807", &long] {
+        with("webhook-timestamp", value, false);
+    }
+    for value in [
+        "",
+        " ",
+        ",",
+        "v1",
+        "v1,",
+        "v1a",
+        "v1a,",
+        "v1,A",
+        "v1a,A",
+        "v1,*",
+        "v1a,AAAA",
+        "v1,ü",
+        "v1a,\u{1f600}",
+        "v2,AAAA",
+    ] {
+        with("webhook-signature", value, false);
+    }
+    let good = true_headers["webhook-signature"].as_str().unwrap();
+    for before in ["v1,A", "v1a,A", "v1,ü", "v1a,ü", "v1a,AAAA", "v1", "", ","] {
+        with("webhook-signature", &format!("{before} {good}"), true);
+    }
+    all
+}
+
+#[actix_web::test]
+async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
+    // Given a callback that the service and a secret signed
+    let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+    let ada = app.user("ada").await;
+    let secret = app.post_as(&ada.token, "/users/webhook-secret", json!({})).await.expect(200).json()["secret"].clone();
+    let public = app.get("/.well-known/webhook-key").await.expect(200).text();
+    let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
+    let task = submit(&app, &ada, PRECISION, body).await;
+    settled(&app, &ada.token, &task).await;
+    let callback = receiver.received().remove(0);
+    // When its headers are left out, or nonsense stands in them
+    let (mut questions, mut expected) = (Vec::new(), Vec::new());
+    for key in [secret.as_str().unwrap(), public.trim()] {
+        let asked = question(&callback, &callback.body, key);
+        for (headers, is_true) in malformed(&asked["headers"]) {
+            questions.push(json!({"headers": headers, "body": asked["body"], "key": asked["key"]}));
+            expected.push(is_true);
+        }
+    }
+    // Then it is refused, unless a good signature stands beside the nonsense
+    assert_in_all_languages(&json!(questions), &json!(expected));
+    app.stop().await;
+}
+
+/// What the document shows gives these answers, in every language that this machine has.
+fn assert_in_all_languages(questions: &Value, expected: &Value) {
     let asked = questions.as_array().unwrap();
-    assert_eq!(asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
+    assert_eq!(&asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
     let python = format!("{}{IN_PYTHON}", block("python"));
     let javascript = format!("{}{IN_JAVASCRIPT}", block("javascript"));
     // Go runs files: the sample as it is shown but for the name of its package, and a main beside it.
@@ -149,8 +224,8 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
     let programs: [(&str, &[&str]); 3] =
         [("python3", &["-c", &python]), ("node", &["-e", &javascript]), ("go", &["run", sample, main])];
     for (program, arguments) in programs {
-        let Some(answers) = answers(program, arguments, &questions) else { continue };
-        assert_eq!(answers, expected, "{program}");
+        let Some(answers) = answers(program, arguments, questions) else { continue };
+        assert_eq!(&answers, expected, "{program}");
         tried.push(program);
     }
     println!("tried: {tried:?}");

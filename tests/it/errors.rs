@@ -151,7 +151,7 @@ async fn failures_that_the_framework_makes() {
     problem(&app.send(request).await, 406, "not_acceptable");
     let preflight = app.request(Method::OPTIONS, "/nodes").header("origin", "https://a.example");
     let preflight = preflight.header("access-control-request-method", "PUT");
-    problem(&app.send(preflight).await, 400, "malformed_request");
+    problem(&app.send(preflight).await, 403, "forbidden");
     app.stop().await;
 }
 

@@ -219,6 +219,28 @@ async fn what_is_banned_is_not_installed() {
     app.stop().await;
 }
 
+#[actix_web::test]
+async fn what_was_deleted_has_no_link_where_it_is_still_listed() {
+    // Given a version with an archive
+    let (app, alice) = app_with(&["1.0.0"]).await;
+    let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
+    let link = app.post_as(&alice.token, &format!("{version}/upload"), json!({})).await.expect(200).json();
+    let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
+    app.send(app.request(Method::PUT, &link).body(good())).await.expect(200);
+    // When it is deleted
+    app.delete_as(&alice.token, version).await.expect(204);
+    // Then nobody is sent to an archive that nobody gets
+    let [of_node, all] = [
+        app.get("/nodes/face-tools/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
+        app.get("/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
+    ];
+    for shown in [&of_node[0], &all["versions"][0]] {
+        assert_eq!((&shown["version"], shown.get("downloadUrl")), (&json!("1.0.0"), None));
+    }
+    app.get_as(&alice.token, "/nodes/face-tools/versions/1.0.0/download").await.expect(404);
+    app.stop().await;
+}
+
 /// When the token was used, as it was recorded.
 fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
     let stream = StreamId::from(&token);

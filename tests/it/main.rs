@@ -24,6 +24,7 @@ mod errors;
 mod export;
 mod fail_points;
 mod failed_sync;
+mod foreign;
 mod golden;
 mod habits;
 mod health;

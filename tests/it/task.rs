@@ -3,6 +3,7 @@
 pub mod hindrance;
 mod list;
 mod live;
+mod page;
 mod request;
 mod retention;
 mod stream;

@@ -64,6 +64,16 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
     app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
     app.post(VERSIONS, publication("1.0.1")).await.expect(401);
     app.post_as(&bob.token, VERSIONS, with_token(json!(own), "1.0.1")).await.expect(403);
+    // Beside a header it decides nothing, but a wrong one is refused
+    for wrong in ["mdp_nonsense", alice.token.as_str()] {
+        let refused = app.post_as(&alice.token, VERSIONS, with_token(json!(wrong), "1.0.1")).await.expect(401);
+        assert_eq!(refused.json()["error"], "unauthorized");
+    }
+    for (passed, version) in
+        [(json!(own), "1.0.1"), (json!(other), "1.0.2"), (json!(""), "1.0.3"), (json!(null), "1.0.4")]
+    {
+        app.post_as(&alice.token, VERSIONS, with_token(passed, version)).await.expect(201);
+    }
     let none = VERSIONS.replace("acme", "none");
     app.post(&none, with_token(json!(own), "1.0.1")).await.expect(404);
     app.stop().await;

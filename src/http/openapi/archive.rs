@@ -19,7 +19,10 @@ pub fn group() -> Group {
             named("NodeBody"),
         ),
         field_of("node_version", "The version to register.", named("NewVersionBody")).required(),
-        field::<String>("personal_access_token", "A token of the publisher, in place of the Authorization header."),
+        field::<String>(
+            "personal_access_token",
+            "A token of the publisher, in place of the Authorization header, which goes before it; a wrong one is refused in any case.",
+        ),
     ];
     Group {
         tag: "Archives",

@@ -207,7 +207,7 @@ fn follow() -> Operation {
     get("/admin/events/stream", "streamEvents", "Follow events")
         .about(
             "Server-sent events: each event as it is recorded, `id` is its position, `data` its JSON on one line. Without `after` and \
-             `Last-Event-ID` it begins with what happens next. Nothing is left out and nothing sent twice, also over lost \
+             `Last-Event-ID` it begins at `from`, and without that with what happens next. Nothing is left out and nothing sent twice, also over lost \
              connections, if the reader comes back with the last `id` that it got. After 15 s of silence a comment is sent, \
              with the position up to which everything was looked at as its `id`. The stream ends once `to` is reached, when the reader \
              is no administrator any more, and when the service stops. When it cannot go on, \

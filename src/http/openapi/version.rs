@@ -28,7 +28,7 @@ fn versions() -> Vec<(&'static str, Value)> {
         ["createdAt", "dependencies", "deprecated", "supported_accelerators", "supported_os", "tags", "tags_admin"];
     let fields = said().into_iter().chain(facts()).map(|field| field.required_among(&always));
     let shown = fields.chain([
-        field::<Url>("downloadUrl", "Where its archive is; absent before there is one."),
+        field::<Url>("downloadUrl", "Where its archive is; absent before there is one, and while nobody may have it."),
         field::<VersionId>("id", "A UUID.").required(),
         field::<NodeId>("node_id", "The node that it is a version of.").required(),
         field::<VersionStatus>("status", "Only what is Active is listed and installed by everybody.").required(),

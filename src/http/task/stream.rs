@@ -26,7 +26,7 @@ use crate::http::authorize;
 use crate::http::error::Problem;
 use crate::http::gate::Call;
 use crate::http::server::Shared;
-use crate::http::sse::{Place, RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use crate::http::sse::{OF_LAST_SEEN, Place, RETRY_MILLIS, check_reached, failed, last_seen, opened};
 use crate::projections::task::TaskMoment;
 
 /// How often it is told how far the task is, at most.
@@ -77,10 +77,10 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     let models = &shared.services.models;
     let record = models.task(task).await?.ok_or_else(|| Problem::not_found("task"))?;
     let (changes, closing) = (models.task_changes(), shared.services.closing.clone());
-    let after = last_seen(call.headers(), "/after")?;
+    let after = last_seen(call.headers())?;
     if let Some(after) = after {
         let head = models.read().position;
-        check_reached(after, head, "/after")?;
+        check_reached(after, head, OF_LAST_SEEN)?;
         if record.is_terminal() && models.task_changes_after(task, after).await?.is_empty() {
             return Ok(Answer::no_content());
         }

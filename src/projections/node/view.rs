@@ -62,13 +62,13 @@ pub struct VersionView<'m> {
 
 impl<'m> VersionView<'m> {
     /// A version of a node as everybody sees it: without the reason of its status, and without a link to an archive that nobody
-    /// gets, because the version, its node or, which is told here, the publisher is banned.
+    /// gets: because the version was deleted, or because it, its node or, which is told here, the publisher is banned.
     #[must_use]
     pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, publisher_banned: bool, links: &Links) -> Self {
         let (fields, number) = (&version.fields, version.number.to_string());
         let node_status = effective_status(node, publisher_banned).0;
-        let banned = version.status == VersionStatus::Banned || node_status == NodeStatus::Banned;
-        let archive = version.archive.as_ref().filter(|_| !banned);
+        let gone = matches!(version.status, VersionStatus::Banned | VersionStatus::Deleted);
+        let archive = version.archive.as_ref().filter(|_| !gone && node_status != NodeStatus::Banned);
         Self {
             changelog: fields.changelog.as_ref().map(Text::as_str),
             host_node_extract_status: version.host_node_extract_status.as_ref().map(Text::as_str),

@@ -99,6 +99,35 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     assert_eq!(reader.next().await, None);
+    // Who does not say what was seen begins where the filter does, and one that has seen something goes on after it
+    for (query, seen, expected) in [
+        ("from=2&to=3".to_owned(), None, vec![2, 3]),
+        ("from=2&to=3".to_owned(), Some(2), vec![3]),
+        ("from=2&to=3&after=0".to_owned(), None, vec![2, 3]),
+        (format!("from=2000-01-01&to={last}"), None, (1..=last).collect()),
+        ("from=3&to=2".to_owned(), None, vec![]),
+    ] {
+        let mut reader = Reader::open(&app, app.admin_token(), &query, seen).await;
+        let mut positions = Vec::new();
+        while let Some((position, _)) = reader.next().await {
+            positions.push(position);
+        }
+        assert_eq!(positions, expected, "{query} {seen:?}");
+    }
+    // One that begins beyond the end waits for it
+    let mut reader = Reader::open(&app, app.admin_token(), &format!("from={}", last + 2), None).await;
+    for id in ["d", "e"] {
+        publisher(&app, id).await;
+    }
+    assert_eq!(reader.next().await.expect("an event").0, last + 2);
+    // What is wrong is told where it stands
+    for (query, seen, pointer) in
+        [("after=99999", "", "/after"), ("after=0", "99999", "/Last-Event-ID"), ("", "x", "/Last-Event-ID")]
+    {
+        let path = format!("/admin/events/stream?{query}");
+        let request = app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", seen);
+        assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
+    }
     // A head-only question is answered at once.
     let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
     app.send(request).await.expect(200);

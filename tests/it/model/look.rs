@@ -62,7 +62,7 @@ pub fn version_of(world: &World, node: &Node, version: &Version, reasoned: bool)
     if let Some(reason) = version.reason.filter(|_| reasoned) {
         said.insert("status_reason".to_owned(), json!(reason));
     }
-    if version.archive && version.status != "Banned" && world.shows(node) {
+    if version.archive && !["Banned", "Deleted"].contains(&version.status) && world.shows(node) {
         said.insert("downloadUrl".to_owned(), json!(true));
     }
     said.into()

@@ -128,6 +128,14 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
     ended(&app, &alice, UPSCALER, &done).await;
     let told = Reader::open(&client, &app.url(&format!("/tasks/{done}/events")), &alice.token, None).await.rest().await;
     assert_eq!(told.iter().map(Told::state).collect::<Vec<_>>(), [("snapshot", "COMPLETED")]);
+    // A place that is none, and one that is not reached, are faults of the header that they stand in
+    let path = format!("/tasks/{done}/events");
+    for (last, reason) in [("x", "must be a position"), ("99999", "is beyond the last event, which has position ")] {
+        let request = app.request(reqwest::Method::GET, &path).bearer_auth(&alice.token).header("last-event-id", last);
+        let refused = app.send(request).await.expect(400).json();
+        assert_eq!(refused["errors"][0]["pointer"], "/Last-Event-ID");
+        assert!(refused["detail"].as_str().unwrap().starts_with(&format!("/Last-Event-ID {reason}")), "{refused}");
+    }
     // Given as many streams as one reader may have
     server.let_out(false);
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;

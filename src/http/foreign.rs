@@ -1,0 +1,215 @@
+//! What pages of other origins may not do. CORS keeps such a page from reading answers; a form, or a body without a type, is
+//! sent all the same and would be carried out. So whatever may change something is looked at here, before any route.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix_web::Error;
+use actix_web::body::BoxBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, forward_ready};
+use actix_web::http::Method;
+use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use futures_util::future::{Either, Ready, ready};
+
+use super::error::{Code, Problem};
+use super::server::CorsOrigins;
+
+/// What pages of any origin may ask with where all are allowed.
+pub const READING: [Method; 2] = [Method::GET, Method::HEAD];
+/// What pages of an origin that is named may ask with.
+pub const EVERYTHING: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+
+/// Written by browsers, and by no page.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// So much of what a caller wrote is told back.
+const TOLD_CHARS: usize = 100;
+
+/// Whose pages may do what.
+pub struct Pages {
+    named: CorsOrigins,
+    /// The origin of the public URL.
+    own: String,
+}
+
+impl Pages {
+    pub fn new(named: CorsOrigins, public_url: &str) -> Self {
+        let own = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        Self { named, own }
+    }
+
+    /// The origins that are named.
+    pub fn named(&self) -> &CorsOrigins {
+        &self.named
+    }
+
+    /// What is answered to a request that a page may not make: any that could change something.
+    fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
+        let origin = headers.get(ORIGIN)?;
+        if READING.contains(method) || *method == Method::OPTIONS || self.names(origin) || self.is_own(origin, headers)
+        {
+            return None;
+        }
+        let detail = format!(
+            "pages of {} may not {method} here: an origin whose pages may change something is named in \
+             `cors.allowed_origins`, or is that of `public_url`",
+            told(origin)
+        );
+        Some(Problem::new(Code::Forbidden, detail))
+    }
+
+    /// What is answered to a browser that asks for a page whether it may (a preflight), where it may not.
+    pub fn unwelcome(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
+        let (origin, asked) = (headers.get(ORIGIN)?, headers.get(ACCESS_CONTROL_REQUEST_METHOD)?);
+        let allowed: &[Method] = match &self.named {
+            CorsOrigins::Any => &READING,
+            CorsOrigins::Only(_) if self.names(origin) => &EVERYTHING,
+            CorsOrigins::Only(_) => &[],
+        };
+        if *method != Method::OPTIONS || allowed.iter().any(|method| method.as_str().as_bytes() == asked.as_bytes()) {
+            return None;
+        }
+        let detail = format!("pages of {} may not {} here (`cors.allowed_origins`)", told(origin), told(asked));
+        Some(Problem::new(Code::Forbidden, detail))
+    }
+
+    /// Whether the settings name an origin; that all may read names none.
+    fn names(&self, origin: &HeaderValue) -> bool {
+        match &self.named {
+            CorsOrigins::Any => false,
+            CorsOrigins::Only(origins) => origins.iter().any(|named| named.as_bytes() == origin.as_bytes()),
+        }
+    }
+
+    /// Whether a page is of this service. Where a browser says how the page stands to what it asks, that counts: a proxy
+    /// may have changed `Host`. It does not say so to plain http of another machine.
+    fn is_own(&self, origin: &HeaderValue, headers: &HeaderMap) -> bool {
+        if origin.as_bytes() == self.own.as_bytes() {
+            return true;
+        }
+        match headers.get(SEC_FETCH_SITE) {
+            Some(site) => site.as_bytes() == b"same-origin",
+            None => is_addressed(origin, headers.get(HOST)),
+        }
+    }
+}
+
+/// Whether an origin is the one that the request was addressed to. A proxy may have ended TLS, so either scheme will do.
+fn is_addressed(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
+    let (place, port) = match origin.split_once("://") {
+        Some(("http", place)) => (place, ":80"),
+        Some(("https", place)) => (place, ":443"),
+        _ => return false,
+    };
+    // Browsers leave out the usual port; who passes a request on may add it.
+    !place.is_empty()
+        && (place.eq_ignore_ascii_case(host)
+            || host.strip_suffix(port).is_some_and(|host| place.eq_ignore_ascii_case(host)))
+}
+
+/// What a caller wrote, as far as it is told back.
+fn told(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).chars().take(TOLD_CHARS).collect()
+}
+
+/// The routes, closed to what pages of other origins may not do. It stands behind CORS, so that a page reads why where it may read.
+pub struct Closed<S> {
+    pub pages: Arc<Pages>,
+    pub inner: Rc<S>,
+}
+
+impl<S> Service<ServiceRequest> for Closed<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error>,
+{
+    type Response = ServiceResponse<BoxBody>;
+    type Error = Error;
+    type Future = Either<Ready<Result<Self::Response, Error>>, S::Future>;
+
+    forward_ready!(inner);
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        match self.pages.refusal(request.method(), request.headers()) {
+            None => Either::Right(self.inner.call(request)),
+            Some(problem) => {
+                let refusal = problem.respond(request.path());
+                Either::Left(ready(Ok(request.into_response(refusal))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a page of `origin` may post, by what else the request says.
+    fn may_post(pages: &Pages, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, HeaderValue::from_static(origin));
+        for (name, value) in others {
+            headers.insert(name.clone(), HeaderValue::from_static(value));
+        }
+        pages.refusal(&Method::POST, &headers).is_none()
+    }
+
+    fn pages(named: &[&str]) -> Pages {
+        let named = CorsOrigins::Only(named.iter().map(|&origin| origin.to_owned()).collect());
+        Pages::new(named, "https://media.example.org/base")
+    }
+
+    #[test]
+    fn a_page_is_own_by_the_public_url_by_the_browser_or_by_where_it_is_sent() {
+        let pages = pages(&[]);
+        for (origin, others) in [
+            ("https://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
+            ("https://media.example.org", vec![(HOST, "127.0.0.1:8080"), (SEC_FETCH_SITE, "cross-site")]),
+            ("http://localhost:8080", vec![(HOST, "localhost:8080")]),
+            ("http://[::1]:8080", vec![(HOST, "[::1]:8080")]),
+            ("https://other.example", vec![(HOST, "Other.Example")]),
+            ("https://other.example", vec![(HOST, "other.example:443")]),
+            ("http://other.example", vec![(HOST, "other.example:80")]),
+            ("https://other.example", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
+            ("null", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
+        ] {
+            assert!(may_post(&pages, origin, &others), "{origin} {others:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_page_is_foreign() {
+        let pages = pages(&[]);
+        for (origin, others) in [
+            ("null", vec![(HOST, "null")]),
+            ("", vec![(HOST, "")]),
+            ("https://", vec![(HOST, "")]),
+            ("http://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
+            ("https://media.example.org.evil.example", vec![(HOST, "media.example.org")]),
+            ("http://localhost:8081", vec![(HOST, "localhost:8080")]),
+            ("http://localhost", vec![(HOST, "localhost:8080")]),
+            ("http://other.example", vec![(HOST, "other.example:443")]),
+            ("file://other.example", vec![(HOST, "other.example")]),
+            ("https://evil.example", vec![]),
+            ("https://evil.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "none")]),
+            ("http://other.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "cross-site")]),
+        ] {
+            assert!(!may_post(&pages, origin, &others), "{origin} {others:?}");
+        }
+    }
+
+    #[test]
+    fn pages_that_are_named_may_do_everything_and_all_is_no_name() {
+        let named = pages(&["https://app.example"]);
+        assert!(may_post(&named, "https://app.example", &[(SEC_FETCH_SITE, "cross-site")]));
+        assert!(!may_post(&named, "https://app.example:8443", &[]));
+        let all = Pages::new(CorsOrigins::Any, "http://127.0.0.1:8080");
+        assert!(!may_post(&all, "https://app.example", &[]));
+        assert!(!may_post(&all, "*", &[]));
+    }
+
+    #[test]
+    fn what_is_told_back_is_short() {
+        let long = HeaderValue::from_str(&format!("https://{}", "x".repeat(5000))).unwrap();
+        assert_eq!(told(&long).len(), TOLD_CHARS);
+    }
+}

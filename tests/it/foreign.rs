@@ -1,0 +1,206 @@
+//! What pages of other origins may do to the service from a browser: a page that is not named changes nothing, by whatever
+//! request a browser sends without asking first.
+
+use mediary::clock::Surroundings;
+use mediary::config::AllowedOrigins;
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+
+use crate::support::form::form;
+use crate::support::zip::good;
+use crate::support::{Answer, TestApp, TestUser};
+use crate::video::{START_END, of_prompt};
+
+const FOREIGN: &str = "https://evil.example";
+const NAMED: &str = "https://app.example";
+const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
+
+/// A service that names an origin, or lets all read; with somebody whose publisher has a node and an upload link.
+struct Given {
+    app: TestApp,
+    owner: TestUser,
+    link: String,
+    task: String,
+}
+
+impl Given {
+    async fn with(allowed: AllowedOrigins) -> Self {
+        let app = TestApp::start_with(|settings| settings.cors.allowed_origins = allowed, Surroundings::real()).await;
+        let owner = app.user("owner").await;
+        app.publisher("acme", &owner).await;
+        let version = json!({"node_version": {"version": "1.0.0"}});
+        let made = app.post_as(&owner.token, "/publishers/acme/nodes/tools/versions", version).await.expect(201).json();
+        let url = made["signedUrl"].as_str().unwrap();
+        let link = url[url.find("/uploads/").unwrap()..].to_owned();
+        let made = app.post(START_END, of_prompt("p")).await.expect(200).json();
+        let task = made["task_id"].as_str().unwrap().to_owned();
+        // A film that is not drawn, so that nothing is recorded but what is asked for.
+        app.post(&format!("/proxy/videovendor/tasks/{task}/cancel"), json!({})).await.expect(200);
+        Self { app, owner, link, task }
+    }
+
+    async fn named() -> Self {
+        Self::with(AllowedOrigins::Listed(vec![NAMED.to_owned()])).await
+    }
+
+    fn signed(&self, method: Method, path: &str) -> RequestBuilder {
+        self.app.request(method, path).bearer_auth(&self.owner.token)
+    }
+
+    /// What changes something, with the status that it has for whoever may; some of it a browser sends without asking first.
+    fn changes(&self) -> Vec<(RequestBuilder, u16)> {
+        let cancel = format!("/proxy/videovendor/tasks/{}/cancel", self.task);
+        vec![
+            (self.app.request(Method::POST, START_END).body(of_prompt("untyped").to_string()), 200),
+            (self.app.request(Method::POST, START_END).json(&of_prompt("typed")), 200),
+            (self.app.request(Method::POST, &cancel), 200),
+            (form(self.signed(Method::POST, MUSIC), &[("prompt", "a song"), ("duration", "1")]), 200),
+            (self.signed(Method::PUT, "/publishers/acme").json(&json!({"description": "changed"})), 200),
+            (self.app.request(Method::PUT, &self.link).body(good()), 200),
+            (self.signed(Method::DELETE, "/publishers/acme/nodes/tools"), 204),
+            (self.signed(Method::PATCH, "/publishers/acme"), 405),
+        ]
+    }
+
+    /// Tries every change from a page of this origin, with other headers besides.
+    async fn change_all(&self, origin: &str, others: &[(&str, &str)]) -> Vec<(Answer, u16)> {
+        let mut answers = Vec::new();
+        for (request, expected) in self.changes() {
+            let request = others.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            answers.push((self.app.send(request.header("origin", origin)).await, expected));
+        }
+        answers
+    }
+}
+
+#[actix_web::test]
+async fn a_page_that_is_not_named_changes_nothing() {
+    for (allowed, readable) in [
+        (AllowedOrigins::Any, true),
+        (AllowedOrigins::Listed(vec![NAMED.to_owned()]), false),
+        (AllowedOrigins::Listed(Vec::new()), false),
+    ] {
+        // Given a service and what was done to it
+        let given = Given::with(allowed).await;
+        let before = given.app.app.models().read().position.0;
+        // When pages of other origins try to change something, also with the rights of a user
+        for origin in [FOREIGN, "null", "https://app.example.evil.example", "http://127.0.0.1:1", "file://"] {
+            for (answer, _) in given.change_all(origin, &[("sec-fetch-site", "cross-site")]).await {
+                // Then each is told why, as far as it may read, and nothing is done
+                assert_eq!(
+                    answer.expect_refusal(origin).header("access-control-allow-origin"),
+                    readable.then_some("*")
+                );
+            }
+        }
+        let path = format!("/admin/events?after={before}");
+        let recorded = given.app.get_as(given.app.admin_token(), &path).await.expect(200).json();
+        // That a token was used, to make what is given, may be noted later.
+        let done = recorded["events"].as_array().unwrap().iter().filter(|event| event["type"] != "TokenUsed");
+        assert_eq!(done.count(), 0, "{recorded}");
+        given.app.stop().await;
+    }
+}
+
+trait Refusal {
+    fn expect_refusal(&self, origin: &str) -> &Self;
+}
+
+impl Refusal for Answer {
+    #[track_caller]
+    fn expect_refusal(&self, origin: &str) -> &Self {
+        let body = self.json();
+        assert_eq!((self.status, &body["error"]), (403, &json!("forbidden")), "{body}");
+        let detail = body["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("pages of {origin} may not ")), "{detail}");
+        assert!(detail.contains("cors.allowed_origins"), "{detail}");
+        assert!(self.header("x-request-id").is_some());
+        self
+    }
+}
+
+#[actix_web::test]
+async fn a_page_that_is_named_changes_everything() {
+    let given = Given::named().await;
+    for (answer, expected) in given.change_all(NAMED, &[("sec-fetch-site", "cross-site")]).await {
+        assert_eq!(answer.header("access-control-allow-origin"), Some(NAMED));
+        answer.expect(expected);
+    }
+    given.app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_pages_of_the_service_itself_change_everything() {
+    let post = |app: &TestApp| app.request(Method::POST, START_END).json(&of_prompt("p"));
+    // Given a service that has no public URL: by its address, by another name of it, and behind a proxy nobody told it of
+    let given = Given::with(AllowedOrigins::Listed(Vec::new())).await;
+    let (base, port) = (given.app.url(""), given.app.app.address().port());
+    for (answer, expected) in given.change_all(&base, &[]).await {
+        answer.expect(expected);
+    }
+    let (localhost, place) = (format!("http://localhost:{port}"), format!("localhost:{port}"));
+    let app = &given.app;
+    app.send(post(app).header("origin", localhost).header("host", place)).await.expect(200);
+    let proxied = post(app).header("origin", "https://media.example").header("sec-fetch-site", "same-origin");
+    app.send(proxied).await.expect(200);
+    let unproven = post(app).header("origin", "https://media.example");
+    app.send(unproven).await.expect_refusal("https://media.example");
+    given.app.stop().await;
+    // Given one that is told its public URL, behind a proxy that names another host
+    let change = |settings: &mut mediary::config::Settings| {
+        settings.public_url = Some("https://media.example/base".to_owned());
+    };
+    let app = TestApp::start_with(change, Surroundings::real()).await;
+    app.send(post(&app).header("origin", "https://media.example")).await.expect(200);
+    app.send(post(&app).header("origin", "http://media.example")).await.expect_refusal("http://media.example");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn pages_that_may_not_change_anything_may_read_as_before() {
+    let (any, listed) = (TestApp::start().await, Given::named().await);
+    for (app, readable) in [(&any, Some("*")), (&listed.app, None)] {
+        for method in [Method::GET, Method::HEAD] {
+            let answer = app.send(app.request(method, "/nodes").header("origin", FOREIGN)).await.expect(200);
+            assert_eq!(answer.header("access-control-allow-origin"), readable);
+        }
+    }
+    any.stop().await;
+    listed.app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_browser_that_asks_for_a_page_is_told_what_it_may_not() {
+    let (any, listed) = (TestApp::start().await, Given::named().await);
+    let ask = async |app: &TestApp, origin: &str, method: &str| {
+        let request = app.request(Method::OPTIONS, "/nodes").header("origin", origin);
+        app.send(request.header("access-control-request-method", method)).await
+    };
+    ask(&any, FOREIGN, "GET").await.expect(200);
+    for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
+        let answer = ask(&listed.app, NAMED, method).await.expect(200);
+        assert_eq!(answer.header("access-control-allow-origin"), Some(NAMED));
+        ask(&listed.app, FOREIGN, method).await.expect_refusal(FOREIGN);
+    }
+    for (app, origin, method) in [(&any, FOREIGN, "PUT"), (&any, "null", "POST"), (&listed.app, NAMED, "PATCH")] {
+        let answer = ask(app, origin, method).await;
+        let detail = format!("pages of {origin} may not {method} here (`cors.allowed_origins`)");
+        assert_eq!((answer.status, &answer.json()["detail"]), (403, &json!(detail)));
+    }
+    any.stop().await;
+    listed.app.stop().await;
+}
+
+#[actix_web::test]
+async fn pages_read_the_headers_that_clients_need() {
+    let app = TestApp::start().await;
+    let plain = app.get("/nodes").await;
+    let page = app.send(app.request(Method::GET, "/nodes").header("origin", FOREIGN)).await;
+    for answer in [plain, page] {
+        let exposed = answer.header("access-control-expose-headers").unwrap();
+        for name in ["date", "allow", "etag", "x-request-id"] {
+            assert!(exposed.split(", ").any(|exposed| exposed == name), "{name} in {exposed}");
+        }
+    }
+    app.stop().await;
+}

@@ -1,0 +1,52 @@
+//! The lines of `docs/tasks.md` with which a page follows a task are run: what is shown there works.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::image::{UPSCALER, ended, submit};
+use crate::support::{TestApp, picture};
+
+const DOCUMENT: &str = include_str!("../../../docs/tasks.md");
+
+/// Runs the lines with what they need, and prints what they take.
+fn script(base: &str, token: &str, task: &str, last: &str) -> String {
+    let begin = DOCUMENT.find("```javascript\n").expect("a block of JavaScript") + "```javascript\n".len();
+    let lines = &DOCUMENT[begin..begin + DOCUMENT[begin..].find("```").unwrap()];
+    let given = json!([base, token, task, last]);
+    format!(
+        "const [base, token, task, last] = {given};\nconst taken = [];\nconst take = (event) => taken.push(event);\n\
+         (async () => {{\n{lines}\nconsole.log(JSON.stringify([answer.status, taken.filter((event) => event.data)]));\n}})();"
+    )
+}
+
+/// What the lines take; `None` when this machine has no node.
+async fn taken(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
+    let script = script(&app.url(""), token, task, last);
+    let run = move || Command::new("node").args(["-e", &script]).output();
+    let output: Output = tokio::task::spawn_blocking(run).await.unwrap().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[actix_web::test]
+async fn the_lines_that_are_shown_follow_a_task_and_come_back() {
+    // Given a task that has ended
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let task = submit(&app, &ada, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
+    ended(&app, &ada, UPSCALER, &task).await;
+    // When a page follows it that has seen nothing
+    let Some(first) = taken(&app, &ada.token, &task, "").await else { return app.stop().await.close().unwrap() };
+    // Then it is told how it stands
+    assert_eq!((&first[0], &first[1][0]["event"]), (&json!(200), &json!("snapshot")));
+    let shown: Value = serde_json::from_str(first[1][0]["data"].as_str().unwrap()).unwrap();
+    assert_eq!((&shown["task_id"], &shown["state"]), (&json!(task), &json!("COMPLETED")));
+    // And with what it has seen it is told that there is no more, from before that what it has missed
+    let seen = first[1][0]["id"].as_str().unwrap();
+    assert_eq!(taken(&app, &ada.token, &task, seen).await.unwrap(), json!([204, []]));
+    let missed = taken(&app, &ada.token, &task, "0").await.unwrap();
+    assert!(missed[1].as_array().unwrap().iter().all(|event| event["event"] == "change"), "{missed}");
+    assert_eq!(missed[1].as_array().unwrap().last().unwrap()["id"], seen);
+    app.stop().await;
+}
