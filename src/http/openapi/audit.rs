@@ -150,12 +150,13 @@ fn moment() -> Value {
 
 fn stream_name() -> Value {
     let kinds: Vec<_> = StreamKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    json!({"anyOf": [
-        {"type": "string", "pattern": format!("^({})/$", kinds.join("|"))},
-        {"type": "string", "pattern": format!("^(user|token|task|delivery)/{UUID}$")},
-        {"type": "string", "pattern": "^publisher/[a-z][a-z0-9-]{0,62}$"},
-        {"type": "string", "pattern": "^node/[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"},
-    ]})
+    let forms = [
+        &format!("^({})/$", kinds.join("|")),
+        &format!("^(user|token|task|delivery)/{UUID}$"),
+        "^publisher/[a-z][a-z0-9-]{0,62}$",
+        "^node/[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$",
+    ];
+    json!({"type": "string", "pattern": forms.join("|")})
 }
 
 fn of_stream() -> Parameter {

@@ -66,9 +66,14 @@ pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value)
     parameter
 }
 
-/// The same schema for a parameter whose empty value means absent. Each alternative has its type, without which generators of
-/// clients take it for anything.
+/// The same schema for a parameter whose empty value means absent. A pattern takes the empty text too, which leaves a text for
+/// generators of clients; where there is none, each alternative has its type, without which they take it for anything.
 pub fn or_empty(schema: &Value) -> Value {
+    if let Some(pattern) = schema["pattern"].as_str() {
+        let mut schema = schema.clone();
+        schema["pattern"] = format!("^$|{pattern}").into();
+        return schema;
+    }
     let mut choices = schema["anyOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()]);
     choices.push(json!({"type": "string", "maxLength": 0}));
     json!({"anyOf": choices})
