@@ -82,33 +82,40 @@ impl Seed {
 /// Width to height, such as 16:9: two numbers from 1 to 100, neither more than four times the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AspectRatio {
-    width: u8,
-    height: u8,
+    width: u16,
+    height: u16,
 }
 
 impl AspectRatio {
     /// What is made when neither a ratio nor a picture says otherwise (contract 7).
     pub const USUAL: Self = Self { width: 16, height: 9 };
 
+    /// The longest side that can be written; what is made of it is as large as the resolution says.
+    pub const SIDE_MAX: u16 = 999;
+
     /// Reads `W:H`.
     ///
     /// # Errors
     /// When the text is not of that form, or one side is more than four times the other.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let side = |text: &str| -> Option<u8> {
-            let side = text.parse().ok().filter(|side| (1..=100).contains(side));
+        let side = |text: &str| -> Option<u16> {
+            let side = text.parse().ok().filter(|side| (1..=Self::SIDE_MAX).contains(side));
             side.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
         };
         let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
-        let bounded =
-            sides.filter(|(width, height)| u16::from(*width.max(height)) <= 4 * u16::from(*width.min(height)));
-        let refusal = || Invalid::new("must be width:height such as 16:9, 9:16 or 1:1, at most 4:1 or 1:4");
+        let bounded = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
+        let refusal = || {
+            let most = Self::SIDE_MAX;
+            Invalid::new(format!(
+                "must be width:height such as 16:9, 9:16 or 1:1, each side from 1 to {most}, at most 4:1 or 1:4"
+            ))
+        };
         bounded.map(|(width, height)| Self { width, height }).ok_or_else(refusal)
     }
 
     /// Width and height, as they were written.
     #[must_use]
-    pub const fn sides(self) -> (u8, u8) {
+    pub const fn sides(self) -> (u16, u16) {
         (self.width, self.height)
     }
 }
@@ -158,10 +165,13 @@ mod tests {
 
     #[test]
     fn ratios_are_two_sides_of_which_neither_is_more_than_four_times_the_other() {
-        for good in ["16:9", "9:16", "1:1", "4:1", "25:100", "21:9"] {
+        for good in ["16:9", "9:16", "1:1", "4:1", "25:100", "21:9", "239:100", "999:999", "999:250"] {
             assert_eq!(AspectRatio::parse(good).map(|ratio| ratio.to_string()).as_deref(), Ok(good));
         }
-        for bad in ["", ":", "16", "16:", "0:1", "101:90", "5:1", "1:5", "16:9:1", "+4:3", "16 : 9", "-1:1", "1.5:1"] {
+        for bad in [
+            "", ":", "16", "16:", "0:1", "1000:999", "999:249", "5:1", "1:5", "16:9:1", "+4:3", "16 : 9", "-1:1",
+            "1.5:1",
+        ] {
             assert!(AspectRatio::parse(bad).is_err(), "{bad}");
         }
     }

@@ -9,6 +9,7 @@ mod archive;
 mod audit;
 mod delivery;
 mod error;
+mod field;
 mod health;
 mod image;
 mod music;
@@ -106,7 +107,7 @@ impl Document {
     /// The operations of the routes that are served, in the order of the route table.
     fn new(rows: &[Row], groups: Vec<Group>) -> Self {
         let about = |group: &Group| json!({"name": group.tag, "description": group.about});
-        let tags = groups.iter().map(about).collect();
+        let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
         let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
         let mut described = Vec::new();
         for group in groups {

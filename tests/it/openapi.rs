@@ -1,8 +1,10 @@
 //! The OpenAPI document: as it is served, printed and checked in.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use mediary::clock::Surroundings;
+use serde_json::Value;
 
 use crate::support::TestApp;
 
@@ -54,5 +56,93 @@ async fn the_document_that_is_served_has_the_limits_of_the_service() {
             .map(|body| schemas[body]["properties"]["images"]["maxItems"].as_u64().expect("a limit"));
         assert_eq!(most, expected, "video.max_images = {set}");
         app.stop().await;
+    }
+}
+
+fn document() -> Value {
+    serde_json::from_str(&mediary::http::openapi::text().unwrap()).expect("the document is JSON")
+}
+
+/// Every object in a value, with the names that lead to it.
+fn objects<'v>(value: &'v Value, at: &str, found: &mut Vec<(String, &'v Value)>) {
+    match value {
+        Value::Object(members) => {
+            found.push((at.to_owned(), value));
+            members.iter().for_each(|(name, member)| objects(member, &format!("{at}/{name}"), found));
+        }
+        Value::Array(entries) => entries.iter().for_each(|entry| objects(entry, at, found)),
+        _ => {}
+    }
+}
+
+/// tests/clients/run makes a client of the document; this names the place where one would go wrong.
+#[test]
+fn generators_of_clients_can_make_something_of_every_schema() {
+    let document = document();
+    let mut all = Vec::new();
+    objects(&document, "", &mut all);
+    let mut bad = Vec::new();
+    for (at, schema) in &all {
+        // Names that differ by their case only become one member of an enumeration
+        let names: Vec<_> = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let apart: BTreeSet<_> = names.iter().map(|name| name.to_lowercase()).collect();
+        if apart.len() < names.len() {
+            bad.push(format!("{at}: names that differ by their case only"));
+        }
+        // An alternative without a type is taken for anything
+        let is_typed = |choice: &Value| ["type", "$ref"].iter().any(|keyword| choice.get(keyword).is_some());
+        if !schema["anyOf"].as_array().into_iter().flatten().all(is_typed) {
+            bad.push(format!("{at}: an alternative without a type"));
+        }
+        // What stands beside alternatives is dropped
+        if schema.get("anyOf").is_some() && schema.get("properties").is_some() {
+            bad.push(format!("{at}: properties beside alternatives"));
+        }
+    }
+    assert!(all.len() > 1000 && bad.is_empty(), "{} objects; {bad:#?}", all.len());
+}
+
+#[test]
+fn what_receivers_are_asked_has_a_tag_of_its_own() {
+    let document = document();
+    let tags = |kind: &str| {
+        let items = document[kind].as_object().expect("an object").values();
+        let operations = items.flat_map(|item| item.as_object().expect("operations").values());
+        operations.map(|operation| operation["tags"][0].as_str().expect("a tag").to_owned()).collect::<BTreeSet<_>>()
+    };
+    let (of_paths, of_webhooks) = (tags("paths"), tags("webhooks"));
+    // One class is made for each tag: the second of two that are alike would take the place of the first.
+    assert!(of_paths.is_disjoint(&of_webhooks), "{of_webhooks:?}");
+    let told: BTreeSet<_> =
+        document["tags"].as_array().expect("a list").iter().map(|tag| tag["name"].as_str().expect("a name")).collect();
+    assert!(of_paths.iter().chain(&of_webhooks).all(|tag| told.contains(tag.as_str())), "{told:?}");
+}
+
+#[test]
+fn every_failure_lists_its_codes_for_programs() {
+    let document = document();
+    let all = document["components"]["schemas"]["Problem"]["properties"]["error"]["enum"].as_array().expect("a list");
+    let items = document["paths"].as_object().expect("an object").values();
+    for operation in items.flat_map(|item| item.as_object().expect("operations").values()) {
+        for (status, answer) in operation["responses"].as_object().expect("an object") {
+            if status.as_str() < "400" {
+                continue;
+            }
+            let at = format!("{} {status}", operation["operationId"]);
+            let component = document.pointer(&answer["$ref"].as_str().expect(&at)[1..]).expect(&at);
+            let codes = component["x-error-codes"].as_array().expect(&at);
+            assert!(!codes.is_empty() && codes.iter().all(|code| all.contains(code)), "{at}: {codes:?}");
+            let said = answer["description"].as_str().expect(&at);
+            assert!(codes.iter().all(|code| said.contains(&format!("`{}`", code.as_str().unwrap()))), "{at}: {said}");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_not_served_are_told_to_be_of_the_sources() {
+    let text = mediary::http::openapi::text().unwrap();
+    for (at, _) in text.match_indices("docs/").chain(text.match_indices("data/pricing")) {
+        let line = text[at..].split(['\n', ':', ';', ')']).next().unwrap_or_default();
+        assert!(line.contains("of the sources"), "{line}");
     }
 }

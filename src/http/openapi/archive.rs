@@ -74,7 +74,7 @@ fn publishing() -> Vec<Operation> {
                  `Idempotency-Key` of any value, an archive of the same bytes is answered 200 with the version as it is now and \
                  `Idempotent-Replayed: true`, and is not stored again; another archive is refused.",
             )
-            .streams("application/zip", &json!({"schema": {"type": "string", "format": "binary"}}))
+            .streams(&["application/zip", "application/octet-stream"], &json!({"schema": {"type": "string", "format": "binary"}}))
             .shows("The version as it is now.", "NodeVersion", &version_example())
             .with_header(200, "Idempotent-Replayed")
             .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")

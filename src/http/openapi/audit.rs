@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Group;
 use super::operation::{Operation, get};
-use super::parameter::{Parameter, in_query, many_in_query, needed_in_query, or_empty};
+use super::parameter::{Parameter, in_query, last_event_id, many_in_query, needed_in_query, or_empty};
 use super::schema::{Field, Moment, array, field, field_of, named, one_of, view};
 use super::{state, stream};
 use crate::audit::diff::{Change, EVENTS_MAX};
@@ -113,7 +113,11 @@ fn event_schema() -> Value {
         field_of("id", "The event; what it caused names it as `causation`.", uuid()).required(),
         field_of("type", "What happened.", one_of(event::names())).required(),
         field::<Moment>("at", "When the command was given.").required(),
-        field::<String>("actor", "Who: `user/<uuid>`, `token/<uuid>` or `system`.").required(),
+        field::<String>(
+            "actor",
+            "Who: `user/<uuid>`, `token/<uuid>`, `system`, or `anonymous`, which is somebody without a token.",
+        )
+        .required(),
         field::<String>("request", "The request that carried the command; none for what the service did by itself."),
         field_of("causation", "The event to which it is the answer.", uuid()),
         field::<u64>("schema", "The version of the form of `data`.").required(),
@@ -146,12 +150,13 @@ fn moment() -> Value {
 
 fn stream_name() -> Value {
     let kinds: Vec<_> = StreamKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    json!({"anyOf": [
-        {"type": "string", "pattern": format!("^({})/$", kinds.join("|"))},
-        {"type": "string", "pattern": format!("^(user|token|task|delivery)/{UUID}$")},
-        {"type": "string", "pattern": "^publisher/[a-z][a-z0-9-]{0,62}$"},
-        {"type": "string", "pattern": "^node/[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"},
-    ]})
+    let forms = [
+        &format!("^({})/$", kinds.join("|")),
+        &format!("^(user|token|task|delivery)/{UUID}$"),
+        "^publisher/[a-z][a-z0-9-]{0,62}$",
+        "^node/[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$",
+    ];
+    json!({"type": "string", "pattern": forms.join("|")})
 }
 
 fn of_stream() -> Parameter {
@@ -163,13 +168,17 @@ fn of_stream() -> Parameter {
 }
 
 fn filters() -> Vec<Parameter> {
-    let actor = json!({"type": "string", "pattern": format!("^(system|((user|token)/)?{UUID})$")});
+    let actor = json!({"type": "string", "pattern": format!("^(system|anonymous|((user|token)/)?{UUID})$")});
     let request = json!({"type": "string", "pattern": "^[!-~]{1,128}$"});
     let types = one_of(event::names());
     vec![
         of_stream(),
         many_in_query("type", "Of these types.", &or_empty(&types)),
-        in_query("actor", "Caused by this user or token, or by `system`.", &or_empty(&actor)),
+        in_query(
+            "actor",
+            "Caused by this user or token, by `system`, or by `anonymous`: somebody without a token.",
+            &or_empty(&actor),
+        ),
         in_query("request", "Caused by the request of this id.", &or_empty(&request)),
         in_query(
             "from",
@@ -198,15 +207,12 @@ fn events() -> Operation {
 
 fn follow() -> Operation {
     let example = format!("retry: 2000\n: the events after position 1041\n\nid: 1042\ndata: {}\n\n", event_example());
-    let last = json!({
-        "name": "Last-Event-ID",
-        "in": "header",
-        "description": "The last position that the reader has seen, as browsers send it when they come back; it goes before `after`.",
-        "schema": or_empty(&json!({"type": "string", "pattern": "^[0-9]{1,15}$"})),
-    });
+    let last = last_event_id(
+        "The last position that the reader has seen, as browsers send it when they come back; it goes before `after`.",
+    );
     get("/admin/events/stream", "streamEvents", "Follow events")
         .about(
-            "Server-sent events: each event as it is recorded, `id` is its position, `data` its JSON on one line. Without `after` and \
+            "Server-sent events, opened by `retry: 2000`: come back after two seconds when the connection is lost. Each event comes as it is recorded, `id` is its position, `data` its JSON on one line. Without `after` and \
              `Last-Event-ID` it begins at `from`, and without that with what happens next. Nothing is left out and nothing sent twice, also over lost \
              connections, if the reader comes back with the last `id` that it got. After 15 s of silence a comment is sent, \
              with the position up to which everything was looked at as its `id`. The stream ends once `to` is reached, when the reader \

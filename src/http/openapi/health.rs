@@ -21,7 +21,7 @@ pub fn group() -> Group {
                 .answers_text("It can.", "OK")
                 .fails(Code::NotReady, "not now: the log cannot be written, or a part of the service is down"),
             get("/metrics", "getMetrics", "What is counted and where the service stands, for Prometheus")
-                .about("docs/operations.md tells each metric. No label comes from a caller.")
+                .about("The `# HELP` line of each tells what it counts; docs/operations.md of the sources says what to look for. No label comes from a caller.")
                 .answers_content(
                     200,
                     "The metrics as OpenMetrics 1.0.",

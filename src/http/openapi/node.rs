@@ -8,7 +8,7 @@ use super::parameter::{
     Parameter, flag_in_query, in_query, many_in_query, needed_in_query, or_empty, paging, query_text,
 };
 use super::publisher::include_banned;
-use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, page_of, view};
+use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, or_null, page_of, view};
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
@@ -45,9 +45,10 @@ pub fn group() -> Group {
                 ]),
             ),
             ("OwnReview", view([field_of("star", "How many the caller gave; absent when it gave none.", stars())])),
-            ("Translations", translations_view()),
-            ("TranslationsBody", translations_body()),
-        ],
+        ]
+        .into_iter()
+        .chain(translations())
+        .collect(),
     }
 }
 
@@ -58,7 +59,7 @@ fn lists() -> Vec<Operation> {
     vec![
         get("/nodes", "listNodes", "List nodes across all publishers")
             .about(
-                "The order is always total (ties are broken by id), so that pages never overlap while nobody writes. A page past the end is empty, with \
+                "By id, unless `sort` says otherwise. The order is always total (ties are broken by id), so that pages never overlap while nobody writes. A page past the end is empty, with \
                  the right totals. Banned nodes and those of banned publishers are left out, except for administrators who ask \
                  for them.",
             )
@@ -159,8 +160,11 @@ fn opinions() -> Vec<Operation> {
 fn sort() -> Parameter {
     let columns: Vec<_> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let pattern = format!("^$|^({})(;(asc|desc))?$", columns.join("|"));
-    let about =
-        format!("Columns, the first counts most: {}. Ascending; `column;desc` is descending.", columns.join(", "));
+    let about = format!(
+        "Columns, the first counts most: {}. Ascending; `column;desc` is descending. `updated_at`, which nodes do not show, is when \
+             anything of the node or its versions was last changed, or a review given; an installation does not count.",
+        columns.join(", ")
+    );
     many_in_query("sort", &about, &json!({"type": "string", "pattern": pattern, "examples": ["downloads;desc"]}))
 }
 
@@ -208,7 +212,7 @@ fn said() -> Vec<Field> {
         field::<Labels>("preempted_host_node_names", "Names of host nodes that this node takes the place of."),
         field::<Link>("repository", "URL of the repository."),
         field::<Labels>("tags", "Words by which it is found."),
-        field_of("translations", "Texts in other languages: language → field → text.", languages(true)),
+        field_of("translations", "Texts in other languages: language → field → text.", named("TextsByLanguageBody")),
     ];
     said.extend(support());
     said
@@ -272,15 +276,21 @@ fn new_node() -> Value {
         "id",
         "Letters, digits and, between them, `.`, `_` and `-`: 100 in all at most. Made of `name` when it is absent.",
     );
-    let first = field_of("latest_version", "The first version, if it has a `version`.", named("FirstVersionBody"));
+    // `search` is the search, so it is no node.
+    let id = id.with("not", json!({"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}));
+    let first = field_of(
+        "latest_version",
+        "The first version; without a `version` in it there is none.",
+        named("FirstVersionBody"),
+    );
     let mut node = body(said().into_iter().chain(of_administrators()).chain([id, first]));
-    // `search` is the search, so it is no node; without an id the name must hold what one can be made of.
-    let id = json!({"type": "string", "not": {"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}});
+    // Without an id the name must hold what one can be made of. Not by `anyOf`, of which generators of clients make two classes, with an id
+    // or a name and nothing else.
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
-    node["anyOf"] = json!([
-        {"required": ["id"], "properties": {"id": id}},
-        {"required": ["name"], "properties": {"id": {"type": "null"}, "name": name}},
-    ]);
+    node["if"] = json!({"required": ["id"], "properties": {"id": {"type": "string"}}});
+    node["else"] = json!({"required": ["name"], "properties": {"name": name}});
+    node["description"] = "A new node. `id` or `name` is needed.".into();
+    node["x-needs-one-of"] = json!(["id", "name"]);
     node
 }
 
@@ -307,26 +317,32 @@ fn node_view() -> Value {
     ]))
 }
 
-/// Texts by language and field; in requests `null` means absent here too.
-fn languages(in_request: bool) -> Value {
-    let or_null = |schema: Value| if in_request { super::schema::or_null(schema) } else { schema };
-    let texts = json!({
+/// Texts of one language by field.
+fn texts(text: &Value) -> Value {
+    json!({
         "type": "object",
         "maxProperties": TEXTS_MAX,
         "propertyNames": Text::<200>::schema(),
-        "additionalProperties": or_null(Text::<1000>::schema()),
-    });
+        "additionalProperties": text,
+    })
+}
+
+/// The texts of each language.
+fn by_language(texts: &Value) -> Value {
     let tag = json!({"pattern": "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", "maxLength": 200});
-    json!({"type": "object", "maxProperties": LANGUAGES_MAX, "propertyNames": tag, "additionalProperties": or_null(texts)})
+    json!({"type": "object", "maxProperties": LANGUAGES_MAX, "propertyNames": tag, "additionalProperties": texts})
 }
 
-fn translations_view() -> Value {
-    languages(false)
-}
-
-fn translations_body() -> Value {
-    let whole = body([field_of("translations", "Language → field → text.", languages(true)).required()]);
-    json!({"anyOf": [whole, languages(true)]})
+/// What is read of translations and what is written of them. In requests `null` means absent here too. The parts have names, since
+/// generators of clients drop a choice between objects of any name that have none.
+fn translations() -> [(&'static str, Value); 4] {
+    let whole = body([field_of("translations", "Language → field → text.", named("TextsByLanguageBody")).required()]);
+    [
+        ("Translations", by_language(&texts(&Text::<1000>::schema()))),
+        ("TextsBody", texts(&or_null(Text::<1000>::schema()))),
+        ("TextsByLanguageBody", by_language(&or_null(named("TextsBody")))),
+        ("TranslationsBody", json!({"anyOf": [whole, named("TextsByLanguageBody")]})),
+    ]
 }
 
 /// A node as it is shown.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use actix_web::http::Method;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::{Failure, Group, by_status};
 use super::parameter::{Parameter, in_path, shared};
@@ -119,10 +119,11 @@ impl Operation {
         self
     }
 
-    /// A body that is not received whole before the work begins.
+    /// A body that is not received whole before the work begins, under any of these types.
     #[must_use]
-    pub fn streams(self, media_type: &str, content: &Value) -> Self {
-        Self { streams: true, ..self.takes_content(media_type, content) }
+    pub fn streams(self, media_types: &[&str], content: &Value) -> Self {
+        let contents: Map<_, _> = media_types.iter().map(|name| ((*name).to_owned(), content.clone())).collect();
+        Self { streams: true, body: Some(json!({"required": true, "content": contents})), ..self }
     }
 
     /// A form with parts.

@@ -66,9 +66,23 @@ pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value)
     parameter
 }
 
-/// The same schema for a parameter whose empty value means absent.
+/// The same schema for a parameter whose empty value means absent. A pattern takes the empty text too, which leaves a text for
+/// generators of clients; where there is none, each alternative has its type, without which they take it for anything.
 pub fn or_empty(schema: &Value) -> Value {
-    json!({"type": "string", "anyOf": [schema, {"maxLength": 0}]})
+    if let Some(pattern) = schema["pattern"].as_str() {
+        let mut schema = schema.clone();
+        schema["pattern"] = format!("^$|{pattern}").into();
+        return schema;
+    }
+    let mut choices = schema["anyOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()]);
+    choices.push(json!({"type": "string", "maxLength": 0}));
+    json!({"anyOf": choices})
+}
+
+/// The header by which whoever reads a stream comes back; empty means absent. One pattern and no alternatives: of headers generators
+/// take nothing but plain types.
+pub fn last_event_id(about: &str) -> Parameter {
+    json!({"name": "Last-Event-ID", "in": "header", "description": about, "schema": {"type": "string", "pattern": "^[0-9]{0,15}$"}})
 }
 
 /// An array parameter of the query.

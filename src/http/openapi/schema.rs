@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+pub use super::field::{Field, field, field_of};
+
 use crate::domain::ids::{DeliveryId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
     Dial, Factor, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine,
@@ -21,11 +23,11 @@ use crate::projections::task::index::EntryState;
 /// Text without control characters other than tab and line breaks.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// The same, and not white space alone.
-const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
+pub(super) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// An absolute http(s) URL, as far as a pattern can tell: what is taken has this form, but not all that has it is taken. Browsers
 /// read URLs so, whatever the case of the scheme and with addresses and letters of any script in the host.
-const HTTP_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
+pub(super) const HTTP_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
 /// As semver.org gives it; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
@@ -188,7 +190,6 @@ named!(
     ExtendModel,
     ExtendResolution,
     FormFactor,
-    ImageStatus,
     MemberRole,
     MovementAmplitude,
     NodeStatus,
@@ -210,13 +211,27 @@ named!(
     UpscaleEngine,
     VersionStatus,
     VideoModel,
-    VideoState,
     VideoStyle
 );
 
+/// The states of image tasks, which stand among the components: generators of clients make one type of them.
+impl Documented for ImageStatus {
+    fn schema() -> Value {
+        named("ImageTaskState")
+    }
+}
+
+/// Those of video and music tasks.
+impl Documented for VideoState {
+    fn schema() -> Value {
+        named("VideoTaskState")
+    }
+}
+
+/// Either, by reference: in one enumeration names would stand that differ by their case only, of which generators make one.
 impl Documented for TaskStatus {
     fn schema() -> Value {
-        one_of(Self::names())
+        json!({"anyOf": [ImageStatus::schema(), VideoState::schema()]})
     }
 }
 
@@ -235,75 +250,10 @@ pub fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// One field of an object.
-pub struct Field {
-    name: &'static str,
-    schema: Value,
-    required: bool,
-}
-
-/// A field that holds values of a type.
-pub fn field<T: Documented>(name: &'static str, about: &str) -> Field {
-    field_of(name, about, T::schema())
-}
-
-/// A field with a schema of its own.
-pub fn field_of(name: &'static str, about: &str, schema: Value) -> Field {
-    let mut schema = schema;
-    if !about.is_empty() {
-        schema["description"] = about.into();
-    }
-    Field { name, schema, required: false }
-}
-
-impl Field {
-    /// The same, always there.
-    #[must_use]
-    pub fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    /// The same, from administrators alone.
-    #[must_use]
-    pub fn of_administrators(self) -> Self {
-        let about = self.schema["description"].as_str().unwrap_or_default();
-        let about = format!("{about} Counts from administrators only; ignored from others.");
-        self.with("description", about).with("x-administrators-only", true)
-    }
-
-    /// Whether this is its name.
-    #[must_use]
-    pub fn is(&self, name: &str) -> bool {
-        self.name == name
-    }
-
-    /// The same, always there if it is one of these.
-    #[must_use]
-    pub fn required_among(self, names: &[&str]) -> Self {
-        Self { required: self.required || names.contains(&self.name), ..self }
-    }
-
-    /// The same text, but not of white space alone.
-    #[must_use]
-    pub fn not_blank(self) -> Self {
-        self.with("pattern", NOT_BLANK)
-    }
-
-    /// The same with one more keyword.
-    #[must_use]
-    pub fn with(mut self, keyword: &str, value: impl Into<Value>) -> Self {
-        self.schema[keyword] = value.into();
-        self
-    }
-}
-
 /// An object of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract 2).
 pub fn body(fields: impl IntoIterator<Item = Field>) -> Value {
-    object(
-        fields
-            .into_iter()
-            .map(|field| if field.required { field } else { Field { schema: or_null(field.schema), ..field } }),
-    )
+    let fields = fields.into_iter().map(Field::without_credentials);
+    object(fields.map(|field| if field.required { field } else { Field { schema: or_null(field.schema), ..field } }))
 }
 
 /// An object of an answer. What is optional is left out rather than `null` (contract 2).
@@ -347,10 +297,13 @@ pub fn or_null(mut schema: Value) -> Value {
         }
         return either;
     };
-    schema["type"] = json!([kind, "null"]);
-    if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-        names.push(Value::Null);
-    }
+    let Some(names) = schema.as_object_mut().and_then(|members| members.remove("enum")) else {
+        schema["type"] = json!([kind, "null"]);
+        return schema;
+    };
+    // An enumeration of several types is several enumerations to generators of clients.
+    schema.as_object_mut().and_then(|members| members.remove("type"));
+    schema["anyOf"] = json!([{"type": kind, "enum": names}, {"type": "null"}]);
     schema
 }
 
@@ -382,8 +335,8 @@ mod tests {
         let body = body(fields());
         assert_eq!(body["required"], json!(["a"]));
         assert_eq!(body["properties"]["a"]["type"], "string");
-        assert_eq!(body["properties"]["b"]["type"], json!(["string", "null"]));
-        assert_eq!(body["properties"]["b"]["enum"], json!(["owner", "member", null]));
+        let either = json!([{"type": "string", "enum": ["owner", "member"]}, {"type": "null"}]);
+        assert_eq!(body["properties"]["b"]["anyOf"], either);
         assert_eq!(view(fields())["properties"]["b"]["type"], "string");
     }
 }

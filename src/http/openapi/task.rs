@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::image::{TASK, failure_view};
 use super::operation::{Operation, get, post};
-use super::parameter::{Parameter, in_query, many_in_query, or_empty};
-use super::schema::{Documented, Moment, Url, array, field, field_of, named, view};
+use super::parameter::{in_query, last_event_id, many_in_query, or_empty};
+use super::schema::{Documented, Moment, Url, array, field, field_of, named, one_of, view};
 use super::{Group, stream};
 use crate::actors::live::Hindrance;
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::task::{TaskKind, TaskStatus};
+use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::http::error::Code;
 use crate::http::task::{LIMIT_DEFAULT, LIMIT_MAX};
 
@@ -21,8 +21,24 @@ pub fn group() -> Group {
         tag: "Tasks",
         about: "Media tasks of every kind: listed, shown with their history, followed, cancelled.",
         operations: vec![list(), show(), follow(), cancel(), hint()],
-        components: stream::components().into_iter().chain([("Task", task()), ("TaskPage", page())]).collect(),
+        components: stream::components().into_iter().chain(components()).collect(),
     }
+}
+
+fn components() -> [(&'static str, Value); 4] {
+    let states = |names: &[&'static str], about: &str| {
+        let mut states = one_of(names.iter().copied());
+        states["description"] = about.into();
+        states
+    };
+    let of_images: Vec<_> = ImageStatus::ALL.iter().map(|state| state.as_str()).collect();
+    let of_videos: Vec<_> = VideoState::ALL.iter().map(|state| state.as_str()).collect();
+    [
+        ("Task", task()),
+        ("TaskPage", page()),
+        ("ImageTaskState", states(&of_images, "How an image task stands; the last two are final.")),
+        ("VideoTaskState", states(&of_videos, "How a video or music task stands; the last two are final.")),
+    ]
 }
 
 const AT: &str = "2026-03-01T09:30:00.000000Z";
@@ -85,28 +101,21 @@ fn follow() -> Operation {
     let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", shown());
     get("/tasks/{task_id}/events", "streamTask", "Follow a task")
         .about(
-            "Server-sent events. The first is a `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
-             a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come. `id` is \
+            "Server-sent events, opened by `retry: 2000`: come back after two seconds when the connection is lost. The first is a \
+             `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
+             a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come, its `progress` \
+             as far as it is recorded; `queue_position` and `hindrance`, which are not recorded, are those of now. `id` is \
              the position in the log. While more and more of a video is made, and when something else keeps the task from going on \
              (`hindrance`), `progress` tells so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
              the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
              changes after it, none left out and none twice, and 204 when it has seen the end. When the stream cannot go on, its \
              last event is `failed`, whose `data` is a problem, as failures are: come back then.",
         )
-        .query([last_seen()])
+        .query([last_event_id("The last position that the reader has seen, as browsers send it when they come back.")])
         .answers_content(200, "The events.", "text/event-stream", &stream::content("TaskStreamEvent", &example))
         .answers_nothing(204, "The task has ended, and the reader has seen it.")
         .fails(Code::TooManyStreams, "the caller follows too many tasks already")
         .fails(Code::Overloaded, "too many streams are open")
-}
-
-fn last_seen() -> Parameter {
-    json!({
-        "name": "Last-Event-ID",
-        "in": "header",
-        "description": "The last position that the reader has seen, as browsers send it when they come back.",
-        "schema": or_empty(&json!({"type": "string", "pattern": "^[0-9]{1,15}$"})),
-    })
 }
 
 fn cancel() -> Operation {

@@ -5,6 +5,14 @@ use serde_json::{Value, json};
 use super::schema::named;
 use super::{image, video};
 
+/// Another than that of the operations on callbacks: generators make one class for each tag, and drop one of two that are alike.
+const TAG: &str = "Webhooks";
+
+/// What they are.
+pub fn tag() -> Value {
+    json!({"name": TAG, "description": "What receivers of callbacks are asked by the service; what it is asked about them is under Callbacks."})
+}
+
 /// The requests by their names.
 pub fn webhooks() -> Value {
     json!({
@@ -27,10 +35,11 @@ fn told(id: &str, summary: &str, when: &str, content: &Value) -> Value {
     let about = format!(
         "{when} At least once, and in order for each task; signed as Standard Webhooks 1.0 has it: what is signed is \
          `<webhook-id>.<webhook-timestamp>.<body>`. Answer within 15 s (`callbacks.timeout`); an answer that is neither 2xx nor 410, or \
-         none, is followed by another attempt. docs/callbacks.md has the schedule, and receivers in four languages."
+         none, is followed by another attempt, as the operations on callbacks tell. Receivers in four languages are in docs/callbacks.md of the \
+         sources."
     );
     json!({
-        "tags": ["Callbacks"],
+        "tags": [TAG],
         "operationId": id,
         "summary": summary,
         "description": about,

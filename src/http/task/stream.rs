@@ -211,8 +211,12 @@ impl Feed {
         }
         let mut text = String::new();
         for moment in &moments {
-            let data = serde_json::to_string(&viewer.view_hindered(moment, self.told.hindrance.as_ref()))
-                .map_err(Problem::internal)?;
+            let hindrance = self.told.hindrance.as_ref();
+            let view = match self.after {
+                None => viewer.view_hindered(moment, hindrance),
+                Some(_) => viewer.view_changed(moment, hindrance),
+            };
+            let data = serde_json::to_string(&view).map_err(Problem::internal)?;
             // Writing to a string cannot fail. JSON as it is written here has no line breaks.
             let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", moment.position);
         }

@@ -122,6 +122,15 @@ impl<'s> Viewer<'s> {
         TaskView { request, ..self.listed_hindered(moment, hindrance) }
     }
 
+    /// The same after a change that may long be over. How much is made is not recorded: it is told of the end alone, which nothing follows.
+    pub fn view_changed(&self, moment: &TaskMoment, hindrance: Option<&Hindrance>) -> TaskView {
+        let view = self.view_hindered(moment, hindrance);
+        if moment.record.is_terminal() {
+            return view;
+        }
+        TaskView { progress: progress(&moment.record, &moment.states), ..view }
+    }
+
     fn listed_hindered(
         &self,
         TaskMoment { record, states, .. }: &TaskMoment,

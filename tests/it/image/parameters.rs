@@ -68,8 +68,10 @@ fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
         let far = |end: &i64| 10 * (end - usual).abs() > most - least;
         return [least, most].into_iter().filter(far).map(Value::from).collect();
     }
-    let all = match (&schema["enum"], &schema["default"]) {
-        (Value::Array(allowed), _) => allowed.iter().filter(|value| !value.is_null()).cloned().collect(),
+    // What may be null, too, is an enumeration or null.
+    let form = schema["anyOf"].get(0).unwrap_or(schema);
+    let all = match (&form["enum"], &schema["default"]) {
+        (Value::Array(allowed), _) => allowed.clone(),
         (_, Value::Bool(usual)) => vec![(!usual).into()],
         _ if field == "prompt" => vec!["warm sunset".into()],
         _ => vec![other.clone()],

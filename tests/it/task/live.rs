@@ -99,7 +99,17 @@ async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     while !told.last().is_some_and(|event: &Told| (0.51..=0.99).contains(&progress(&event.task))) {
         told.push(reader.next().await.expect("it is not done"));
     }
-    // Then it is told how much of it is drawn, and with its end the whole
+    // Then who comes back for the changes is told of each what was recorded, and of how much is drawn by now after them
+    let mut again = Reader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
+    let mut replayed = vec![again.next().await.expect("its first change")];
+    while replayed.last().is_some_and(|event: &Told| event.name == "change") {
+        replayed.push(again.next().await.expect("it is not done"));
+    }
+    let now = replayed.pop().expect("an event");
+    assert!(now.name == "progress" && progress(&now.task) > 0.5, "{} {}", now.name, now.task);
+    let changes: Vec<_> = replayed.iter().map(|event| (event.state().1, progress(&event.task))).collect();
+    assert_eq!(changes, [("created", 0.1), ("queueing", 0.1), ("processing", 0.5)]);
+    // And it is told how much of it is drawn, and with its end the whole
     drop(hold);
     told.extend(reader.rest().await);
     ended(&app, id).await;

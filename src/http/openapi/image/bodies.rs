@@ -160,8 +160,9 @@ fn image(about: &str) -> Field {
 }
 
 fn picture(name: &'static str, about: &str) -> Field {
-    let about =
-        format!("{about} Base64, a data URI with base64, or an http(s) URL: png, jpeg, webp, gif, bmp or tiff.");
+    let about = format!(
+        "{about} Base64, a data URI with base64, or an http(s) URL without user name and password: png, jpeg, webp, gif, bmp or tiff."
+    );
     field_of(name, &about, json!({"type": "string", "minLength": 1}))
 }
 

@@ -31,7 +31,8 @@ pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
 fn generate(images: Field) -> Value {
     let usual = Generate::<Source>::default();
     let ratio = format!(
-        "Width to height; neither more than four times the other. When absent that of the first picture, else {}.",
+        "Width to height, each from 1 to {} and neither more than four times the other. When absent that of the first picture, else {}.",
+        AspectRatio::SIDE_MAX,
         AspectRatio::USUAL
     );
     body([
@@ -77,7 +78,7 @@ fn generate(images: Field) -> Value {
         field_of(
             "wm_url",
             "The watermark; ours when absent or empty. Ineffective without `watermark`. Base64, a data URI with base64, or an \
-             http(s) URL.",
+             http(s) URL without user name and password.",
             json!({"type": "string"}),
         ),
     ])
@@ -141,7 +142,7 @@ fn integer32() -> Value {
 }
 
 fn aspect_ratio() -> Value {
-    json!({"type": "string", "pattern": "^[0-9]{1,3}:[0-9]{1,3}$", "examples": [AspectRatio::USUAL.to_string(), "9:16", "1:1"]})
+    json!({"type": "string", "pattern": "^0*[1-9][0-9]{0,2}:0*[1-9][0-9]{0,2}$", "examples": [AspectRatio::USUAL.to_string(), "9:16", "1:1"]})
 }
 
 fn payload() -> Field {
@@ -159,13 +160,15 @@ fn callback() -> Field {
 }
 
 fn pictures(about: &str, max: usize) -> Field {
-    let about = format!("{about} Each as base64, as a data URI with base64, or as an http(s) URL.");
+    let about = format!(
+        "{about} Each as base64, as a data URI with base64, or as an http(s) URL without user name and password."
+    );
     let schema = json!({"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": max});
     field_of("images", &about, schema)
 }
 
 fn picture(name: &'static str, about: &str) -> Field {
-    let about = format!("{about} Base64, a data URI with base64, or an http(s) URL.");
+    let about = format!("{about} Base64, a data URI with base64, or an http(s) URL without user name and password.");
     field_of(name, &about, json!({"type": "string", "minLength": 1}))
 }
 

@@ -19,8 +19,9 @@ pub(super) fn components() -> Vec<(&'static str, Value)> {
 const BY_THE_SECOND: &str =
     "The price is by model, resolution and seconds; half of it, rounded up, with `off_peak`; 10 more with `is_rec`.";
 /// Where more is said.
-const PAGES: &str = "It is in the answer, as `credits`, by the list in data/pricing.toml unless the service has another. What becomes of the task, \
-                     credits and what is handed back: docs/video-tasks.md. What the engine inside makes of it: docs/video.md.";
+const PAGES: &str = "It is in the answer, as `credits`; the list of prices is its operator's (as it comes, data/pricing.toml of the sources). What \
+                     becomes of the task: `GET /proxy/videovendor/tasks/{task_id}/creations`; what was spent: `GET /users/credits`. What the engine \
+                     inside makes of it: docs/video.md of the sources.";
 
 pub(super) fn operations() -> [Operation; 4] {
     let picture = "https://pictures.example/harbour.webp";

@@ -33,6 +33,9 @@ export function plain(document, schema = {}) {
   if (schema.anyOf || schema.oneOf) {
     const choices = (schema.anyOf ?? schema.oneOf).filter((choice) => choice.type !== 'null' && choice.maxLength !== 0);
     if (choices.length === 1) return { ...plain(document, choices[0]), ...rest(schema) };
+    // One enumeration or another is one of all their values.
+    const forms = choices.map((choice) => plain(document, choice));
+    if (forms.every((form) => form.enum)) return { type: forms[0].type, enum: forms.flatMap((form) => form.enum), ...rest(schema) };
   }
   const types = [schema.type].flat().filter((type) => type && type !== 'null');
   const enumeration = schema.enum?.filter((value) => value !== null);

@@ -12,7 +12,7 @@ const KINDS = { picture: -1, pictures: -1, group: 1, url: 2 };
 // The properties of a body as fields, those that are required first. `either` names those of which one is required.
 export function fields(document, schema) {
   const required = schema.required ?? [];
-  const choices = (schema.anyOf ?? []).flatMap((choice) => choice.required ?? []);
+  const choices = schema['x-needs-one-of'] ?? [];
   const shown = Object.entries(schema.properties ?? {})
     .filter(([name, property]) => !ELSEWHERE.includes(name) && !property['x-administrators-only']);
   const all = shown.map(([name, property]) => {
