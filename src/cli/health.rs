@@ -50,7 +50,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 /// An address that a service which is not there any more has left, or that is configured for it, may be somebody else's by now.
 fn address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
-    if !DataDir::is_in_service(root).context("whether a service runs there cannot be told")? {
+    if !DataDir::is_in_service(root).context("whether a service runs there cannot be told; name it with --url")? {
         bail!(
             "no service runs on {}: start one with `mediary`, or name its data directory with --data-dir, or the service with --url",
             path::absolute(root).unwrap_or_else(|_| root.clone()).display()

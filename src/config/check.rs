@@ -231,18 +231,29 @@ pub(super) fn proxies() -> Kind<Vec<Network>> {
 /// Origins as browsers name them, or `*` alone.
 pub(super) fn origins() -> Kind<AllowedOrigins> {
     Kind::new(
-        "[\"*\"] or a list of origins (scheme, host and port only), such as \"https://app.example.org\"",
+        "[\"*\"] or a list of origins (scheme, host and port only), such as \"https://app.example.org\" or \"capacitor://localhost\"",
         |value| {
             let origins = value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
             if origins == ["*"] {
                 return Some(AllowedOrigins::Any);
             }
-            let is_origin =
-                |text: &&str| http_url(text).is_some_and(|url| url.origin().ascii_serialization() == **text);
+            let is_origin = |text: &&str| {
+                http_url(text).is_some_and(|url| url.origin().ascii_serialization() == **text) || is_of_app(text)
+            };
             let listed = || AllowedOrigins::Listed(origins.iter().map(|&origin| origin.to_owned()).collect());
             origins.iter().all(is_origin).then(listed)
         },
     )
+}
+
+/// Whether that is the origin of pages that an application or an extension of a browser brings with it: `capacitor://localhost`.
+fn is_of_app(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let is_plain = |text: &str, others: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c))
+    };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase()) && is_plain(scheme, "+.-");
+    is_scheme && !["http", "https", "file"].contains(&scheme) && is_plain(host, ".-_:")
 }
 
 /// Which log lines are written.
@@ -322,8 +333,25 @@ mod tests {
 
     #[test]
     fn origins_are_exact() {
-        let good = ["[]", "['*']", "['https://a.example', 'http://localhost:5173']"];
-        let bad = ["['https://a.example/']", "['https://a.example:443']", "['*', 'https://a.example']", "['a']", "'*'"];
+        let good = [
+            "[]",
+            "['*']",
+            "['https://a.example', 'http://localhost:5173']",
+            "['capacitor://localhost', 'chrome-extension://abcdefghij']",
+        ];
+        let bad = [
+            "['https://a.example/']",
+            "['https://a.example:443']",
+            "['*', 'https://a.example']",
+            "['a']",
+            "'*'",
+            "['null']",
+            "['file://a']",
+            "['app://']",
+            "['app://a/b']",
+            "['app://u@a']",
+            "['App://a']",
+        ];
 
         assert_eq!(allowed_by(&origins(), &good), good);
         assert_eq!(allowed_by(&origins(), &bad), [""; 0]);

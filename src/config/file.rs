@@ -26,7 +26,7 @@ pub(super) struct NotToml {
 pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
     let document = DeTable::parse(text).map_err(|error| NotToml {
         line: line_at(text, error.span().map_or(0, |span| span.start)),
-        reason: format!("is not valid TOML: {}{}", error.message(), to_help(error.message())),
+        reason: format!("is not valid TOML: {}{}", error.message(), to_help(text, &error)),
     })?;
     let mut values = Vec::new();
     flatten(text, "", document.get_ref(), &mut values);
@@ -35,11 +35,14 @@ pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
 }
 
 /// Quotes that were left out are what goes wrong most often, and what the parser says of an address or a duration without them tells nobody.
-fn to_help(message: &str) -> &'static str {
-    if message.contains("quote") {
-        ""
-    } else {
+fn to_help(text: &str, error: &toml::de::Error) -> &'static str {
+    let line = error.span().and_then(|span| text.lines().nth(line_at(text, span.start) - 1)).unwrap_or_default();
+    let value = line.split_once('=').map_or("", |(_, value)| value.trim());
+    let is_bare = !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) && !matches!(value, "true" | "false");
+    if is_bare && !error.message().contains("quote") {
         "; texts, addresses and durations stand in quotes, as in listen = \"127.0.0.1:8080\""
+    } else {
+        ""
     }
 }
 
@@ -94,6 +97,14 @@ mod tests {
 
         assert_eq!(error.line, 2);
         assert!(!error.reason.contains("hunter2"), "{}", error.reason);
+    }
+
+    #[test]
+    fn quotes_are_not_spoken_of_where_they_are_not_missing() {
+        for text in ["listen = 'a'\nlisten = 'b'", "[log", "listen =", "workers = true\nworkers = true"] {
+            let error = read(text).unwrap_err();
+            assert!(!error.reason.contains("stand in quotes"), "{text}: {}", error.reason);
+        }
     }
 
     #[test]

@@ -89,7 +89,11 @@ fn before_first(from: Option<Moment>, head: Position) -> Position {
 
 impl Feed {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
-        let greeting = format!("retry: {RETRY_MILLIS}\n: the events after position {}\n\n", self.after);
+        let place = match (self.filter.from, self.after) {
+            (Some(Moment::Time(from)), Position(0)) => format!("from {from} on"),
+            (_, after) => format!("after position {after}"),
+        };
+        let greeting = format!("retry: {RETRY_MILLIS}\n: the events {place}\n\n");
         unfold((self, Some(greeting)), |(mut feed, greeting)| async move {
             let text = if greeting.is_some() { greeting } else { feed.next().await };
             text.map(|text| (Ok(Bytes::from(text)), (feed, None)))

@@ -13,6 +13,7 @@ use futures_util::future::{Either, Ready, ready};
 
 use super::error::{Code, Problem};
 use super::server::CorsOrigins;
+use crate::telemetry::metrics::Metrics;
 
 /// What pages of any origin may ask with where all are allowed.
 pub const READING: [Method; 2] = [Method::GET, Method::HEAD];
@@ -20,7 +21,7 @@ pub const READING: [Method; 2] = [Method::GET, Method::HEAD];
 pub const EVERYTHING: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
 
 /// Written by browsers, and by no page.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// So much of what a caller wrote is told back.
 const TOLD_CHARS: usize = 100;
 
@@ -44,15 +45,17 @@ impl Pages {
 
     /// What is answered to a request that a page may not make: any that could change something.
     fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
-        let origin = headers.get(ORIGIN)?;
-        if READING.contains(method) || *method == Method::OPTIONS || self.names(origin) || self.is_own(origin, headers)
-        {
+        let is_welcome = match headers.get(ORIGIN) {
+            Some(origin) => self.names(origin) || self.is_own(origin, headers),
+            None => !is_from_elsewhere(headers),
+        };
+        if is_welcome || READING.contains(method) || *method == Method::OPTIONS {
             return None;
         }
         let detail = format!(
             "pages of {} may not {method} here: an origin whose pages may change something is named in \
              `cors.allowed_origins`, or is that of `public_url`",
-            told(origin)
+            headers.get(ORIGIN).map_or_else(|| "another origin, which is not told,".to_owned(), told)
         );
         Some(Problem::new(Code::Forbidden, detail))
     }
@@ -93,6 +96,11 @@ impl Pages {
     }
 }
 
+/// Whether a browser says that another page than one of this service asks, though somebody on the way took its origin out.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers.get(SEC_FETCH_SITE).is_some_and(|site| ["cross-site", "same-site"].iter().any(|other| site == other))
+}
+
 /// Whether an origin is the one that the request was addressed to. A proxy may have ended TLS, so either scheme will do.
 fn is_addressed(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
@@ -115,6 +123,7 @@ fn told(value: &HeaderValue) -> String {
 /// The routes, closed to what pages of other origins may not do. It stands behind CORS, so that a page reads why where it may read.
 pub struct Closed<S> {
     pub pages: Arc<Pages>,
+    pub metrics: Metrics,
     pub inner: Rc<S>,
 }
 
@@ -132,6 +141,7 @@ where
         match self.pages.refusal(request.method(), request.headers()) {
             None => Either::Right(self.inner.call(request)),
             Some(problem) => {
+                self.metrics.unmatched(problem.code().status());
                 let refusal = problem.respond(request.path());
                 Either::Left(ready(Ok(request.into_response(refusal))))
             }
@@ -195,6 +205,18 @@ mod tests {
         ] {
             assert!(!may_post(&pages, origin, &others), "{origin} {others:?}");
         }
+    }
+
+    #[test]
+    fn a_browser_whose_origin_was_taken_out_is_believed_and_programs_are_not_looked_at() {
+        let pages = pages(&[]);
+        let may = |site: Option<&'static str>| {
+            let headers: HeaderMap =
+                site.map(|site| (SEC_FETCH_SITE, HeaderValue::from_static(site))).into_iter().collect();
+            pages.refusal(&Method::POST, &headers).is_none()
+        };
+        assert!([None, Some("same-origin"), Some("none")].into_iter().all(may));
+        assert!(!["cross-site", "same-site"].into_iter().any(|site| may(Some(site))));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The outermost layer as the framework wants it, and the short way through: a request that names no origin and no coding
-//! passes CORS and compression by, because neither would do anything for it but add the headers that are added here.
+//! The outermost layer as the framework wants it, and the short way through: a request of no page that names no coding
+//! passes CORS, what pages may not do, and compression by: none would do anything for it but add the headers that are added here.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use actix_web::web::Data;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::foreign::{Closed, EVERYTHING, Pages, READING};
+use super::foreign::{Closed, EVERYTHING, Pages, READING, SEC_FETCH_SITE};
 use super::frame::{self, X_REQUEST_ID};
 use super::idempotency::IDEMPOTENT_REPLAYED;
 use super::limits::{RATE_LIMIT, RATE_LIMIT_POLICY};
@@ -75,7 +75,8 @@ where
 
     fn new_transform(&self, service: S) -> Self::Future {
         let (shared, pages, inner) = (self.shared.clone(), Arc::clone(&self.pages), Rc::new(service));
-        let closed = Closed { pages: Arc::clone(&pages), inner: Rc::clone(&inner) };
+        let metrics = shared.services.metrics.clone();
+        let closed = Closed { pages: Arc::clone(&pages), metrics, inner: Rc::clone(&inner) };
         let with_cors = cors(pages.named()).new_transform(closed);
         async move {
             let whole = Compress::default().new_transform(with_cors.await?).await?;
@@ -117,8 +118,10 @@ where
         let shared = self.shared.clone();
         if !is_plain(&request) {
             let (whole, pages) = (Rc::clone(&self.whole), Arc::clone(&self.pages));
+            let metrics = shared.services.metrics.clone();
             let answer = async move |request: ServiceRequest| {
                 if let Some(problem) = pages.unwelcome(request.method(), request.headers()) {
+                    metrics.unmatched(problem.code().status());
                     let refusal = problem.respond(request.path());
                     return Ok(request.into_response(refusal));
                 }
@@ -136,10 +139,11 @@ where
     }
 }
 
-/// Whether neither CORS nor compression has anything to decide.
+/// Whether neither CORS nor compression has anything to decide, and no page asks.
 fn is_plain(request: &ServiceRequest) -> bool {
     let headers = request.headers();
-    *request.method() != Method::OPTIONS && !headers.contains_key(ORIGIN) && !headers.contains_key(ACCEPT_ENCODING)
+    let decides = [ORIGIN, ACCEPT_ENCODING, SEC_FETCH_SITE];
+    *request.method() != Method::OPTIONS && !decides.iter().any(|name| headers.contains_key(name))
 }
 
 /// What CORS adds to an answer to a request that names no origin.

@@ -204,3 +204,37 @@ async fn pages_read_the_headers_that_clients_need() {
     }
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn every_operation_that_changes_something_refuses_foreign_pages_and_says_so_in_the_document() {
+    let app = TestApp::start().await;
+    let document = app.get("/openapi.json").await.expect(200).json();
+    let mut tried = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let Some(method) = [Method::POST, Method::PUT, Method::DELETE]
+                .into_iter()
+                .find(|known| known.as_str().eq_ignore_ascii_case(method))
+            else {
+                continue;
+            };
+            // Given a page that another origin brings, or one whose origin somebody on the way has taken out
+            let path = path.replace(['{', '}'], "");
+            for (name, value) in [("origin", FOREIGN), ("sec-fetch-site", "cross-site")] {
+                let answer = app.send(app.request(method.clone(), &path).header(name, value)).await;
+                assert_eq!((answer.status, &answer.json()["error"]), (403, &json!("forbidden")), "{method} {path}");
+            }
+            // Then clients know of it
+            let component = operation["responses"]["403"]["$ref"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
+            let codes = &document.pointer(component.trim_start_matches('#')).unwrap()["x-error-codes"];
+            assert!(codes.as_array().unwrap().contains(&json!("forbidden")), "{method} {path}: {codes}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    let metrics = app.get("/metrics").await.expect(200).text();
+    let counted =
+        format!("mediary_http_requests_total{{method=\"any\",route=\"unmatched\",status=\"403\"}} {}", 2 * tried);
+    assert!(metrics.contains(&counted), "{counted}");
+    app.stop().await;
+}

@@ -88,7 +88,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 /// Where the service of the data directory says that it listens; else where one with these settings would.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     // An address that was left behind may be somebody else's by now.
-    if !DataDir::is_in_service(data_dir).context("whether a service runs there cannot be told")? {
+    if !DataDir::is_in_service(data_dir).context("whether a service runs there cannot be told; name it with --url")? {
         return app::expected_at(listen);
     }
     let kept = app::kept_address(data_dir)?;

@@ -247,6 +247,10 @@ impl Operation {
                 Code::Overloaded,
             ]);
         }
+        // Pages of other origins, which nobody has named.
+        if self.method != Method::GET {
+            codes.push(Code::Forbidden);
+        }
         if self.method != Method::GET && action.writes() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }

@@ -108,8 +108,12 @@ impl Vendor for LocalImage {
 impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
-        let outcome = match self.budget.acquire_many(self.share(&work)).await {
-            Ok(_share) if !self.jobs.is_wanted(&key) => return self.jobs.forget(&key),
+        let share = tokio::select! {
+            biased;
+            () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
+            share = self.budget.acquire_many(self.share(&work)) => share,
+        };
+        let outcome = match share {
             Ok(_share) => {
                 let (engine, own) = (Arc::clone(&self), key.clone());
                 let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;

@@ -26,6 +26,8 @@ pub type Wanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
 
 /// How long a job is made that nobody asks after, though nobody is known to have given it up.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// How often a job that waits for its share looks whether it is still wanted.
+const GLANCE: Duration = Duration::from_secs(2);
 /// How long a job rests that found no room.
 const REST: Duration = Duration::from_secs(1);
 
@@ -182,6 +184,13 @@ impl<T: Clone> Jobs<T> {
     /// Whether somebody wants a job, also one that is not asked after.
     pub fn is_wanted(&self, key: &VendorKey) -> bool {
         (self.wanted)(key)
+    }
+
+    /// Comes back when nobody wants the job any more, seconds later: what waits for its share need not wait for that.
+    pub async fn unwanted(&self, key: &VendorKey) {
+        while self.is_wanted(key) {
+            tokio::time::sleep(GLANCE).await;
+        }
     }
 
     /// Does what a job does with files, again while there is no room for it or too many files are open: that passes, and a job that

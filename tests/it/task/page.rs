@@ -20,8 +20,18 @@ fn script(base: &str, token: &str, task: &str, last: &str) -> String {
     )
 }
 
-/// What the lines take; `None` when this machine has no node.
+/// Whether this machine has a node that can do what browsers can (18 or newer).
+fn can_run() -> bool {
+    let asked = "process.exit(typeof fetch === 'function' && typeof TextDecoderStream === 'function' ? 0 : 1)";
+    Command::new("node").args(["-e", asked]).status().is_ok_and(|status| status.success())
+}
+
+/// What the lines take; `None` when this machine has no such node.
 async fn taken(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
+    if !can_run() {
+        println!("the lines of docs/tasks.md were not run: that needs Node 18 or newer");
+        return None;
+    }
     let script = script(&app.url(""), token, task, last);
     let run = move || Command::new("node").args(["-e", &script]).output();
     let output: Output = tokio::task::spawn_blocking(run).await.unwrap().ok()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{AcquireError, Notify, Semaphore, SemaphorePermit};
 
 use super::super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::job::{Inputs, pictures, plan, size};
@@ -117,8 +117,12 @@ impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, work: VideoWork) {
         let work = Arc::new(work);
-        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(&work).await } else { 0 };
-        let Ok(_share) = self.budget.acquire_many(self.share(&work, decoding)).await else {
+        let share = tokio::select! {
+            biased;
+            () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
+            share = self.granted(&work) => share,
+        };
+        let Ok(_share) = share else {
             return self
                 .jobs
                 .end(key, Err(Failure::new("engine_stopped", "the engine was stopped before the job began")));
@@ -138,6 +142,12 @@ impl Engine {
                 self.jobs.end(key, Err(stopped));
             }
         }
+    }
+
+    /// What the film may use, once there is so much.
+    async fn granted(self: &Arc<Self>, work: &Arc<VideoWork>) -> Result<SemaphorePermit<'_>, AcquireError> {
+        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(work).await } else { 0 };
+        self.budget.acquire_many(self.share(work, decoding)).await
     }
 
     /// Bytes that decoding the film takes that is to go on: it must be read to know, and what that takes is given back before more
@@ -190,7 +200,7 @@ impl Engine {
     }
 }
 
-/// Whoever asks after the job wants it.
+/// Whether the job is still wanted, and asked after.
 struct Interest<'a> {
     engine: &'a Engine,
     key: &'a VendorKey,
