@@ -21,13 +21,21 @@ use crate::audit::diff::EVENTS_MAX;
 use crate::audit::moment::{Edge, Moment};
 use crate::audit::thing::Thing;
 
+macro_rules! with_things {
+    ($examples:literal) => {
+        concat!(
+            "A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, ",
+            "delivery/<uuid>.\n\nExamples:\n",
+            $examples
+        )
+    };
+}
+
 macro_rules! with_words {
     ($examples:literal) => {
         concat!(
             "A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: its end, or its beginning for --from).\n",
-            "A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, ",
-            "delivery/<uuid>.\n\nExamples:\n",
-            $examples
+            with_things!($examples)
         )
     };
 }
@@ -45,7 +53,7 @@ const LOG_HELP: &str = with_words!(
   mediary audit log --type VersionPublished --type NodeBanned --json
   mediary audit log --follow --url https://registry.example.org --token \"$TOKEN\""
 );
-const SHOW_HELP: &str = with_words!(
+const SHOW_HELP: &str = with_things!(
     "  mediary audit show publisher/acme
   mediary audit show node/face-tools --json --wide"
 );
