@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,8 +59,16 @@ pub struct JournalReport {
     /// How many records each schema version wrote.
     pub schemas: BTreeMap<u16, u64>,
     pub findings: Vec<Finding>,
+    /// Positions after HEAD: in the hash chain, but covered by no signature.
+    pub unsigned: Option<RangeInclusive<u64>>,
     /// What is no damage and should be known.
     pub notes: Vec<String>,
+}
+
+/// Returns the positions that were read after a signed HEAD.
+fn unsigned(head: Option<Head>, end: Head) -> Option<RangeInclusive<u64>> {
+    let signed = head?.position.0;
+    (end.position.0 > signed).then(|| signed + 1..=end.position.0)
 }
 
 /// How a journal is to be verified.
@@ -107,6 +116,7 @@ impl Verification<'_> {
         let end = walk::walk(&segments, log, head, in_use, &mut seen)?;
         seen.finish(&journal, log, &end);
         report.head = Some(end.head);
+        report.unsigned = unsigned(head, end.head);
         if let Some((file, offset, what)) = end.torn {
             let place = format!("{} from offset {offset} on", file.display());
             report.notes.push(format!(

@@ -120,6 +120,13 @@ pub fn verify(
     let mut journal = verification.run()?;
     found.findings = std::mem::take(&mut journal.findings);
     found.notes.append(&mut journal.notes);
+    if let Some(unsigned) = &journal.unsigned {
+        let (first, last) = (unsigned.start(), unsigned.end());
+        found.notes.push(format!(
+            "positions {first} to {last} are covered by no signature: the service ended before it signed them, and the next \
+             start does"
+        ));
+    }
     saved.finish(running, &mut found.findings, &mut found.notes);
     if let Some(sled) = sled {
         sled.finish(&directory.join("sled"), &mut found);
@@ -196,6 +203,9 @@ impl Report {
             "unverified": self.unverified,
             "notes": self.notes,
         });
+        if let Some(unsigned) = &self.journal.unsigned {
+            json["unsigned"] = json!({"from": unsigned.start(), "to": unsigned.end()});
+        }
         if let Some(log) = log {
             json["log"] = log.to_string().into();
         }

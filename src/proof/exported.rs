@@ -50,6 +50,8 @@ pub struct ExportReport {
     pub public_key: String,
     pub checkpoints: u64,
     pub findings: Vec<LineFinding>,
+    /// What could not be verified.
+    pub unverified: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -121,9 +123,17 @@ impl<'k> Check<'k> {
             return Err(Unreadable::OtherSchema { theirs });
         }
         let (log, public_key) = (text("log"), text("public_key"));
-        let (findings, notes) = (Vec::new(), Vec::new());
-        let report =
-            ExportReport { events: 0, lines: 1, position: 0, log, public_key, checkpoints: 0, findings, notes };
+        let report = ExportReport {
+            events: 0,
+            lines: 1,
+            position: 0,
+            log,
+            public_key,
+            checkpoints: 0,
+            findings: Vec::new(),
+            unverified: Vec::new(),
+            notes: Vec::new(),
+        };
         let due = export::CHECKPOINT_EVERY;
         let check = Self {
             style,
@@ -164,8 +174,9 @@ impl<'k> Check<'k> {
     fn check_known(&mut self, head: &SignedCheckpoint) {
         let (key, since) = match self.known {
             Known::Nothing => {
-                let note = "only checked against itself: give --key or --since, or anybody may have made it up";
-                return self.report.notes.push(note.to_owned());
+                let what = "the origin of the export: it was checked only against itself, so anyone may have made it up; give \
+                            --key or --since";
+                return self.report.unverified.push(what.to_owned());
             }
             Known::Key(key) => (key, None),
             Known::Since(since) => (since.public_key(), Some(since)),
@@ -310,10 +321,10 @@ fn same(line: &[u8], expected: &str) -> bool {
 }
 
 impl ExportReport {
-    /// Whether nothing is wrong.
+    /// Returns `true` if everything was verified and nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.unverified.is_empty()
     }
 
     /// What came out, in one line.
@@ -324,6 +335,8 @@ impl ExportReport {
         if self.is_clean() {
             let [events, checkpoints] = [count(*events, "event"), count(*checkpoints, "checkpoint")];
             format!("clean: {events} up to position {position} in {lines}, {checkpoints} signed with key {public_key}")
+        } else if self.findings.is_empty() {
+            format!("could not be verified as a whole: nothing was found in {lines} up to position {position}")
         } else {
             format!("damaged: {} in {lines}", count(self.findings.len() as u64, "finding"))
         }
@@ -334,7 +347,7 @@ impl ExportReport {
     pub fn to_json(&self) -> Value {
         let finding = |finding: &LineFinding| json!({"line": finding.line, "what": finding.what});
         json!({
-            "result": if self.is_clean() { "clean" } else { "damaged" },
+            "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },
             "events": self.events,
             "lines": self.lines,
             "position": self.position,
@@ -342,6 +355,7 @@ impl ExportReport {
             "public_key": self.public_key,
             "checkpoints": self.checkpoints,
             "findings": self.findings.iter().map(finding).collect::<Value>(),
+            "unverified": self.unverified,
             "notes": self.notes,
         })
     }

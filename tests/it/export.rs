@@ -83,7 +83,10 @@ fn the_program_exports_and_verifies_elsewhere() {
     let check = |more: &[&str]| run(&nowhere, &[&["audit", "verify", "--file", name], more].concat());
     check(&["--key", &key]).expect(0).says(&["clean: 60 events", &key]);
     check(&["--since", since.to_str().unwrap()]).expect(0);
-    check(&[]).expect(0).says(&["only checked against itself"]);
+    // Without either, nothing shows who made it
+    check(&[]).expect(2).says(&["not verified: the origin of the export", "give --key or --since"]);
+    let json = check(&["--json"]).expect(2).out;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["result"], "unverified");
     check(&["--key", &"0".repeat(64)]).expect(1).says(&["line 1: the export is signed with key"]);
     check(&["--key", "short"]).expect(2);
     // A line that somebody changed is named

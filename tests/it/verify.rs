@@ -289,6 +289,24 @@ fn what_a_start_mends_by_itself_is_no_damage() {
 }
 
 #[test]
+fn positions_that_no_signature_covers_are_reported() {
+    // Given a log whose last commits reached the disk, but not the HEAD that signs them
+    let data = with_log(20);
+    let head = data.path().join("log/journal/HEAD");
+    let signed_before = fs::read(&head).unwrap();
+    add(data.path(), 20..22);
+    run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: 44"]);
+    fs::write(&head, signed_before).unwrap();
+    // Then it is clean, and the report names what is only chained
+    run(data.path(), &["audit", "verify"])
+        .expect(0)
+        .says(&["positions 41 to 44 are covered by no signature", "clean: 44"]);
+    let json = run(data.path(), &["audit", "verify", "--json"]).expect(0).out;
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["unsigned"], serde_json::json!({"from": 41, "to": 44}));
+}
+
+#[test]
 fn what_is_no_data_directory_cannot_be_verified() {
     let empty = tempfile::tempdir().unwrap();
     let told = run(&empty.path().join("nowhere"), &["audit", "verify"]).expect(2);

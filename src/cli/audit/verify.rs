@@ -29,7 +29,8 @@ Examples:
   mediary audit verify --since 2026-11-21.checkpoint
   mediary audit verify --file log.jsonl --key 3b6a…
 
-Exit codes: 0 clean, 1 damage was found (a line for each), 2 it, or part of it, could not be verified.";
+Exit codes: 0 clean, 1 damage was found (a line for each), 2 it, or part of it, could not be verified. An export without --key or
+--since ends with 2: nothing shows who made it.";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Arguments {
@@ -143,7 +144,7 @@ fn verify_file(file: &Path, key: Option<&str>, since: Option<&SignedCheckpoint>)
         json: report.to_json(),
         summary: report.summary(),
         findings: findings.collect(),
-        unverified: Vec::new(),
+        unverified: report.unverified.clone(),
         notes: report.notes.clone(),
     })
 }
