@@ -22,7 +22,7 @@ impl Measured for u64 {}
 impl Measured for i64 {}
 impl Measured for Timestamp {}
 
-impl<const MAX: usize> Measured for Text<MAX> {
+impl<const MAX: usize, const MULTILINE: bool> Measured for Text<MAX, MULTILINE> {
     fn text_bytes(&self) -> usize {
         self.as_str().len()
     }

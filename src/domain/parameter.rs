@@ -73,8 +73,8 @@ impl<P> From<&str> for Parameter<P> {
     }
 }
 
-impl<P, const MAX: usize> From<&Text<MAX>> for Parameter<P> {
-    fn from(text: &Text<MAX>) -> Self {
+impl<P, const MAX: usize, const MULTILINE: bool> From<&Text<MAX, MULTILINE>> for Parameter<P> {
+    fn from(text: &Text<MAX, MULTILINE>) -> Self {
         text.as_str().into()
     }
 }

@@ -7,11 +7,11 @@ use super::event::{Event, part_of_event};
 use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
 use super::personal::Personal;
-use super::value::{Reason, Text, Timestamp, Transition, named_values};
+use super::value::{Line, Reason, Timestamp, Transition, named_values};
 use super::webhook_secret::WebhookSecrets;
 
 /// An e-mail address; kept as it was given, checked only for length.
-pub type Email = Text<320>;
+pub type Email = Line<320>;
 
 named_values! {
     /// The states of a user. They show in refusals only: the seed's `User` has no status.

@@ -80,24 +80,38 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks.
+/// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks. With
+/// `MULTILINE = false` it is a [`Line`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Text<const MAX: usize>(Box<str>);
+pub struct Text<const MAX: usize, const MULTILINE: bool = true>(Box<str>);
 
-impl<const MAX: usize> Text<MAX> {
+/// Text on one line in which every character can be seen, so that no name can pass for another: without control characters
+/// and without [invisible](is_invisible) ones.
+pub type Line<const MAX: usize> = Text<MAX, false>;
+
+impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
     /// Checks length and characters.
     ///
     /// # Errors
-    /// When the text is too long or holds control characters.
+    /// When the text is too long or holds a character that is not allowed.
     pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
-        let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
-        if text.chars().count() <= MAX && text.chars().all(plain) {
+        let is_allowed = |c: char| match c {
+            '\n' | '\r' | '\t' => MULTILINE,
+            c => !c.is_control() && (MULTILINE || !is_invisible(c)),
+        };
+        if text.chars().count() <= MAX && text.chars().all(is_allowed) {
             return Ok(Self(text.into()));
         }
-        Err(Invalid::new(format!(
-            "must be a string of at most {MAX} characters, without control characters other than tabs and line breaks"
-        )))
+        Err(Invalid::new(if MULTILINE {
+            format!(
+                "must be a string of at most {MAX} characters, without control characters other than tabs and line breaks"
+            )
+        } else {
+            format!(
+                "must be one line of at most {MAX} characters, without control, bidirectional or zero-width characters"
+            )
+        }))
     }
 
     /// Text that was checked when it was recorded: no limit is applied, so that a limit lowered later never makes an old
@@ -114,24 +128,45 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
-impl<const MAX: usize> AsRef<str> for Text<MAX> {
+impl<const MAX: usize, const MULTILINE: bool> AsRef<str> for Text<MAX, MULTILINE> {
     fn as_ref(&self) -> &str {
         self.as_str()
     }
 }
 
-impl<const MAX: usize> fmt::Display for Text<MAX> {
+impl<const MAX: usize, const MULTILINE: bool> fmt::Display for Text<MAX, MULTILINE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Display names (contract 4).
-pub type Name = Text<200>;
+pub type Name = Line<200>;
 /// One entry of a list, and other short texts (contract 4: each list 100 entries of 200).
 pub type Label = Text<200>;
 /// Why somebody was banned, a version flagged, and so on; shown to those whom it concerns.
 pub type Reason = Text<1000>;
+
+/// Returns `true` for characters that change how text is shown without being seen: soft hyphen, zero-width spaces and
+/// joiners, bidirectional marks, embeddings and isolates, fillers, and separators of lines and paragraphs.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+    )
+}
 
 /// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -207,11 +242,8 @@ fn check_http_url(text: &str) -> Result<(), Invalid> {
         return Err(Invalid::new("must not carry a user name or password"));
     }
     let http = matches!(url.scheme(), "http" | "https");
-    if http && url.has_host() && text.chars().all(|c| !c.is_control() && !c.is_whitespace()) {
-        Ok(())
-    } else {
-        Err(refusal())
-    }
+    let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && !is_invisible(c);
+    if http && url.has_host() && text.chars().all(is_allowed) { Ok(()) } else { Err(refusal()) }
 }
 
 /// SHA-256 of some bytes: the name of a file, or what is kept of a secret.
@@ -321,6 +353,31 @@ mod tests {
         assert!(Text::<3>::parse("日本語x").is_err());
         assert!(Text::<9>::parse("a\u{0}b").is_err());
         assert!(Text::<9>::parse("a\n\tb").is_ok());
+    }
+
+    #[test]
+    fn names_are_one_line_without_invisible_characters() {
+        for good in ["", "Face tools", "工具", "naïve – ok"] {
+            assert!(Name::parse(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["a\nb", "a\rb", "a\tb", "a\u{202e}b", "a\u{200b}b", "a\u{2066}b", "a\u{feff}b", "a\u{2028}b", "a\u{85}b"]
+        {
+            let refusal = Name::parse(bad).unwrap_err().to_string();
+            assert!(refusal.starts_with("must be one line of at most 200 characters"), "{bad:?}: {refusal}");
+        }
+        assert!(Text::<9>::parse("a\u{200d}b").is_ok(), "free text may hold emoji sequences");
+    }
+
+    #[test]
+    fn addresses_hold_no_invisible_characters_and_no_other_scheme() {
+        for bad in ["https://a.example/\u{202e}gpj", "https://a\u{200b}.example/", "https://a.example/\r\nx"] {
+            assert!(Link::parse(bad).is_err() && CallbackUrl::parse(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["javascript:alert(1)", "data:text/html,x", "ftp://a.example/", "//a.example", "file:///etc/passwd"]
+        {
+            assert!(Link::parse(bad).is_err() && CallbackUrl::parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

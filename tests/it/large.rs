@@ -18,7 +18,7 @@ use crate::support::TestApp;
 /// Four bytes in UTF-8.
 const WIDE: &str = "𝒳";
 
-fn widest<const MAX: usize>() -> Text<MAX> {
+fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     Text::parse(WIDE.repeat(MAX)).unwrap()
 }
 

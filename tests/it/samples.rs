@@ -137,7 +137,7 @@ fn redelivery_requested() -> Event {
     DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, change: 5 }).into()
 }
 
-fn text<const MAX: usize>(value: &str) -> Text<MAX> {
+fn text<const MAX: usize, const MULTILINE: bool>(value: &str) -> Text<MAX, MULTILINE> {
     Text::parse(value).unwrap()
 }
 

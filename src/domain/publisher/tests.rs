@@ -242,7 +242,7 @@ fn a_revision_records_only_what_differs() {
 }
 
 /// Four-byte characters, as many as the field takes.
-fn widest<const MAX: usize>() -> Text<MAX> {
+fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     Text::parse("𝒳".repeat(MAX)).unwrap()
 }
 

@@ -33,7 +33,7 @@ fn remote() -> Submission {
     submission_of(Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
 
-pub(super) fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+pub(super) fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 

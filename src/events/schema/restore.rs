@@ -82,7 +82,7 @@ fn actor(stored: &v1::Actor) -> Actor {
     }
 }
 
-fn text<const MAX: usize>(stored: v1::Str<'_>) -> Text<MAX> {
+fn text<const MAX: usize, const MULTILINE: bool>(stored: v1::Str<'_>) -> Text<MAX, MULTILINE> {
     Text::recorded(stored.into_owned())
 }
 

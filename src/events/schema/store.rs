@@ -59,11 +59,11 @@ fn actor(actor: Actor) -> v1::Actor {
     }
 }
 
-fn text<const MAX: usize>(text: &Text<MAX>) -> v1::Str<'_> {
+fn text<const MAX: usize, const MULTILINE: bool>(text: &Text<MAX, MULTILINE>) -> v1::Str<'_> {
     Cow::Borrowed(text.as_str())
 }
 
-fn some_text<const MAX: usize>(value: Option<&Text<MAX>>) -> Option<v1::Str<'_>> {
+fn some_text<const MAX: usize, const MULTILINE: bool>(value: Option<&Text<MAX, MULTILINE>>) -> Option<v1::Str<'_>> {
     value.map(text)
 }
 

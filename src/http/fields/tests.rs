@@ -8,6 +8,8 @@ use serde_json::json;
 
 const LABEL: &str =
     "must be a string of at most 200 characters, without control characters other than tabs and line breaks";
+const NAME: &str =
+    "must be one line of at most 200 characters, without control, bidirectional or zero-width characters";
 
 fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
     let problem = read(body, reader).unwrap_err();
@@ -40,7 +42,7 @@ fn every_bad_field_is_named() {
             "/on must be true or false",
             &format!("/tags/1 {LABEL}"),
             &format!("/tags/2 {LABEL}"),
-            &format!("/n/a~1b {LABEL}"),
+            &format!("/n/a~1b {NAME}"),
             "/name is required",
         ]
     );
@@ -60,7 +62,7 @@ fn null_is_absent_and_unknown_fields_are_ignored() {
 #[test]
 fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
     let faults = faults_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
-    assert_eq!(faults, [format!("/id {LABEL}")]);
+    assert_eq!(faults, [format!("/id {NAME}")]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::{Documented, HTTP_URL, NOT_BLANK};
+use super::schema::{Documented, HTTP_URL, LINE, LINE_NOT_BLANK, NOT_BLANK};
 
 /// What is said of each URL that is taken.
 const WITHOUT_CREDENTIALS: &str = "A URL with a user name or a password in it (`https://user:secret@…`) is refused.";
@@ -58,7 +58,8 @@ impl Field {
     /// The same text, but not of white space alone.
     #[must_use]
     pub fn not_blank(self) -> Self {
-        self.with("pattern", NOT_BLANK)
+        let pattern = if self.schema["pattern"] == LINE { LINE_NOT_BLANK } else { NOT_BLANK };
+        self.with("pattern", pattern)
     }
 
     /// The same; of a URL it is said that it may carry no credentials, which its pattern does not tell.

@@ -20,14 +20,34 @@ use crate::domain::video::{
 use crate::projections::node::facets::FormFactor;
 use crate::projections::task::index::EntryState;
 
+/// Members of a character class: the invisible characters.
+macro_rules! invisible {
+    () => {
+        "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0"
+    };
+}
+
 /// Text without control characters other than tab and line breaks.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// The same, and not white space alone.
 pub(super) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
-/// An absolute http(s) URL, as far as a pattern can tell: what is taken has this form, but not all that has it is taken. Browsers
-/// read URLs so, whatever the case of the scheme and with addresses and letters of any script in the host.
-pub(super) const HTTP_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0]+$";
+/// Text on one line without control and invisible characters (`domain::value::is_invisible`).
+pub(super) const LINE: &str = concat!("^[^\\u0000-\\u001f\\u007f-\\u009f", invisible!(), "]*$");
+/// The same, and not white space alone.
+pub(super) const LINE_NOT_BLANK: &str = concat!(
+    "^[^\\u0000-\\u001f\\u007f-\\u009f",
+    invisible!(),
+    "]*[^\\s\\u0000-\\u001f\\u007f-\\u009f",
+    invisible!(),
+    "][^\\u0000-\\u001f\\u007f-\\u009f",
+    invisible!(),
+    "]*$"
+);
+/// Absolute http(s) URL, as far as a pattern can tell: every accepted URL matches, but some that match are refused. As in
+/// browsers, the scheme has any case and the host may be an address or letters of any script.
+pub(super) const HTTP_URL: &str =
+    concat!("^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0", invisible!(), "]+$");
 /// As semver.org gives it; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
@@ -38,9 +58,9 @@ pub trait Documented {
     fn schema() -> Value;
 }
 
-impl<const MAX: usize> Documented for Text<MAX> {
+impl<const MAX: usize, const MULTILINE: bool> Documented for Text<MAX, MULTILINE> {
     fn schema() -> Value {
-        json!({"type": "string", "maxLength": MAX, "pattern": PRINTABLE})
+        json!({"type": "string", "maxLength": MAX, "pattern": if MULTILINE { PRINTABLE } else { LINE }})
     }
 }
 

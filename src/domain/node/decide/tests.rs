@@ -14,7 +14,7 @@ fn acme() -> PublisherId {
     PublisherId::parse("acme").unwrap()
 }
 
-fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 
@@ -150,7 +150,7 @@ fn translations(languages: &[(&str, &str)]) -> Translations {
 
 /// A name in some language; none when it is empty.
 fn texts(name: &str) -> Texts {
-    if name.is_empty() { Texts::new() } else { [(text::<200>("name"), text(name))].into() }
+    if name.is_empty() { Texts::new() } else { [(text::<200, true>("name"), text(name))].into() }
 }
 
 #[test]

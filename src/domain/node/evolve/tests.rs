@@ -23,7 +23,7 @@ fn published() -> NodeEvent {
     NodeEvent::VersionPublished { version: version() }
 }
 
-fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 

@@ -19,7 +19,7 @@ fn tools() -> NodeId {
     NodeId::parse("tools").unwrap()
 }
 
-fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn draft(fields: VersionFields) -> VersionDraft {
 }
 
 fn texts(name: &str) -> Texts {
-    if name.is_empty() { Texts::new() } else { [(text::<200>("name"), text(name))].into() }
+    if name.is_empty() { Texts::new() } else { [(text::<200, true>("name"), text(name))].into() }
 }
 
 fn translations(languages: &[(&str, &str)]) -> Translations {
@@ -107,7 +107,7 @@ fn a_node_has_a_number_of_languages() {
 }
 
 /// As many four-byte characters as the field takes.
-fn widest<const MAX: usize>() -> Text<MAX> {
+fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     text(&"𝒳".repeat(MAX))
 }
 
