@@ -1,9 +1,10 @@
-//! What happens too often for an event each: installs of nodes, and uses of tokens. They are counted in memory, and
-//! recorded together: at most one event a node and second, and a token and minute. The stop records what is left; a crash
-//! may lose the last second.
+//! Counters of facts that are too frequent for one event each: installs of nodes and uses of tokens. They are counted in
+//! memory and recorded in batches: at most one event per node and second, and per token and minute. A stop records what is
+//! left; a crash may lose the last second.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,11 @@ const CONCURRENCY: usize = 64;
 /// Nodes, and tokens, of which something may wait to be recorded; what comes for others meanwhile is not counted.
 const SUBJECTS_MAX: usize = 100_000;
 
+/// Pairs of account and node that are remembered on one day, 8 bytes each. Installs beyond that are not counted.
+const INSTALLERS_MAX: usize = 1_000_000;
+/// Microseconds of a day; days begin at midnight UTC.
+const DAY_MICROS: i64 = 86_400_000_000;
+
 /// Takes the counts. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<Counts>);
@@ -35,13 +41,37 @@ pub struct Tally(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     installs: Mutex<HashMap<NodeKey, u64>>,
+    installers: Mutex<DailyInstallers>,
     /// The first use that is not recorded.
     uses: Mutex<HashMap<TokenId, Timestamp>>,
 }
 
+/// Hashes of the pairs of account and node that were counted on the current day. A restart forgets them.
+#[derive(Debug, Default)]
+struct DailyInstallers {
+    hasher: RandomState,
+    day: i64,
+    seen: HashSet<u64>,
+}
+
+impl DailyInstallers {
+    /// Returns `true` if the account has not installed the node on the day of `at` before.
+    fn is_first(&mut self, account: impl Hash, node: &NodeKey, at: Timestamp) -> bool {
+        let day = at.micros().div_euclid(DAY_MICROS);
+        if day != self.day {
+            self.day = day;
+            self.seen = HashSet::new();
+        }
+        self.seen.len() < INSTALLERS_MAX && self.seen.insert(self.hasher.hash_one((account, node)))
+    }
+}
+
 impl Tally {
-    /// Counts an install of a node.
-    pub fn installed(&self, node: &NodeKey) {
+    /// Counts an install of a node, once per account and day.
+    pub fn installed(&self, node: &NodeKey, account: impl Hash, at: Timestamp) {
+        if !self.0.installers.lock().is_first(account, node, at) {
+            return;
+        }
         let mut installs = self.0.installs.lock();
         if let Some(count) = place(&mut installs, node.clone(), 0) {
             *count += 1;
@@ -185,11 +215,27 @@ mod tests {
     #[test]
     fn what_comes_while_a_count_is_recorded_stays() {
         let tally = Tally::default();
-        (0..3).for_each(|_| tally.installed(&node(1)));
+        (0..3).for_each(|account| tally.installed(&node(1), account, AT));
         tally.installs_recorded(&node(1), 2);
         assert_eq!(tally.0.installs.lock().get(&node(1)), Some(&1));
         tally.installs_recorded(&node(1), 1);
         assert!(tally.is_empty());
+    }
+
+    #[test]
+    fn an_account_counts_once_a_day_for_each_node() {
+        let tally = Tally::default();
+        let counted = |node: &NodeKey| tally.0.installs.lock().get(node).copied();
+        // Given two accounts that install the same node again and again
+        for account in ["alice", "bob", "alice", "alice"] {
+            tally.installed(&node(1), account, AT);
+        }
+        tally.installed(&node(2), "alice", AT);
+        // Then each of them counts once for each node
+        assert_eq!((counted(&node(1)), counted(&node(2))), (Some(2), Some(1)));
+        // And again on the next day
+        tally.installed(&node(1), "alice", AT.after(Duration::from_hours(24)));
+        assert_eq!(counted(&node(1)), Some(3));
     }
 
     #[test]
@@ -205,8 +251,8 @@ mod tests {
     #[test]
     fn the_memory_is_bounded_and_those_who_are_in_it_go_on() {
         let tally = Tally::default();
-        (0..SUBJECTS_MAX + 5).for_each(|n| tally.installed(&node(n)));
-        tally.installed(&node(0));
+        (0..SUBJECTS_MAX + 5).for_each(|n| tally.installed(&node(n), "alice", AT));
+        tally.installed(&node(0), "bob", AT);
         let installs = tally.0.installs.lock();
         assert_eq!((installs.len(), installs.get(&node(0))), (SUBJECTS_MAX, Some(&2)));
     }

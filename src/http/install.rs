@@ -17,8 +17,8 @@ use crate::projections::node::entry::Entry;
 /// What an archive may be kept for without asking again: bans count at once.
 const ASK_AGAIN: &str = "no-cache";
 
-/// `GET /nodes/{node_id}/install`: the version to install, the latest one unless `version` names another. Counts a
-/// download; HEAD does not.
+/// `GET /nodes/{node_id}/install`: the version to install, the latest one unless `version` names another. Counts one
+/// download per account and day; HEAD counts none.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let numbers = query.many_checked("version", |text| SemVer::parse(&with_plus(text)));
@@ -36,7 +36,8 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
         None => latest(&node.versions),
     })?;
     if call.method() == Method::GET {
-        call.services().tally.installed(&node.id.key());
+        let services = call.services();
+        services.tally.installed(&node.id.key(), call.account(), services.surroundings.now());
     }
     Answer::ok(&view(&entry, node, version, false, &links))
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mediary::clock::{Place, Surroundings};
+use mediary::config::Settings;
 use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, TokenId};
+use mediary::domain::network::Network;
 use mediary::domain::node::NodeEvent;
 use mediary::domain::token::TokenEvent;
 use mediary::domain::value::Timestamp;
@@ -40,6 +42,16 @@ async fn app_in(app: TestApp, versions: &[&str]) -> (TestApp, TestUser) {
 async fn set_status(app: &TestApp, version: &str, status: &str) {
     let path = format!("/admin/nodes/face-tools/versions/{version}");
     app.put_as(app.admin_token(), &path, json!({"status": status, "status_reason": "malware"})).await.expect(200);
+}
+
+/// Installs as a client at an address of its own, told by a proxy that the service trusts.
+async fn install_from(app: &TestApp, client: usize) {
+    let request = app.request(Method::GET, INSTALL).header("x-forwarded-for", format!("198.51.100.{client}"));
+    app.send(request).await.expect(200);
+}
+
+fn trust_the_tests(settings: &mut Settings) {
+    settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
 }
 
 /// How often the node was downloaded, as it shows.
@@ -94,17 +106,17 @@ async fn there_may_be_nothing_to_install() {
 
 #[actix_web::test]
 async fn installs_are_counted_together() {
-    let (app, _) = app_with(&["1.0.0"]).await;
-    for _ in 0..20 {
-        app.get(INSTALL).await.expect(200);
+    let (app, _) = app_in(TestApp::start_with(trust_the_tests, Surroundings::real()).await, &["1.0.0"]).await;
+    for client in 0..20 {
+        install_from(&app, client).await;
         app.send(app.request(Method::HEAD, INSTALL)).await.expect(200);
     }
     until_downloads(&app, 20).await;
     let first = counted(&app);
     assert_eq!(first.iter().sum::<u64>(), 20);
     let began = std::time::Instant::now();
-    for _ in 0..5 {
-        app.get(INSTALL).await.expect(200);
+    for client in 20..25 {
+        install_from(&app, client).await;
         until_downloads(&app, downloads(&app).await).await;
     }
     until_downloads(&app, 25).await;
@@ -115,11 +127,35 @@ async fn installs_are_counted_together() {
 }
 
 #[actix_web::test]
-async fn what_was_counted_is_recorded_when_the_service_stops() {
-    let (app, _) = app_with(&["1.0.0"]).await;
+async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
+    // Given a node, a clock that the test moves, and a user with a token of the publisher
+    let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
+    let clock = Surroundings::manual(noon, 7);
+    let (app, alice) = app_in(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
+    let token = app.access_token("acme", &alice).await;
+    // When the user and an anonymous client install it several times
     for _ in 0..3 {
+        app.get_as(&alice.token, INSTALL).await.expect(200);
+        app.get_as(&token, INSTALL).await.expect(200);
         app.get(INSTALL).await.expect(200);
     }
+    // Then both count once, and once more on the next day
+    until_downloads(&app, 2).await;
+    clock.advance(Duration::from_hours(24));
+    app.get_as(&token, INSTALL).await.expect(200);
+    until_downloads(&app, 3).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    assert_eq!(downloads(&app).await, 3);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_was_counted_is_recorded_when_the_service_stops() {
+    let (app, alice) = app_with(&["1.0.0"]).await;
+    for caller in [alice.token.as_str(), app.admin_token()] {
+        app.get_as(caller, INSTALL).await.expect(200);
+    }
+    app.get(INSTALL).await.expect(200);
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     assert_eq!(downloads(&app).await, 3);
     app.stop().await;
@@ -141,7 +177,7 @@ async fn counts_that_could_not_be_recorded_are_recorded_later() {
     while failures.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    app.get(INSTALL).await.expect(200);
+    app.get_as(app.admin_token(), INSTALL).await.expect(200);
     broken.store(false, Ordering::SeqCst);
     until_downloads(&app, 2).await;
     assert_eq!(counted(&app), [2]);

@@ -132,6 +132,7 @@ async fn live_and_die(first: &[Step], second: &[Step], queries: &[Query], asked:
     // And so it is after kill -9, and when life goes on
     people = people.move_to(data.path(), |_| {});
     check::everything(&people, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
+    world.installed.clear();
     people.act(&mut world, second).await?;
     check::everything(&people, &world, queries).await?;
     // And after everything that is read was made anew from the log

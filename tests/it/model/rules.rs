@@ -171,10 +171,10 @@ impl World {
         let shown = self.shows(&self.nodes[&NODES[node].to_lowercase()]);
         let insider = self.standing(who, publisher) >= Standing::OwnToken;
         unless(403, shown)?;
-        let node = self.node(node)?;
+        let found = self.node(node)?;
         let wanted = match version {
-            Some(version) => node.version(version).map(|version| version.status),
-            None => node.latest().map(|version| version.status),
+            Some(version) => found.version(version).map(|version| version.status),
+            None => found.latest().map(|version| version.status),
         };
         match wanted.ok_or(404_u16)? {
             "Deleted" => return Err(404),
@@ -182,7 +182,14 @@ impl World {
             "Pending" | "Flagged" => unless(403, insider)?,
             _ => {}
         }
-        node.downloads += 1;
+        let account = match who {
+            Who::Anonymous => None,
+            Who::User(user) => Some(user),
+            Who::Token(publisher) => self.publishers[&publisher].tokens.last().map(|token| token.issuer),
+        };
+        if self.installed.insert((account, id)) {
+            self.node(node)?.downloads += 1;
+        }
         Ok(200)
     }
 

@@ -1,7 +1,7 @@
 //! The model: what a registry is, in the simplest words, and the status that every command must be answered with. Here:
 //! who is who, and what people do with each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::op::{NODES, Op, Said, Step, Who};
 use super::things::{Node, Publisher, Token, User, revise};
@@ -14,6 +14,8 @@ pub struct World {
     pub publishers: BTreeMap<usize, Publisher>,
     /// By id in lower case.
     pub nodes: BTreeMap<String, Node>,
+    /// Accounts (`None`: anonymous) and the nodes that each installed since the service started: each pair counts once.
+    pub installed: BTreeSet<(Option<usize>, &'static str)>,
 }
 
 /// What somebody is to a publisher.
@@ -40,7 +42,13 @@ impl World {
     pub fn new() -> Self {
         let said = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
         let admin = User { said: said.as_object().expect("an object").clone(), ..User::default() };
-        Self { now: 0, users: vec![admin], publishers: BTreeMap::new(), nodes: BTreeMap::new() }
+        Self {
+            now: 0,
+            users: vec![admin],
+            publishers: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            installed: BTreeSet::new(),
+        }
     }
 
     /// What the command is answered with; it is carried out when it may be.
