@@ -20,6 +20,7 @@ use crate::http::server::{AdminCredential, Services};
 use crate::http::starting::Starting;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
+use crate::quota::DailyQuota;
 
 mod address;
 mod begin;
@@ -150,7 +151,9 @@ impl App {
         let makers = (makers(&settings, &store, &upload_key, (&models, &metrics), &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
-        let reactors = Reactors::start(outside, tally.clone(), &actors.dispatch, &models, &surroundings, &settings);
+        let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, surroundings.clone());
+        let (dispatch, bytes) = (&actors.dispatch, bytes_per_day.clone());
+        let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &surroundings, &settings, bytes);
 
         let readiness = readiness(&log, actors.pulse());
         let lookout = Lookout::start(&readiness)?;
@@ -183,6 +186,7 @@ impl App {
             live: reactors.live.clone(),
             metrics,
             tracer,
+            bytes_per_day,
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),
         };

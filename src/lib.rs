@@ -6,6 +6,7 @@ pub mod clock;
 pub mod data_dir;
 pub mod domain;
 pub mod priority;
+pub mod quota;
 pub mod space;
 pub mod telemetry;
 pub mod words;

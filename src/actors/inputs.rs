@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use crate::domain::ids::UserId;
 use crate::domain::image::{ImageJob, ImageWork, Picture};
 use crate::domain::task::{Failure, TaskCommand, Work};
 use crate::domain::value::{CallbackUrl, Invalid};
@@ -11,6 +12,7 @@ use crate::domain::video::{Clip, VideoFormat, VideoWork};
 use crate::media::input::{self, Inspected};
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
+use crate::quota::{Account, Charge, DailyQuota, QuotaExceeded};
 
 /// Pictures that are looked at at once: each may take 16 bytes a pixel.
 const LOOKED_AT_ONCE: usize = 2;
@@ -33,6 +35,8 @@ pub struct Inputs {
     store: Store,
     looking: Arc<Semaphore>,
     footage: Option<Footage>,
+    /// Bytes that accounts may store per day, if that is limited.
+    daily_bytes: Option<DailyQuota<Account>>,
 }
 
 /// Where videos come from that are worked on.
@@ -47,7 +51,7 @@ impl Inputs {
     /// Inputs that go to `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: Store) -> Self {
-        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)), footage: None }
+        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)), footage: None, daily_bytes: None }
     }
 
     /// The same, which also fetches videos; those below `public_url`, which has no trailing slash, are our own.
@@ -56,44 +60,57 @@ impl Inputs {
         Self { footage: Some(Footage { fetcher, own: format!("{public_url}/media/").into() }), ..self }
     }
 
-    /// Fetches what of a job is at URLs still: every picture, in the order in which the job names them, and then the video.
+    /// The same, with files charged to the daily quota of the account that owns the task.
+    #[must_use]
+    pub fn with_daily_bytes(self, quota: DailyQuota<Account>) -> Self {
+        Self { daily_bytes: Some(quota), ..self }
+    }
+
+    /// Fetches what of a job of `owner` is at URLs still: every picture, in the order in which the job names them, and then the video.
     ///
     /// # Errors
     /// The first failure.
-    pub async fn fetch(&self, work: &Work) -> Result<TaskCommand, InputFailure> {
+    pub async fn fetch(&self, owner: Option<UserId>, work: &Work) -> Result<TaskCommand, InputFailure> {
+        let account = Account::of_task(owner);
         match work {
-            Work::Image(work) => self.fetch_for_image(work).await,
-            Work::Video(work) => self.fetch_for_video(work).await,
+            Work::Image(work) => self.fetch_for_image(account, work).await,
+            Work::Video(work) => self.fetch_for_video(account, work).await,
             Work::Music(_) => Ok(TaskCommand::RecordInputs { inputs: Vec::new() }),
         }
     }
 
-    async fn fetch_for_image(&self, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_image(&self, account: Account, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
             // Only the picture that is worked on decides the size of the result.
             let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
-            inputs.push(self.picture(url, measured_by).await?);
+            inputs.push(self.picture(account, url, measured_by).await?);
         }
         Ok(TaskCommand::RecordInputs { inputs })
     }
 
-    async fn fetch_for_video(&self, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_video(&self, account: Account, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         for url in work.remote() {
-            inputs.push(self.picture(url, None).await?);
+            inputs.push(self.picture(account, url, None).await?);
         }
         match work.footage() {
             Some(footage) if inputs.is_empty() => {
-                Ok(TaskCommand::RecordFootage { clip: self.clip(&footage.url).await? })
+                Ok(TaskCommand::RecordFootage { clip: self.clip(account, &footage.url).await? })
             }
             _ => Ok(TaskCommand::RecordInputs { inputs }),
         }
     }
 
-    async fn picture(&self, url: &CallbackUrl, measured_by: Option<ImageJob>) -> Result<Picture, InputFailure> {
+    async fn picture(
+        &self,
+        account: Account,
+        url: &CallbackUrl,
+        measured_by: Option<ImageJob>,
+    ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
+        self.charge(account, file.bytes.len())?;
         let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
             return Err(InputFailure::Ours("the service stops".to_owned()));
         };
@@ -110,7 +127,7 @@ impl Inputs {
         .await
     }
 
-    async fn clip(&self, url: &CallbackUrl) -> Result<Clip, InputFailure> {
+    async fn clip(&self, account: Account, url: &CallbackUrl) -> Result<Clip, InputFailure> {
         let Some(Footage { fetcher, own }) = &self.footage else {
             return Err(InputFailure::Ours("videos cannot be fetched".to_owned()));
         };
@@ -120,7 +137,19 @@ impl Inputs {
             return blocking(move || keep_clip(&store, &std::fs::read(path).map_err(|error| unkept(&error))?)).await;
         }
         let file = fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
+        self.charge(account, file.bytes.len())?;
         blocking(move || keep_clip(&store, &file.bytes)).await
+    }
+
+    /// Charges a fetched file to the account, before it is stored.
+    fn charge(&self, account: Account, bytes: usize) -> Result<(), InputFailure> {
+        let Some(quota) = &self.daily_bytes else { return Ok(()) };
+        quota.charge(account, bytes as u64).map(Charge::keep).map_err(|exceeded| {
+            let QuotaExceeded { limit, left } = exceeded;
+            let reason =
+                format!("a fetched input has {bytes} bytes, and {left} are left of the account's {limit} a day");
+            InputFailure::Final(Failure::new("quota_exceeded", &reason))
+        })
     }
 }
 

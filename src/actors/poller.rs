@@ -105,7 +105,7 @@ impl Poller {
     }
 
     async fn fetch(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        match self.inputs.fetch(&entry.record.submission.work).await {
+        match self.inputs.fetch(entry.record.submission.owner, &entry.record.submission.work).await {
             Ok(taken_in) => self.then(task, entry, taken_in).await,
             Err(InputFailure::Final(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
             Err(InputFailure::Passing(failure)) => {

@@ -1,13 +1,22 @@
 //! What callers may ask for, as the HTTP side takes it.
 
 use crate::config::{LimitSettings, ProxyHeader, RateSetting};
-use crate::http::server::{ForwardedHeader, Quotas, Rate, Rates, TrustedProxies};
+use crate::http::server::{DailyLimits, ForwardedHeader, Quotas, Rate, Rates, TrustedProxies};
 
 pub(super) fn quotas(limits: &LimitSettings) -> Quotas {
     Quotas {
         unfinished: limits.submissions_per_caller,
         tasks_a_day: limits.submissions_per_day,
+        anonymous_tasks_a_day: limits.anonymous_submissions_per_day,
         credits_a_day: limits.credits_per_day,
+    }
+}
+
+pub(super) fn daily(limits: &LimitSettings) -> DailyLimits {
+    DailyLimits {
+        nodes: limits.nodes_per_day,
+        versions: limits.versions_per_day,
+        publishers: limits.publishers_per_day,
     }
 }
 

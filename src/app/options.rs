@@ -37,6 +37,7 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
         video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
         video_max_images: settings.video.max_images,
         quotas: limits::quotas(&settings.limits),
+        daily_limits: limits::daily(&settings.limits),
         rates: limits::rates(&settings.limits),
         proxies: limits::proxies(&settings.limits),
         log_client: settings.log.client,

@@ -30,6 +30,7 @@ use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
 use crate::priority::{Work, yield_to_answers};
 use crate::projections::ReadModels;
+use crate::quota::{Account, DailyQuota};
 use crate::telemetry::trace::Tracer;
 
 /// How many callbacks may be under way to one receiver.
@@ -122,6 +123,7 @@ impl Reactors {
         models: &ReadModels,
         surroundings: &Surroundings,
         settings: &Settings,
+        daily_bytes: DailyQuota<Account>,
     ) -> Self {
         let arbiter = Arbiter::new();
         let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
@@ -130,7 +132,9 @@ impl Reactors {
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
         let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
-        let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
+        let inputs = Inputs::new(fetcher, store.clone())
+            .with_footage(footage_fetcher, &public_url)
+            .with_daily_bytes(daily_bytes);
         let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
             let (models, inputs) = (models.clone(), inputs.clone());
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);

@@ -1,6 +1,6 @@
 //! The settings of limits: what one caller may ask for, and all of them together.
 
-use super::check::{choice, proxies, whole};
+use super::check::{choice, proxies, size, whole};
 use super::settings::Reader;
 use crate::domain::network::Network;
 
@@ -11,8 +11,18 @@ pub struct LimitSettings {
     pub submissions_per_caller: usize,
     /// Tasks of one caller a day; 0 for any number.
     pub submissions_per_day: u64,
+    /// Tasks of all anonymous callers together a day; 0 for any number.
+    pub anonymous_submissions_per_day: u64,
     /// Credits of one caller a day; 0 for any number.
     pub credits_per_day: u64,
+    /// Bytes that one account may send to be stored a day; 0 for any number.
+    pub bytes_per_day: u64,
+    /// Nodes that one publisher may create a day; 0 for any number.
+    pub nodes_per_day: u64,
+    /// Versions that one publisher may register a day; 0 for any number.
+    pub versions_per_day: u64,
+    /// Publishers that one account may create a day; 0 for any number.
+    pub publishers_per_day: u64,
     pub reads: RateSetting,
     pub changes: RateSetting,
     pub submissions: RateSetting,
@@ -49,7 +59,13 @@ impl LimitSettings {
         Self {
             submissions_per_caller,
             submissions_per_day: reader.read("limits.submissions_per_day", &whole(0, 1_000_000_000)),
+            anonymous_submissions_per_day: reader
+                .read("limits.anonymous_submissions_per_day", &whole(0, 1_000_000_000)),
             credits_per_day: reader.read("limits.credits_per_day", &whole(0, 1_000_000_000_000)),
+            bytes_per_day: reader.read("limits.bytes_per_day", &size("0", "1048576GiB")),
+            nodes_per_day: reader.read("limits.nodes_per_day", &whole(0, 1_000_000_000)),
+            versions_per_day: reader.read("limits.versions_per_day", &whole(0, 1_000_000_000)),
+            publishers_per_day: reader.read("limits.publishers_per_day", &whole(0, 1_000_000_000)),
             reads,
             changes,
             submissions,

@@ -74,6 +74,12 @@ impl Action {
         self.row()[standing as usize]
     }
 
+    /// Returns `true` if it submits a media task.
+    #[must_use]
+    pub fn is_submission(self) -> bool {
+        matches!(self, Self::SubmitImageTask | Self::SubmitVideoTask | Self::GenerateMusic)
+    }
+
     /// Whether it changes something: what the banned may not do (contract 3).
     #[must_use]
     pub fn writes(self) -> bool {

@@ -4,15 +4,15 @@
 //! memory and loses nothing. Nothing is kept for a reader who is away; it names the last position that it has seen.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use actix_web::http::Method;
 use actix_web::web::{self, Bytes, Data};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::account_pool::PoolPlace;
 use super::answer::Answer;
 use super::audit::{read_after, read_filter};
 use super::authorize;
@@ -28,8 +28,8 @@ use crate::domain::policy::Action;
 
 /// What is read at a time.
 const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
-/// Streams that may be open at a time.
-pub const STREAMS_MAX: usize = 256;
+/// Audit streams that may be open at a time.
+pub const AUDIT_STREAMS_MAX: usize = 256;
 /// A stream that is being read.
 struct Feed {
     shared: Data<Shared>,
@@ -47,7 +47,7 @@ struct Feed {
     checked: Instant,
     /// Nothing follows.
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    _place: PoolPlace,
 }
 
 /// `GET /admin/events/stream`: the events that pass a filter, as they happen, from where the reader has left off.
@@ -69,7 +69,7 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
     }
-    let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| Problem::overloaded())?;
+    let place = shared.audit_streams.take(call.account())?;
     let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
     let heartbeat = shared.services.options.heartbeat;
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());

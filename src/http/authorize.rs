@@ -26,8 +26,8 @@ pub enum Identity {
     Anonymous,
     /// A user, by a user token or the bootstrap token.
     User(UserProfile),
-    /// A personal access token of a publisher; `ban` is that of the publisher, or of the user who made the token.
-    Token { id: TokenId, publisher: PublisherId, ban: Option<Reason> },
+    /// A personal access token of a publisher. `ban` is that of the publisher, or of the user who issued the token.
+    Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason> },
 }
 
 impl Identity {
@@ -170,7 +170,7 @@ pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem
                 issuer => issuer.and_then(User::profile),
             };
             let ban = profile.ban.as_ref().or(issuer.and_then(|user| user.banned.as_ref())).cloned();
-            Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), ban })
+            Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), issued_by: *issued_by, ban })
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();
-            Identity::Token { id: TokenId(Uuid::nil()), publisher, ban: None }
+            Identity::Token { id: TokenId(Uuid::nil()), publisher, issued_by: UserId(Uuid::nil()), ban: None }
         };
         let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
         let acme = PublisherProfile {

@@ -73,6 +73,7 @@ codes! {
     QuotaExceeded       = "quota_exceeded",         429, "The quota of the day is used up";
     TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
     TooManyStreams      = "too_many_streams",       429, "Too many streams are open";
+    TooManyTransfers    = "too_many_transfers",     429, "Too many uploads or downloads are under way";
     TooManyCallbacks    = "too_many_callbacks",     429, "Too many callbacks are not delivered";
     HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
     Internal            = "internal_error",         500, "The service failed";

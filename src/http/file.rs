@@ -16,6 +16,7 @@ use futures_util::stream::try_unfold;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
+use super::account_pool::PoolPlace;
 use super::answer::{Answer, identity};
 use super::conditional;
 use super::error::{Code, Problem};
@@ -23,6 +24,8 @@ use super::gate::Admitted;
 use super::range::{self, Piece, Ranges, Span};
 use crate::domain::value::Digest;
 
+/// Files that may be sent at a time.
+pub const DOWNLOADS_MAX: usize = 2048;
 /// How many bytes are read from disk at a time.
 const CHUNK: u64 = 64 * 1024;
 
@@ -57,11 +60,13 @@ pub async fn send(call: &Admitted, path: &Path, described: Described) -> Result<
     };
     let length = file.metadata().await.map_err(Problem::internal)?.len();
     let found = Found { file, length, tag: format!("\"{}\"", described.digest), described };
-    found.answer(call.method(), call.headers()).map(|response| Some(Answer::ready(response)))
+    // A HEAD request and one whose copy is current send no bytes, and give the place back with the response.
+    let place = call.shared().downloads.take(call.account())?;
+    found.answer(call.method(), call.headers(), place).map(|response| Some(Answer::ready(response)))
 }
 
 impl Found {
-    fn answer(self, method: &Method, headers: &HeaderMap) -> Result<HttpResponse, Problem> {
+    fn answer(self, method: &Method, headers: &HeaderMap, place: PoolPlace) -> Result<HttpResponse, Problem> {
         if conditional::is_current(headers, &self.tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
         }
@@ -70,14 +75,14 @@ impl Found {
                 let whole = Span { start: 0, length: self.length };
                 let mut response = self.response(StatusCode::OK);
                 response.content_type(self.described.content_type);
-                Ok(self.send(response, VecDeque::from([Piece::OfFile(whole)])))
+                Ok(self.send(response, VecDeque::from([Piece::OfFile(whole)]), place))
             }
             Ranges::Unsatisfiable => {
                 let told = HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
                 let detail = format!("the file has {} bytes", self.length);
                 Err(Problem::new(Code::RangeNotSatisfiable, detail).with(CONTENT_RANGE, told))
             }
-            Ranges::Parts(parts) => Ok(self.partial(&parts)),
+            Ranges::Parts(parts) => Ok(self.partial(&parts, place)),
         }
     }
 
@@ -90,19 +95,19 @@ impl Found {
         }
     }
 
-    fn partial(self, parts: &[Span]) -> HttpResponse {
+    fn partial(self, parts: &[Span], place: PoolPlace) -> HttpResponse {
         let mut response = self.response(StatusCode::PARTIAL_CONTENT);
         if let [part] = parts {
             response
                 .content_type(self.described.content_type)
                 .insert_header((CONTENT_RANGE, part.content_range(self.length)));
-            return self.send(response, VecDeque::from([Piece::OfFile(*part)]));
+            return self.send(response, VecDeque::from([Piece::OfFile(*part)]), place);
         }
         // A hash of the file's own bytes cannot stand in the file by chance.
         let boundary = self.tag.trim_matches('"');
         response.content_type(format!("multipart/byteranges; boundary={boundary}"));
         let pieces = range::multipart(parts, self.length, self.described.content_type, boundary);
-        self.send(response, pieces)
+        self.send(response, pieces, place)
     }
 
     fn response(&self, status: StatusCode) -> HttpResponseBuilder {
@@ -115,34 +120,52 @@ impl Found {
         response
     }
 
-    fn send(self, mut response: HttpResponseBuilder, pieces: VecDeque<Piece>) -> HttpResponse {
+    fn send(self, mut response: HttpResponseBuilder, pieces: VecDeque<Piece>, place: PoolPlace) -> HttpResponse {
         let length = range::length_of(&pieces);
         response.insert_header(identity());
-        response.body(SizedStream::new(length, stream(self.file, pieces)))
+        response.body(SizedStream::new(length, stream(self.file, pieces, place)))
     }
 }
 
 /// The bytes of the pieces, chunk by chunk: the file is never in memory whole.
-fn stream(file: File, pieces: VecDeque<Piece>) -> impl Stream<Item = std::io::Result<Bytes>> {
-    let start = (file, pieces, None);
-    try_unfold(start, |(mut file, mut pieces, mut at): (File, VecDeque<Piece>, Option<u64>)| async move {
-        let span = match pieces.pop_front() {
+fn stream(file: File, pieces: VecDeque<Piece>, place: PoolPlace) -> impl Stream<Item = std::io::Result<Bytes>> {
+    let start = Sending { file, pieces, at: None, _place: place };
+    try_unfold(start, |mut sending| async move {
+        let chunk = sending.next().await?;
+        Ok(chunk.map(|chunk| (chunk, sending)))
+    })
+}
+
+/// File on its way to a client.
+struct Sending {
+    file: File,
+    pieces: VecDeque<Piece>,
+    /// Offset at which the next read of the file begins, if that is known.
+    at: Option<u64>,
+    _place: PoolPlace,
+}
+
+impl Sending {
+    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        let span = match self.pieces.pop_front() {
             None => return Ok(None),
-            Some(Piece::Ready(bytes)) => return Ok(Some((bytes, (file, pieces, at)))),
+            Some(Piece::Ready(bytes)) => return Ok(Some(bytes)),
             Some(Piece::OfFile(span)) => span,
         };
-        if at != Some(span.start) {
-            file.seek(SeekFrom::Start(span.start)).await?;
+        if self.at != Some(span.start) {
+            self.file.seek(SeekFrom::Start(span.start)).await?;
         }
+
         let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK)).unwrap_or_default());
-        let read = (&mut file).take(span.length.min(CHUNK)).read_buf(&mut chunk).await? as u64;
+        let read = (&mut self.file).take(span.length.min(CHUNK)).read_buf(&mut chunk).await? as u64;
         if read == 0 && span.length > 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        at = Some(span.start + read);
+
+        self.at = Some(span.start + read);
         if read < span.length {
-            pieces.push_front(Piece::OfFile(Span { start: span.start + read, length: span.length - read }));
+            self.pieces.push_front(Piece::OfFile(Span { start: span.start + read, length: span.length - read }));
         }
-        Ok(Some((chunk.freeze(), (file, pieces, at))))
-    })
+        Ok(Some(chunk.freeze()))
+    }
 }

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 
+use super::account::client_address;
 use super::authorize::Identity;
 use super::error::{Code, Problem};
 use super::sign_in::Former;
@@ -42,7 +43,7 @@ impl Kind {
     pub fn of(action: Action, only_reads: bool) -> Option<Self> {
         match action {
             Action::ReadServiceState => None,
-            Action::SubmitImageTask | Action::SubmitVideoTask | Action::GenerateMusic => Some(Self::Submitting),
+            action if action.is_submission() => Some(Self::Submitting),
             action if only_reads || !action.writes() => Some(Self::Reading),
             _ => Some(Self::Changing),
         }
@@ -108,10 +109,7 @@ impl Limits {
             // Whoever has erased an account is the same caller with the next one.
             Identity::User(profile) => Caller::User(Former::of(request).first().copied().unwrap_or(profile.id)),
             Identity::Token { id, .. } => Caller::Token(*id),
-            Identity::Anonymous => {
-                let origin = request.peer_addr().map(|peer| self.proxies.origin(peer, request.headers()));
-                Caller::at(origin.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into()))
-            }
+            Identity::Anonymous => Caller::at(client_address(request, &self.proxies)),
         }
     }
 }

@@ -8,6 +8,8 @@
 //! A handler is given a `gate::Call`, which exists only after the gate let the request through for the action that the
 //! handler's own signature names; it asks `Dispatch` and answers from the read models.
 
+mod account;
+mod account_pool;
 mod admin;
 mod answer;
 pub mod as_of;
@@ -21,6 +23,7 @@ mod chunks;
 mod conditional;
 mod console;
 mod credits;
+mod daily_quotas;
 mod delivery;
 mod erase;
 mod error;

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::ready;
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpResponse;
@@ -10,7 +9,6 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::web::Bytes;
 use futures_util::{Stream, stream};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::{Answer, identity};
 use super::error::{Code, Problem};
@@ -22,6 +20,7 @@ use crate::domain::ids::TaskId;
 use crate::domain::music::MusicWork;
 use crate::domain::policy::Action;
 use crate::domain::task::{Failure, Stage, Submission, TaskCommand, Work};
+use crate::quota::Account;
 
 mod feed;
 pub mod form;
@@ -35,8 +34,6 @@ use line::Line;
 pub const NDJSON: &str = "application/x-ndjson";
 /// Names the task of the stream, which can be cancelled and shown while it is sent.
 pub const X_TASK_ID: HeaderName = HeaderName::from_static("x-task-id");
-/// When a place among the streams may be free again, in seconds.
-const PLACE_AFTER: u32 = 5;
 
 /// `POST /proxy/musicvendor/t2m/generate`: the task is recorded before the answer begins, and however the answer ends, so
 /// does the task.
@@ -54,12 +51,12 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     // By a request with a key the same as before, when it comes again.
     let task = TaskId(call.services().surroundings.random_uuid());
     if let Some(before) = services.models.task(task).await? {
-        let answer = replayed(&shared, task, &before.stage, work).await;
+        let answer = replayed(&shared, call.account(), task, &before.stage, work).await;
         // What is refused now may be otherwise later: it is no answer to keep.
         let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
         return Ok(answer.unwrap_or_else(refused));
     }
-    let place = place(&shared)?;
+    let place = shared.music_streams.take(call.account())?;
     let reservation = call.reserve(Some(owner), task)?;
     // Last: the one call by which a vendor shows that it is back is not for who may not make it.
     let leave = services.musician.admit().map_err(left_alone)?;
@@ -77,7 +74,13 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
 
 /// The answer to a request that was carried out before (ADR 19): what was made is made again where that gives the same, nothing is
 /// recorded, and the task stays what it is.
-async fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork) -> Result<Answer, Problem> {
+async fn replayed(
+    shared: &Shared,
+    account: Account,
+    task: TaskId,
+    stage: &Stage,
+    work: MusicWork,
+) -> Result<Answer, Problem> {
     let services = &shared.services;
     let failure = match stage {
         Stage::Completed { .. } => None,
@@ -94,7 +97,7 @@ async fn replayed(shared: &Shared, task: TaskId, stage: &Stage, work: MusicWork)
     // Whoever makes the music now did not make that of a vendor: other music under the same key would be a lie.
     let was_vendors = services.models.was_given_to_vendor(task).await?;
     if services.musician.is_repeatable() && !was_vendors {
-        let place = place(shared)?;
+        let place = shared.music_streams.take(account)?;
         let leave = services.musician.admit().map_err(left_alone)?;
         let playing = services.musician.play(leave, task, work);
         return Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()));
@@ -119,11 +122,6 @@ fn was_cut_off(failure: &Failure) -> bool {
     [CLIENT_GONE, Failure::INTERRUPTED].contains(&failure.code.as_str())
 }
 
-fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
-    let streams = shared.services.options.music.streams;
-    Arc::clone(&shared.music_streams).try_acquire_owned().map_err(|_| no_place(streams))
-}
-
 fn sent(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> Answer {
     let mut response = HttpResponse::build(StatusCode::OK);
     response.content_type(NDJSON).insert_header(identity());
@@ -142,9 +140,4 @@ fn left_alone(wait: Duration) -> Problem {
     let detail = "the vendor of music keeps failing, or has asked for a pause, and is left alone for a while";
     Problem::new(Code::Overloaded, detail)
         .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
-}
-
-fn no_place(streams: usize) -> Problem {
-    let detail = format!("{streams} pieces of music are being sent, which is all there are places for; try again soon");
-    Problem::new(Code::Overloaded, detail).retry_after(PLACE_AFTER)
 }

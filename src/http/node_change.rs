@@ -19,7 +19,9 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answ
     let body = call.json().await?;
     let new = read_new_node(&body, call.identity().is_admin(), &call.services().surroundings)?;
     let (id, publisher) = (new.id.clone(), call.publisher()?.id.clone());
+    let charges = call.charge_registration(&publisher, 1, u64::from(new.first_version.is_some()))?;
     call.services().dispatch.node(&id.key(), new.into_command(publisher), call.why()).await?;
+    charges.keep();
     let location = call.url(&format!("/nodes/{id}"));
     with_view(&call, &id.key(), |view| Answer::created(view))?.with(LOCATION, location)
 }

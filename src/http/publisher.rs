@@ -20,6 +20,7 @@ use crate::domain::user::{User, UserProfile};
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
+use crate::quota::Charge;
 
 /// Publishers of a page, when the caller does not say.
 const LIMIT_DEFAULT: u64 = 10;
@@ -227,8 +228,10 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
         let facts = if by_admin { read_facts(fields, PublisherStatus::Active) } else { PublisherFacts::default() };
         Some((id?, descriptive, facts))
     })?;
+    let charge = call.charge_daily("publishers-a-day", &call.shared().daily.publishers, &call.account(), 1)?;
     let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
+    charge.map(Charge::keep);
     with_view(&call, &id, |view| Answer::created(view)).await?.with(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 

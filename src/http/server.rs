@@ -10,13 +10,17 @@ use actix_web::{App, HttpServer};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
-use super::audit_stream::STREAMS_MAX;
+use super::account_pool::AccountPool;
+use super::audit_stream::AUDIT_STREAMS_MAX;
 use super::body::BodyRoom;
+use super::daily_quotas::DailyQuotas;
+use super::error::Code;
+use super::file::DOWNLOADS_MAX;
 use super::foreign::Pages;
 use super::front::Front;
 use super::limits::Limits;
 use super::node::ReadyPages;
-use super::sse::TaskStreams;
+use super::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
 use super::state::Prober;
 use super::submissions::Submissions;
 use super::uploads::Uploads;
@@ -38,11 +42,13 @@ use crate::media::store::Store;
 use crate::oidc::Oidc;
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
+use crate::quota::{Account, DailyQuota};
 use crate::space::{Space, StorageState};
 use crate::telemetry::ClientAddress;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
+pub use super::daily_quotas::DailyLimits;
 pub use super::idempotency::Keys;
 pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
 pub use super::submissions::Quotas;
@@ -102,6 +108,8 @@ pub struct Services {
     pub metrics: Metrics,
     /// Notes spans of what is done.
     pub tracer: Tracer,
+    /// Bytes that accounts may send to be stored per day.
+    pub bytes_per_day: DailyQuota<Account>,
     /// What videos cost.
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
@@ -177,6 +185,8 @@ pub struct HttpOptions {
     pub video_max_images: usize,
     /// What one caller may have and do of media tasks.
     pub quotas: Quotas,
+    /// What one account or publisher may do per day in the registry.
+    pub daily_limits: DailyLimits,
     /// How often one caller may ask.
     pub rates: Rates,
     /// Who is believed when they say for whom they ask.
@@ -210,6 +220,8 @@ pub struct Shared {
     pub services: Services,
     /// What callers have asked for of late.
     pub limits: Limits,
+    /// Daily quotas of accounts and publishers.
+    pub daily: DailyQuotas,
     /// Submissions that are being checked.
     pub submissions: Submissions,
     /// Room for request bodies.
@@ -220,12 +232,14 @@ pub struct Shared {
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
     pub uploads: Arc<Uploads>,
-    /// Bounds the streams of events that are open.
-    pub streams: Arc<Semaphore>,
-    /// Bounds the streams of tasks that are open.
-    pub task_streams: TaskStreams,
+    /// Bounds the files that are sent.
+    pub downloads: AccountPool,
+    /// Bounds the open streams of the audit log.
+    pub audit_streams: AccountPool,
+    /// Bounds the open streams of tasks.
+    pub task_streams: AccountPool,
     /// Bounds the streams of music.
-    pub music_streams: Arc<Semaphore>,
+    pub music_streams: AccountPool,
 }
 
 impl Shared {
@@ -234,19 +248,25 @@ impl Shared {
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
-        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
-        let music_streams = Arc::new(Semaphore::new(services.options.music.streams));
-        let (ready_pages, task_streams) = (ReadyPages::default(), TaskStreams::default());
+        let (bytes, clock) = (services.bytes_per_day.clone(), &services.surroundings);
+        let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
+        let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
+        let audit_streams = AccountPool::new(AUDIT_STREAMS_MAX, Code::TooManyStreams, "event streams");
+        let task_streams =
+            AccountPool::with_share(TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT, Code::TooManyStreams, "event streams");
+        let music_streams = AccountPool::new(services.options.music.streams, Code::TooManyStreams, "music streams");
         Self {
             services,
             limits,
+            daily,
             submissions,
             bodies,
             decoders,
-            ready_pages,
+            ready_pages: ReadyPages::default(),
             uploads,
-            streams,
+            downloads,
+            audit_streams,
             task_streams,
             music_streams,
         }

@@ -6,32 +6,38 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::daily_quotas::{last_midnight, seconds_until_midnight};
 use super::error::{Code, Problem};
 use super::gate::Admitted;
-use super::limits::{Share, note};
 use super::sign_in::Former;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::value::Timestamp;
 use crate::domain::video::Credits;
 use crate::projections::task::Tasks;
-use crate::projections::task::index::Spent;
-
-/// Microseconds of a day; days begin at midnight, UTC.
-const DAY: i64 = 86_400_000_000;
 
 /// What the quotas are called to callers.
 const TASKS_A_DAY: &str = "tasks-a-day";
 const CREDITS_A_DAY: &str = "credits-a-day";
 
 /// What one caller may have and do; 0 a day: as much as anybody likes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quotas {
     /// Tasks that may be unfinished at a time.
     pub unfinished: usize,
     /// Tasks of a day.
     pub tasks_a_day: u64,
+    /// Tasks of a day of all anonymous callers together.
+    pub anonymous_tasks_a_day: u64,
     /// Credits of the tasks of a day, but for those that were given back.
     pub credits_a_day: u64,
+}
+
+impl Quotas {
+    /// Returns the quotas of an owner of tasks, in which `tasks_a_day` is the one that applies.
+    fn of(self, owner: Option<UserId>) -> Self {
+        let tasks_a_day = if owner.is_some() { self.tasks_a_day } else { self.anonymous_tasks_a_day };
+        Self { tasks_a_day, ..self }
+    }
 }
 
 /// What each of a caller's submissions that are being checked costs; 0 until that is known.
@@ -85,13 +91,14 @@ impl Admitted {
     /// When the caller has as many as it may have.
     pub fn reserve(&self, owner: Option<UserId>, task: TaskId) -> Result<Reservation, Problem> {
         let services = self.services();
-        let (quotas, now) = (services.options.quotas, services.surroundings.now());
+        let quotas = services.options.quotas.of(owner);
+        let now = services.surroundings.now();
         let counted = Counted { owner, former: Former::of(&self.request) };
         let place =
             self.shared().submissions.reserve(counted.clone(), task, quotas, now, &services.models.read().tasks);
         if quotas.tasks_a_day > 0 {
-            let spent = self.shared().submissions.spent(&counted, now, &services.models.read().tasks);
-            self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, spent.tasks, now);
+            let used = self.shared().submissions.tasks_today(&counted, now, &services.models.read().tasks);
+            self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, used, now);
         }
         place
     }
@@ -108,15 +115,9 @@ impl Admitted {
         }
         let now = services.surroundings.now();
         let charged = place.charge(credits, now, &services.models.read().tasks);
-        let spent = place.submissions.spent(&place.counted, now, &services.models.read().tasks);
-        self.tell_quota(CREDITS_A_DAY, most, spent.credits, now);
+        let used = place.submissions.credits_today(&place.counted, now, &services.models.read().tasks);
+        self.tell_quota(CREDITS_A_DAY, most, used, now);
         charged
-    }
-
-    fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (most, left) = (whole(most), whole(most.saturating_sub(used)));
-        note(&self.request, Share { policy, most, window: DAY / 1_000_000, left, again_in: until_midnight(now) });
     }
 }
 
@@ -143,7 +144,7 @@ impl Submissions {
             None
         } else if is_full() {
             Some(too_many_unfinished(&counted, quotas.unfinished))
-        } else if quotas.tasks_a_day > 0 && of_the_day(&counted, &under_way, now, tasks).tasks >= quotas.tasks_a_day {
+        } else if quotas.tasks_a_day > 0 && tasks_today(&counted, &under_way, now, tasks) >= quotas.tasks_a_day {
             Some(used_up(&counted, &format!("{} tasks", quotas.tasks_a_day), now))
         } else {
             None
@@ -155,17 +156,21 @@ impl Submissions {
         Ok(Reservation { submissions: self.clone(), quotas, counted, task })
     }
 
-    /// What a caller has submitted and spent on the day of `now`, with what is being checked.
-    fn spent(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> Spent {
-        let under_way = self.under_way.lock();
-        of_the_day(counted, &under_way, now, tasks)
+    /// Returns the number of tasks that a caller has submitted on the day of `now`, with those that are being checked.
+    fn tasks_today(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> u64 {
+        tasks_today(counted, &self.under_way.lock(), now, tasks)
+    }
+
+    /// Returns the credits that a caller has spent on the day of `now`, with those of tasks that are being checked.
+    fn credits_today(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> u64 {
+        credits_today(counted, &self.under_way.lock(), now, tasks)
     }
 }
 
 impl Reservation {
     fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
         let mut under_way = self.submissions.under_way.lock();
-        let spent = of_the_day(&self.counted, &under_way, now, tasks).credits;
+        let spent = credits_today(&self.counted, &under_way, now, tasks);
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
             let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
@@ -179,21 +184,17 @@ impl Reservation {
     }
 }
 
-fn of_the_day(counted: &Counted, under_way: &UnderWay, now: Timestamp, tasks: &Tasks) -> Spent {
-    let midnight = Timestamp::from_micros(now.micros() - now.micros().rem_euclid(DAY));
-    let (mut count, mut credits) = (0, 0_u64);
-    for owner in counted.all() {
-        let spent = tasks.index.spent_since(owner, midnight);
-        (count, credits) = (count + spent.tasks, credits.saturating_add(spent.credits));
-    }
-    for coming in counted.coming(under_way, tasks) {
-        (count, credits) = (count + 1, credits.saturating_add(u64::from(coming)));
-    }
-    Spent { tasks: count, credits }
+fn tasks_today(counted: &Counted, under_way: &UnderWay, now: Timestamp, tasks: &Tasks) -> u64 {
+    let midnight = last_midnight(now);
+    let recorded: u64 = counted.all().map(|owner| tasks.index.count_since(owner, midnight)).sum();
+    recorded + counted.coming(under_way, tasks).count() as u64
 }
 
-fn until_midnight(now: Timestamp) -> i64 {
-    DAY - now.micros().rem_euclid(DAY)
+fn credits_today(counted: &Counted, under_way: &UnderWay, now: Timestamp, tasks: &Tasks) -> u64 {
+    let midnight = last_midnight(now);
+    let recorded = counted.all().map(|owner| tasks.index.spent_since(owner, midnight));
+    let coming = counted.coming(under_way, tasks).map(u64::from);
+    recorded.chain(coming).fold(0, u64::saturating_add)
 }
 
 fn whose(counted: &Counted) -> &'static str {
@@ -211,8 +212,7 @@ fn too_many_unfinished(counted: &Counted, limit: usize) -> Problem {
 
 fn used_up(counted: &Counted, what: &str, now: Timestamp) -> Problem {
     let detail = format!("{} may have {what} a day; the next day begins at midnight, UTC", whose(counted));
-    let seconds = u32::try_from(until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX);
-    Problem::new(Code::QuotaExceeded, detail).retry_after(seconds)
+    Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
 }
 
 impl Drop for Reservation {
@@ -230,9 +230,10 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quota::DAY_MICROS;
     use uuid::Uuid;
 
-    const NOON: Timestamp = Timestamp::from_micros(DAY / 2);
+    const NOON: Timestamp = Timestamp::from_micros(DAY_MICROS / 2);
 
     fn user(number: u128) -> UserId {
         UserId(Uuid::from_u128(number))
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
-        let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
+        let quotas = Quotas { unfinished: 2, ..Quotas::default() };
         let reserve = |owner, number| submissions.reserve(counted(owner), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
-        let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100 };
+        let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100, ..Quotas::default() };
         let reserve = |number| submissions.reserve(counted(1), task(number), quotas, NOON, &tasks);
         let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
         let (first, second) = (reserve(1).ok().unwrap(), reserve(2).ok().unwrap());
@@ -273,15 +274,19 @@ mod tests {
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
-        assert_eq!(submissions.spent(&counted(1), NOON, &tasks), Spent { tasks: 2, credits: 100 });
+        let today = || {
+            let tasks_today = submissions.tasks_today(&counted(1), NOON, &tasks);
+            (tasks_today, submissions.credits_today(&counted(1), NOON, &tasks))
+        };
+        assert_eq!(today(), (2, 100));
         drop(first);
-        assert_eq!(submissions.spent(&counted(1), NOON, &tasks), Spent { tasks: 1, credits: 40 });
+        assert_eq!(today(), (1, 40));
     }
 
     #[test]
     fn what_an_erased_account_has_under_way_counts_for_the_next_one() {
         let (submissions, tasks) = (Submissions::default(), Tasks::default());
-        let quotas = Quotas { unfinished: 2, tasks_a_day: 0, credits_a_day: 0 };
+        let quotas = Quotas { unfinished: 2, ..Quotas::default() };
         // Given an account that was erased with one submission still being checked
         let _first = submissions.reserve(counted(1), task(1), quotas, NOON, &tasks).ok().unwrap();
         // When the same person comes with another account

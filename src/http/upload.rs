@@ -9,6 +9,7 @@ use actix_web::web::{self, Bytes, BytesMut};
 use serde::Serialize;
 use tracing::Instrument;
 
+use super::account::account_of;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
 use super::chunks::Chunks;
@@ -25,9 +26,10 @@ use crate::domain::policy::Action;
 use crate::domain::value::Digest;
 use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
 use crate::media::archive::check::{self, Refusal};
-use crate::media::archive::store::{Archives, Upload};
+use crate::media::archive::store::Upload;
 use crate::media::archive::ticket::{Grant, Holder, TicketRefusal, VALID_FOR};
 use crate::projections::read_models::Models;
+use crate::quota::Account;
 use crate::space::Space;
 
 /// How long an upload may take, however fast it is (contract 10).
@@ -79,11 +81,10 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
     call.acts_for(actor(&grant));
-    let node = admit(&call, &grant)?;
-    let flight = call.shared().uploads.begin(&grant)?;
-    let archives = call.services().archives.clone();
+    let (node, account) = admit(&call, &grant)?;
+    let flight = call.shared().uploads.begin(grant.version, account)?;
     let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
-    let upload = stream(chunks, archives, &call.services().space).await?;
+    let upload = stream(&call, account, chunks).await?;
     if let Some(stored) = stored(&call, &grant) {
         return repeated(&call, &node, &grant, stored.digest == upload.digest());
     }
@@ -147,8 +148,8 @@ fn invalid_link(detail: &str) -> Problem {
 }
 
 /// Looks, before anything is read and once more when it was, whether the version still waits for its archive, and whether the holder of the link may
-/// still publish it; gives the node.
-fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
+/// still publish it; returns the node, and the account that the upload counts against.
+fn admit(call: &Admitted, grant: &Grant) -> Result<(NodeKey, Account), Problem> {
     let models = call.services().models.read();
     let found = models.nodes.by_version(grant.version);
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
@@ -162,7 +163,7 @@ fn admit(call: &Admitted, grant: &Grant) -> Result<NodeKey, Problem> {
     } else {
         check_waits(node, version, call.services().options.moderation)?;
     }
-    Ok(node.id.key())
+    Ok((node.id.key(), account_of(&holder, &call.request, &call.services().options.proxies)))
 }
 
 fn identity(models: &Models, holder: Holder) -> Option<Identity> {
@@ -220,7 +221,12 @@ fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
 }
 
 /// Writes the body to disk as it comes, if it leaves the reserve. Hashing and writing happen on a thread that may block.
-async fn stream(mut chunks: Chunks, archives: Archives, space: &Space) -> Result<Upload, Problem> {
+async fn stream(call: &Admitted, account: Account, mut chunks: Chunks) -> Result<Upload, Problem> {
+    let Services { archives, space, .. } = call.services();
+    let archives = archives.clone();
+    // An announced length is charged before anything is sent, so that nobody sends 100 MiB to be refused at the end.
+    let announced = chunks.announced();
+    call.charge_bytes(account, announced.unwrap_or(0))?;
     let what = if chunks.announced().is_some() { "the archive" } else { "more of the archive" };
     let mut room = space.claim(what, chunks.announced().unwrap_or(0) as u64).map_err(Problem::no_room)?;
     let mut upload = on_disk(space, move || archives.receive()).await?;
@@ -230,6 +236,9 @@ async fn stream(mut chunks: Chunks, archives: Archives, space: &Space) -> Result
         gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
         if gathered.len() >= GATHERED || (chunk.is_none() && !gathered.is_empty()) {
             room.spend(gathered.len() as u64).map_err(Problem::no_room)?;
+            if announced.is_none() {
+                call.charge_bytes(account, gathered.len())?;
+            }
             upload = write(space, upload, gathered.split().freeze()).await?;
         }
         if chunk.is_none() {

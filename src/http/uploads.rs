@@ -6,32 +6,27 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::account_pool::{AccountPool, PoolPlace};
 use super::error::{Code, Problem};
 use crate::domain::ids::VersionId;
 use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
-use crate::media::archive::ticket::{Grant, Holder};
+use crate::quota::Account;
 
 /// Archives that may come in at a time.
 const UPLOADS_MAX: usize = 32;
-/// Archives that may come in at a time by the links of one holder.
-const UPLOADS_PER_HOLDER_MAX: usize = 4;
+/// Archives that one account may upload at a time.
+const UPLOADS_PER_ACCOUNT: usize = 4;
 /// Archives that may be unpacked at a time.
 const CHECKS_MAX: usize = 2;
 
 /// Bounds what archives take while they come in.
 pub struct Uploads {
-    places: Arc<Semaphore>,
+    places: AccountPool,
     checks: Arc<Semaphore>,
-    flying: Arc<Mutex<Flying>>,
+    /// Versions whose archives are coming in.
+    flying: Arc<Mutex<HashSet<VersionId>>>,
     recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
-}
-
-/// Whose archives are coming in, and for which versions.
-#[derive(Default)]
-struct Flying {
-    versions: HashSet<VersionId>,
-    holders: HashMap<Holder, usize>,
 }
 
 /// Uploads of the same bytes whose files are kept while their events are not yet written.
@@ -44,7 +39,7 @@ struct Recordings {
 impl Default for Uploads {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(UPLOADS_MAX)),
+            places: AccountPool::with_share(UPLOADS_MAX, UPLOADS_PER_ACCOUNT, Code::TooManyTransfers, "uploads"),
             checks: Arc::new(Semaphore::new(CHECKS_MAX)),
             flying: Arc::default(),
             recordings: Arc::default(),
@@ -56,22 +51,17 @@ impl Uploads {
     /// Begins an upload, which lasts until the flight is dropped.
     ///
     /// # Errors
-    /// 409 while another archive comes in for the version; 503 while the holder of the link sends as many as one may, or
-    /// all together do.
-    pub fn begin(&self, grant: &Grant) -> Result<Flight, Problem> {
+    /// 409 while another archive comes in for the version; 429 if the account sends as many as one may; 503 if all places
+    /// are taken.
+    pub fn begin(&self, version: VersionId, account: Account) -> Result<Flight, Problem> {
         let mut flying = self.flying.lock();
-        if flying.versions.contains(&grant.version) {
+        if flying.contains(&version) {
             let detail = "an archive of this version is being uploaded; try again when that has ended";
             return Err(Problem::new(Code::Conflict, detail).retry_after(5));
         }
-        if flying.holders.get(&grant.holder).is_some_and(|count| *count >= UPLOADS_PER_HOLDER_MAX) {
-            let detail = format!("one caller may upload {UPLOADS_PER_HOLDER_MAX} archives at a time; try again soon");
-            return Err(Problem::new(Code::Overloaded, detail).retry_after(5));
-        }
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Problem::overloaded())?;
-        flying.versions.insert(grant.version);
-        *flying.holders.entry(grant.holder).or_default() += 1;
-        Ok(Flight { flying: Arc::clone(&self.flying), grant: *grant, _place: place })
+        let place = self.places.take(account)?;
+        flying.insert(version);
+        Ok(Flight { flying: Arc::clone(&self.flying), version, _place: place })
     }
 
     /// To be called before the file gets its name: until the recording has ended, nobody removes a file of these bytes. One
@@ -122,21 +112,14 @@ impl Recording {
 
 /// An upload that has begun.
 pub struct Flight {
-    flying: Arc<Mutex<Flying>>,
-    grant: Grant,
-    _place: OwnedSemaphorePermit,
+    flying: Arc<Mutex<HashSet<VersionId>>>,
+    version: VersionId,
+    _place: PoolPlace,
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let mut flying = self.flying.lock();
-        flying.versions.remove(&self.grant.version);
-        if let Some(count) = flying.holders.get_mut(&self.grant.holder) {
-            *count -= 1;
-            if *count == 0 {
-                flying.holders.remove(&self.grant.holder);
-            }
-        }
+        self.flying.lock().remove(&self.version);
     }
 }
 
@@ -144,30 +127,28 @@ impl Drop for Flight {
 mod tests {
     use super::*;
     use crate::domain::ids::UserId;
-    use crate::domain::value::Timestamp;
     use uuid::Uuid;
 
-    fn grant(user: u128, version: u128) -> Grant {
-        let (version, holder) = (VersionId(Uuid::from_u128(version)), Holder::User(UserId(Uuid::from_u128(user))));
-        Grant { version, holder, until: Timestamp::from_micros(0) }
+    fn begin(uploads: &Uploads, user: u128, version: u128) -> Result<Flight, Problem> {
+        uploads.begin(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
     }
 
     fn refusal(uploads: &Uploads, user: u128, version: u128) -> Option<Code> {
-        uploads.begin(&grant(user, version)).err().map(|problem| problem.code())
+        begin(uploads, user, version).err().map(|problem| problem.code())
     }
 
     #[test]
-    fn a_version_takes_one_upload_at_a_time_and_a_holder_a_few() {
+    fn a_version_takes_one_upload_at_a_time_and_an_account_a_few() {
         let uploads = Uploads::default();
-        let mut flights: Vec<_> = (1..=4).map(|version| uploads.begin(&grant(1, version)).ok().unwrap()).collect();
-        assert_eq!(refusal(&uploads, 1, 5), Some(Code::Overloaded));
+        let mut flights: Vec<_> = (1..=4).map(|version| begin(&uploads, 1, version).ok().unwrap()).collect();
+        assert_eq!(refusal(&uploads, 1, 5), Some(Code::TooManyTransfers));
         assert_eq!(refusal(&uploads, 2, 4), Some(Code::Conflict));
         assert_eq!(refusal(&uploads, 2, 5), None);
         flights.pop();
         assert_eq!(refusal(&uploads, 2, 4), None);
         assert_eq!(refusal(&uploads, 1, 5), None);
         drop(flights);
-        assert!(uploads.flying.lock().versions.is_empty() && uploads.flying.lock().holders.is_empty());
+        assert!(uploads.flying.lock().is_empty());
     }
 
     #[test]
@@ -195,7 +176,7 @@ mod tests {
     #[test]
     fn all_together_have_their_bound_too() {
         let uploads = Uploads::default();
-        let flights: Vec<_> = (0..32).map(|n| uploads.begin(&grant(n, n)).ok().unwrap()).collect();
+        let flights: Vec<_> = (0..32).map(|n| begin(&uploads, n, n).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 99, 99), Some(Code::Overloaded));
         drop(flights);
         assert_eq!(refusal(&uploads, 99, 99), None);

@@ -33,8 +33,11 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
     let (node, id) = (new.id.key(), new.version.draft.id);
     let signed_url = signed_url(&call, id)?;
-    let command = new.into_command(call.publisher()?.id.clone());
-    call.services().dispatch.node(&node, command, call.why()).await?;
+    let publisher = call.publisher()?.id.clone();
+    let is_new_node = call.services().models.read().nodes.get(&node).is_none();
+    let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
+    call.services().dispatch.node(&node, new.into_command(publisher), call.why()).await?;
+    charges.keep();
     with_view(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
         Answer::created(&Published { signed_url, node_version })
     })

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::image::UPSCALER;
 use crate::support::picture::base64_png;
+use crate::support::zip::good;
 use crate::support::{Answer, TestApp};
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
@@ -154,7 +155,9 @@ async fn only_a_trusted_proxy_says_where_a_request_began() {
 #[actix_web::test]
 async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothing() {
     let surroundings = idle_noon();
-    let change = |settings: &mut Settings| settings.limits.submissions_per_day = 2;
+    let change = |settings: &mut Settings| {
+        (settings.limits.submissions_per_day, settings.limits.bytes_per_day) = (2, 0);
+    };
     let app = TestApp::start_with(change, surroundings.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let submission = json!({"image": base64_png(8, 8)});
@@ -175,7 +178,11 @@ async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothi
 
 #[actix_web::test]
 async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
-    let app = TestApp::start_with(|settings| settings.limits.credits_per_day = 15, idle_noon()).await;
+    let change = |settings: &mut Settings| {
+        settings.limits.credits_per_day = 15;
+        (settings.limits.submissions_per_day, settings.limits.bytes_per_day) = (0, 0);
+    };
+    let app = TestApp::start_with(change, idle_noon()).await;
     let alice = app.user("alice").await;
     // 8 credits for the first second of this model, 10 for two.
     let film = |seconds: u32| json!({"model": "vq2-turbo", "resolution": "720p", "duration": seconds, "prompt": "p"});
@@ -191,5 +198,129 @@ async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
     let cancel = format!("/proxy/videovendor/tasks/{}/cancel", first.json()["task_id"].as_str().unwrap());
     app.post_as(&alice.token, &cancel, json!({})).await.expect(200);
     submit(film(2)).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn tasks_are_limited_by_default_and_all_anonymous_callers_count_as_one() {
+    // Given a service in which only the limit of anonymous tasks was changed
+    let change = |settings: &mut Settings| settings.limits.anonymous_submissions_per_day = 2;
+    let app = TestApp::start_with(change, idle_noon()).await;
+    let alice = app.user("alice").await;
+    let film = json!({"model": "vq2-turbo", "duration": 1, "prompt": "a lake"});
+    // When anonymous callers submit one task more than that
+    app.post(VIDEO, film.clone()).await.expect(200);
+    app.post(VIDEO, film.clone()).await.expect(200);
+    let refused = app.post(VIDEO, film.clone()).await.expect(429);
+    // Then the last one is refused, and a user has the limit of accounts
+    assert_eq!(refused.json()["error"], "quota_exceeded");
+    assert_eq!(told(&refused)[0], "\"tasks-a-day\";r=0;t=43200");
+    let accepted = app.post_as(&alice.token, VIDEO, film).await.expect(200);
+    assert!(told(&accepted)[0].starts_with("\"tasks-a-day\";r=19999;t=43200"), "{}", told(&accepted)[0]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn bytes_of_a_day_are_limited_per_account() {
+    // Given a limit that two of these submissions fit into
+    let submission = json!({"image": base64_png(64, 64)});
+    let size = submission.to_string().len() as u64;
+    let change = move |settings: &mut Settings| settings.limits.bytes_per_day = 2 * size;
+    let surroundings = idle_noon();
+    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    // When one account sends three of them
+    let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
+    assert!(told(&first)[0].contains(&format!("\"bytes-a-day\";r={size};t=43200")), "{}", told(&first)[0]);
+    app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
+    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
+    // Then the third is refused until midnight, and other accounts are not concerned
+    assert_eq!(refused.json()["error"], "quota_exceeded");
+    assert_eq!(told(&refused)[2], "43201");
+    app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
+    surroundings.advance(Duration::from_hours(12));
+    app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
+    // Given a limit that one archive fits into, and a publisher with two versions
+    let archive = good();
+    let size = archive.len() as u64;
+    let change = move |settings: &mut Settings| settings.limits.bytes_per_day = size + size / 2;
+    let app = TestApp::start_with(change, noon()).await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    app.node("acme", "face-tools", &alice).await;
+    let token = app.access_token("acme", &alice).await;
+    let link = async |version: &str, token: &str| {
+        let body = json!({"node_version": {"version": version}});
+        let path = "/publishers/acme/nodes/face-tools/versions";
+        let published = app.post_as(token, path, body).await.expect(201).json();
+        let url = published["signedUrl"].as_str().expect("a link").to_owned();
+        url[url.find("/uploads/").expect("a path")..].to_owned()
+    };
+    let (first, second) = (link("1.0.0", &alice.token).await, link("1.1.0", &token).await);
+    // When the user uploads one, and the publisher's token of the same user another
+    app.send(app.request(Method::PUT, &first).body(archive.clone())).await.expect(200);
+    let refused = app.send(app.request(Method::PUT, &second).body(archive)).await.expect(429);
+    // Then both count as one account
+    assert_eq!(refused.json()["error"], "quota_exceeded");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_restart() {
+    let surroundings = noon();
+    let change = |settings: &mut Settings| {
+        (settings.limits.nodes_per_day, settings.limits.versions_per_day) = (2, 2);
+    };
+    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    app.publisher("acme", &alice).await;
+    app.publisher("other", &bob).await;
+    let node = |id: &str| json!({"id": id, "name": id});
+    let create = async |app: &TestApp, token: &str, publisher: &str, body: Value| {
+        app.post_as(token, &format!("/publishers/{publisher}/nodes"), body).await
+    };
+    // Given a publisher with one node and two versions; what is refused for another reason does not count
+    create(&app, &alice.token, "acme", node("one")).await.expect(201);
+    create(&app, &alice.token, "acme", node("one")).await.expect(409);
+    for version in ["1.0.0", "1.1.0"] {
+        let body = json!({"node_version": {"version": version}});
+        app.post_as(&alice.token, "/publishers/acme/nodes/one/versions", body).await.expect(201);
+    }
+    // When the service is restarted, what is left is as before
+    let app = TestApp::start_in(app.stop().await, change, surroundings.clone()).await;
+    let body = json!({"node_version": {"version": "1.2.0"}});
+    let path = "/publishers/acme/nodes/one/versions";
+    let refused = app.post_as(&alice.token, path, body.clone()).await.expect(429);
+    assert_eq!(
+        (refused.json()["error"].clone(), told(&refused)[0]),
+        (json!("quota_exceeded"), "\"versions-a-day\";r=0;t=43200")
+    );
+    let second = create(&app, &alice.token, "acme", node("two")).await.expect(201);
+    assert_eq!(told(&second)[0], "\"nodes-a-day\";r=0;t=43200");
+    create(&app, &alice.token, "acme", node("three")).await.expect(429);
+    // Then other publishers and administrators are not limited by it, and midnight renews it
+    create(&app, &bob.token, "other", node("four")).await.expect(201);
+    create(&app, app.admin_token(), "acme", node("five")).await.expect(201);
+    surroundings.advance(Duration::from_hours(12));
+    app.post_as(&alice.token, path, body).await.expect(201);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn publishers_of_an_account_are_limited_per_day() {
+    let change = |settings: &mut Settings| settings.limits.publishers_per_day = 1;
+    let app = TestApp::start_with(change, noon()).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let create = async |token: &str, id: &str| app.post_as(token, "/publishers", json!({"id": id})).await;
+    create(&alice.token, "one").await.expect(201);
+    assert_eq!(create(&alice.token, "two").await.expect(429).json()["error"], "quota_exceeded");
+    create(&bob.token, "two").await.expect(201);
+    create(app.admin_token(), "three").await.expect(201);
+    create(app.admin_token(), "four").await.expect(201);
     app.stop().await;
 }

@@ -16,7 +16,7 @@ impl Failure {
     pub const INTERRUPTED: &'static str = "interrupted";
 
     /// Every code that this program gives. Others are in logs that another version wrote.
-    pub const CODES: [&'static str; 27] = [
+    pub const CODES: [&'static str; 28] = [
         "cancelled",
         "client_gone",
         "deadline_exceeded",
@@ -31,6 +31,7 @@ impl Failure {
         "not_recorded",
         "outcome_unknown",
         "output_too_large",
+        "quota_exceeded",
         "result_invalid",
         "result_unavailable",
         "result_unwritable",

@@ -3,6 +3,7 @@
 use actix_web::web::Bytes;
 
 use super::{Admitted, Call, Incoming};
+use crate::domain::policy::Action;
 use crate::http::body::{self, Body, Json};
 use crate::http::chunks::Chunks;
 use crate::http::error::Problem;
@@ -14,11 +15,15 @@ impl<const ACTION: u8> Call<ACTION> {
     /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
     pub async fn body(&mut self) -> Result<Body, Problem> {
         let Admitted { request, shared, body, limit, .. } = &mut self.0;
-        match std::mem::replace(body, Incoming::Taken) {
+        let body = match std::mem::replace(body, Incoming::Taken) {
             Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
             Incoming::Received(body) => Ok(body),
             Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
+        }?;
+        if Action::ALL[usize::from(ACTION)].is_submission() {
+            self.charge_bytes(self.account(), body.bytes().len())?;
         }
+        Ok(body)
     }
 
     /// The body as it comes.

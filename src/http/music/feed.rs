@@ -9,7 +9,7 @@ use actix_web::web::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -25,6 +25,7 @@ use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicMoment, MusicStream, SoundFormat};
 use crate::domain::task::{Failure, Results, Stage, TaskCommand};
 use crate::domain::value::Text;
+use crate::http::account_pool::PoolPlace;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
 
@@ -145,7 +146,7 @@ struct Heard {
 }
 
 impl Feed {
-    pub fn new(services: &Services, record: Record, playing: Playing, place: OwnedSemaphorePermit) -> Self {
+    pub fn new(services: &Services, record: Record, playing: Playing, place: PoolPlace) -> Self {
         let held = Held::new(playing, place);
         let deadline = Instant::now() + services.options.music.deadline;
         let watching = Watching {

@@ -8,20 +8,20 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::actors::musician::Unfinished;
 use crate::domain::music::MusicMoment;
+use crate::http::account_pool::PoolPlace;
 
 /// Music that is played.
 pub type Playing = BoxStream<'static, Result<MusicMoment, Unfinished>>;
 
 /// Whoever plays, and the place, until they are let go. Cheap to clone.
 #[derive(Clone)]
-pub struct Held(Arc<Mutex<Option<(Playing, OwnedSemaphorePermit)>>>);
+pub struct Held(Arc<Mutex<Option<(Playing, PoolPlace)>>>);
 
 impl Held {
-    pub fn new(playing: Playing, place: OwnedSemaphorePermit) -> Self {
+    pub fn new(playing: Playing, place: PoolPlace) -> Self {
         Self(Arc::new(Mutex::new(Some((playing, place)))))
     }
 

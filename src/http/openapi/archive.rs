@@ -55,6 +55,7 @@ fn publishing() -> Vec<Operation> {
             )
             .takes("PublicationBody", &version)
             .creates("The version, and where its archive goes.", "Publication", &json!({"signedUrl": ticket, "node_version": version_example()}))
+            .fails(Code::QuotaExceeded, "the publisher has registered as many versions, or nodes, as a day allows")
             .fails(Code::AlreadyExists, "the version exists, or did; or the node belongs to another publisher")
             .fails(Code::Conflict, "the node would be in more than 100 languages")
             .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
@@ -79,6 +80,8 @@ fn publishing() -> Vec<Operation> {
             .with_header(200, "Idempotent-Replayed")
             .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
             .fails(Code::UploadLinkInvalid, "the URL is not one of this service, or whoever asked for it has no access any more")
+            .fails(Code::TooManyTransfers, "the account has as many uploads under way as one account may")
+            .fails(Code::QuotaExceeded, "the account has sent as many bytes as a day allows")
             .fails(Code::UploadLinkExpired, "ask for a fresh one")
             .fails(Code::Forbidden, "whoever asked for the URL may not publish for this publisher any more")
             .fails(Code::NotFound, "the version is not there any more")
@@ -99,6 +102,7 @@ fn getting() -> Vec<Operation> {
         rules(get("/nodes/{node_id}/versions/{version}/download", "downloadArchive", "Download an archive"))
             .about("The zip, with its SHA-256 as the entity tag; ranges are answered.")
             .serves_file("The archive.", "application/zip", &["Content-Disposition"])
+            .fails(Code::TooManyTransfers, "the account has as many downloads under way as one account may")
             .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
         rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
             .about(

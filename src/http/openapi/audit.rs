@@ -221,6 +221,7 @@ fn follow() -> Operation {
         )
         .query(filters().into_iter().chain([after(), last]))
         .answers_content(200, "The events.", "text/event-stream", &stream::content("EventStreamEvent", &example))
+        .fails(Code::TooManyStreams, "the account has as many streams open as one account may")
         .fails(Code::Overloaded, "too many streams are open")
 }
 

@@ -7,6 +7,7 @@ use super::operation::{Operation, get};
 use super::schema::{Documented, Url, array, field, field_of, named, view};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Failure, ImageStatus};
+use crate::http::error::Code;
 
 mod bodies;
 mod submissions;
@@ -79,6 +80,7 @@ fn result() -> Operation {
              (`expires_at` of the task), and not found after it.",
         )
         .serves_file("The file: a picture or a video.", "*/*", &[])
+        .fails(Code::TooManyTransfers, "the account has as many downloads under way as one account may")
 }
 
 fn task_view() -> Value {

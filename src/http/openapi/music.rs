@@ -43,6 +43,7 @@ fn generate() -> Operation {
         .fails(Code::IdempotencyKeyInUse, "the music of this key is still being sent")
         .fails(Code::Conflict, "the music of this key was made by a vendor, and is not kept")
         .fails(Code::TooManySubmissions, "the caller has too many unfinished tasks")
+        .fails(Code::TooManyStreams, "the account is sent as many pieces as one account may")
         .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
         .fails(
             Code::Overloaded,

@@ -118,6 +118,7 @@ fn writing() -> Vec<Operation> {
             .creates("The new node.", "Node", &node_example())
             .with_header(201, "Location")
             .answers_nothing(204, "An administrator created it with the status Deleted: it is not found.")
+            .fails(Code::QuotaExceeded, "the publisher has registered as many nodes, or versions, as a day allows")
             .fails(Code::AlreadyExists, "the id is taken, or was, by whomever and in whatever case")
             .fails(Code::Conflict, CONFLICT)
             .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
@@ -232,7 +233,7 @@ pub fn support() -> [Field; 4] {
 pub fn facts() -> Vec<Field> {
     vec![
         field::<Moment>("created_at", "When it was created."),
-        field::<u64>("downloads", "How often it was installed."),
+        field::<u64>("downloads", "Installs, counted once per account (or client address) and day."),
         field::<u64>("github_stars", "Stars on the source repository."),
         field_of("rating", "Counts while there is no review.", rating()),
         field::<i64>("search_ranking", "For sorting search results."),

@@ -70,6 +70,7 @@ fn writing() -> Vec<Operation> {
             .takes("NewPublisherBody", &json!({"id": "acme", "name": "Acme", "website": "https://acme.example"}))
             .creates("The new publisher.", "Publisher", &publisher_example())
             .with_header(201, "Location")
+            .fails(Code::QuotaExceeded, "the account has created as many publishers as a day allows")
             .fails(Code::AlreadyExists, "the id is taken, or was"),
         put("/publishers/{publisher_id}", "updatePublisher", "Update a publisher")
             .about(

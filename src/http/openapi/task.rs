@@ -114,7 +114,7 @@ fn follow() -> Operation {
         .query([last_event_id("The last position that the reader has seen, as browsers send it when they come back.")])
         .answers_content(200, "The events.", "text/event-stream", &stream::content("TaskStreamEvent", &example))
         .answers_nothing(204, "The task has ended, and the reader has seen it.")
-        .fails(Code::TooManyStreams, "the caller follows too many tasks already")
+        .fails(Code::TooManyStreams, "the account follows as many tasks as one account may")
         .fails(Code::Overloaded, "too many streams are open")
 }
 

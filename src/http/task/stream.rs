@@ -21,12 +21,13 @@ use crate::audit::Position;
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::task::{TaskRecord, TaskStatus};
+use crate::http::account_pool::PoolPlace;
 use crate::http::answer::Answer;
 use crate::http::authorize;
 use crate::http::error::Problem;
 use crate::http::gate::Call;
 use crate::http::server::Shared;
-use crate::http::sse::{OF_LAST_SEEN, Place, RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use crate::http::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_seen, opened};
 use crate::projections::task::TaskMoment;
 
 /// How often it is told how far the task is, at most.
@@ -57,7 +58,7 @@ struct Feed {
     looked: Instant,
     /// Nothing follows.
     ended: bool,
-    _place: Place,
+    _place: PoolPlace,
 }
 
 /// What is told of a task and not recorded.
@@ -89,7 +90,7 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
     }
-    let place = shared.task_streams.take(call.user()?.id)?;
+    let place = shared.task_streams.take(call.account())?;
     let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
     let heartbeat = shared.services.options.heartbeat;
     let (due, checked) = (Instant::now() + heartbeat, Instant::now());

@@ -16,7 +16,7 @@ use crate::events::stream::Position;
 
 mod ledger;
 
-pub use ledger::{Entry, EntryState, Ledger, Spent};
+pub use ledger::{Entry, EntryState, Ledger};
 
 /// Tasks a block.
 const BLOCK: usize = 1024;
@@ -222,15 +222,22 @@ impl Index {
         self.of_owner.get(&owner).map(|owned| owned.ledger).unwrap_or_default()
     }
 
-    /// What a caller has submitted since a time, and spent with it; anonymous callers are one. Looks at those tasks and no others.
+    /// Returns the number of tasks that a caller has submitted since a time; anonymous callers are one.
     #[must_use]
-    pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> Spent {
+    pub fn count_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
+        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
+        let is_before = |place: &u32| self.at(*place as usize).is_some_and(|task| task.created_at < since);
+        (places.len() - places.partition_point(is_before)) as u64
+    }
+
+    /// Returns the credits that a caller has spent since a time, without those that were refunded; anonymous callers are one.
+    /// Looks at those tasks and no others.
+    #[must_use]
+    pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
         let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
         let tasks = places.iter().rev().filter_map(|place| self.at(*place as usize));
-        tasks.take_while(|task| task.created_at >= since).fold(Spent::default(), |mut spent, task| {
-            spent.add(task);
-            spent
-        })
+        let recent = tasks.take_while(|task| task.created_at >= since);
+        recent.map(Listed::spent).fold(0, u64::saturating_add)
     }
 
     /// The entries of a caller's ledger, the newest first, as [`Index::newest`].

@@ -72,6 +72,23 @@ async fn every_picture_of_a_job_may_be_at_a_url() {
 }
 
 #[actix_web::test]
+async fn fetched_files_count_towards_the_bytes_of_the_day() {
+    // Given a limit that the submission fits into, and the file at its URL does not
+    let picture = png(20, 10);
+    let server = FileServer::answering(move |_| file(&picture)).await;
+    let limit = json!({"image": server.url("/image.png")}).to_string().len() as u64 + 10;
+    let change = move |settings: &mut Settings| settings.limits.bytes_per_day = limit;
+    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let alice = app.user("alice").await;
+    // When the worker has fetched it
+    let (code, message) = failure(&app, &alice, &server.url("/image.png")).await;
+    // Then the task says what it lacks
+    assert_eq!(code, "quota_exceeded");
+    assert!(message.contains("10 are left of the account's"), "{message}");
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_few_redirects_are_followed() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

@@ -40,20 +40,10 @@ pub struct Entry {
     pub settled_at: Option<Timestamp>,
 }
 
-/// What a caller has submitted in a time, and what that costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
-    pub tasks: u64,
-    /// Held or charged; what was given back is not among them.
-    pub credits: u64,
-}
-
-impl Spent {
-    pub(super) fn add(&mut self, task: &Listed) {
-        self.tasks += 1;
-        if EntryState::of(task.status) != EntryState::Refunded {
-            self.credits = self.credits.saturating_add(u64::from(task.credits));
-        }
+impl Listed {
+    /// Returns the credits that the task holds or was charged; none if they were refunded.
+    pub(super) fn spent(&self) -> u64 {
+        if EntryState::of(self.status) == EntryState::Refunded { 0 } else { u64::from(self.credits) }
     }
 }
 

@@ -1,0 +1,36 @@
+//! The account that a request counts against.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use actix_web::HttpRequest;
+
+use super::authorize::Identity;
+use super::gate::Admitted;
+use super::limits::TrustedProxies;
+use super::sign_in::Former;
+use crate::quota::Account;
+
+/// Returns the account behind a request. A publisher's token counts as the user who issued it.
+#[must_use]
+pub fn account_of(identity: &Identity, request: &HttpRequest, proxies: &TrustedProxies) -> Account {
+    match identity {
+        // A person who erased an account and signed in again is still the same person.
+        Identity::User(profile) => Account::User(Former::of(request).first().copied().unwrap_or(profile.id)),
+        Identity::Token { issued_by, .. } => Account::User(*issued_by),
+        Identity::Anonymous => Account::at(client_address(request, proxies)),
+    }
+}
+
+/// Returns the address of the client, as far as trusted proxies tell it.
+pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> IpAddr {
+    let peer = request.peer_addr();
+    peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| proxies.origin(peer, request.headers()))
+}
+
+impl Admitted {
+    /// Returns the account that this request counts against.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        account_of(self.identity(), &self.request, &self.services().options.proxies)
+    }
+}

@@ -1,0 +1,147 @@
+//! Daily quotas of accounts and publishers, on by default, and what is left of them in the answers (`RateLimit`).
+
+use std::hash::Hash;
+
+use super::error::{Code, Problem};
+use super::gate::Admitted;
+use super::limits::{Share, note};
+use crate::clock::Surroundings;
+use crate::domain::ids::PublisherId;
+use crate::domain::value::Timestamp;
+use crate::projections::ReadModels;
+use crate::quota::{Account, Charge, DAY_MICROS, DailyQuota};
+
+/// Limits per day; 0 means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DailyLimits {
+    /// Nodes that one publisher may create.
+    pub nodes: u64,
+    /// Versions that one publisher may register.
+    pub versions: u64,
+    /// Publishers that one account may create.
+    pub publishers: u64,
+}
+
+/// Usage of the daily quotas. Administrators are not limited by them.
+pub struct DailyQuotas {
+    /// Bytes that one account may send to be stored: bodies of media submissions, archives, and files fetched for its tasks.
+    pub bytes: DailyQuota<Account>,
+    pub nodes: DailyQuota<PublisherId>,
+    pub versions: DailyQuota<PublisherId>,
+    pub publishers: DailyQuota<Account>,
+}
+
+impl DailyQuotas {
+    /// Creates the quotas. What publishers registered earlier today is counted from the read models, so that a restart does
+    /// not renew it.
+    #[must_use]
+    pub fn new(bytes: DailyQuota<Account>, limits: DailyLimits, models: &ReadModels, clock: &Surroundings) -> Self {
+        let quotas = Self {
+            bytes,
+            nodes: DailyQuota::new(limits.nodes, clock.clone()),
+            versions: DailyQuota::new(limits.versions, clock.clone()),
+            publishers: DailyQuota::new(limits.publishers, clock.clone()),
+        };
+
+        let midnight = last_midnight(clock.now());
+        for node in models.read().nodes.all() {
+            let versions = node.versions.iter().filter(|version| version.created_at >= midnight).count();
+            quotas.nodes.record(&node.publisher, u64::from(node.created_at >= midnight));
+            quotas.versions.record(&node.publisher, versions as u64);
+        }
+        quotas
+    }
+}
+
+/// Charges of one registration, taken back on drop unless they are kept.
+pub struct RegistrationCharges([Option<Charge<PublisherId>>; 2]);
+
+impl RegistrationCharges {
+    /// Makes the charges final.
+    pub fn keep(self) {
+        self.0.into_iter().flatten().for_each(Charge::keep);
+    }
+}
+
+impl Admitted {
+    /// Charges an amount to a daily quota, and has the answer tell what is left of it.
+    ///
+    /// # Errors
+    /// 429 if less than `amount` is left.
+    pub fn charge_daily<K: Eq + Hash + Clone>(
+        &self,
+        policy: &'static str,
+        quota: &DailyQuota<K>,
+        owner: &K,
+        amount: u64,
+    ) -> Result<Option<Charge<K>>, Problem> {
+        let Some(limit) = quota.limit().filter(|_| !self.identity().is_admin()) else { return Ok(None) };
+        let charge = quota.charge(owner.clone(), amount);
+        let now = self.services().surroundings.now();
+        self.tell_quota(policy, limit, limit - quota.left(owner).min(limit), now);
+        charge.map(Some).map_err(|exceeded| {
+            let unit = policy.trim_end_matches("-a-day");
+            let (limit, left) = (exceeded.limit, exceeded.left);
+            let detail = format!(
+                "{amount} {unit} are more than the {left} that are left of {limit} a day; the next day begins at midnight UTC"
+            );
+            Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
+        })
+    }
+
+    /// Charges nodes and versions that a publisher registers.
+    ///
+    /// # Errors
+    /// 429 if fewer are left today.
+    pub fn charge_registration(
+        &self,
+        publisher: &PublisherId,
+        nodes: u64,
+        versions: u64,
+    ) -> Result<RegistrationCharges, Problem> {
+        let daily = &self.shared().daily;
+        let charge = |policy, quota, amount| {
+            if amount == 0 { Ok(None) } else { self.charge_daily(policy, quota, publisher, amount) }
+        };
+        let nodes = charge("nodes-a-day", &daily.nodes, nodes)?;
+        let versions = charge("versions-a-day", &daily.versions, versions)?;
+        Ok(RegistrationCharges([nodes, versions]))
+    }
+
+    /// Charges bytes that the caller sends to be stored.
+    ///
+    /// # Errors
+    /// 429 if the account has fewer left today.
+    pub fn charge_bytes(&self, account: Account, bytes: usize) -> Result<(), Problem> {
+        let charge = self.charge_daily("bytes-a-day", &self.shared().daily.bytes, &account, bytes as u64)?;
+        charge.map(Charge::keep);
+        Ok(())
+    }
+
+    /// Has the answer tell what is left of a daily quota.
+    pub fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (most, left) = (whole(most), whole(most.saturating_sub(used)));
+        note(
+            &self.request,
+            Share { policy, most, window: DAY_MICROS / 1_000_000, left, again_in: until_midnight(now) },
+        );
+    }
+}
+
+/// Returns the midnight (UTC) at which the day of `now` began.
+#[must_use]
+pub fn last_midnight(now: Timestamp) -> Timestamp {
+    Timestamp::from_micros(now.micros() - now.micros().rem_euclid(DAY_MICROS))
+}
+
+/// Returns the microseconds until the next midnight (UTC).
+fn until_midnight(now: Timestamp) -> i64 {
+    DAY_MICROS - now.micros().rem_euclid(DAY_MICROS)
+}
+
+/// Returns the whole seconds after which the next day has begun.
+#[must_use]
+pub fn seconds_until_midnight(now: Timestamp) -> u32 {
+    u32::try_from(until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX)
+}
