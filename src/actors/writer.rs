@@ -1,7 +1,7 @@
 //! The writer: the one place through which every event goes, so that one sync makes many commands durable.
 //!
 //! It runs on the arbiter of the aggregates, as they do, and syncs there: what a command waits for is one thread, not a hop
-//! to another and back (ADR 13). It takes everything that waits (bounded), appends once, syncs once, lets the read models
+//! to another and back (ADR 12). It takes everything that waits (bounded), appends once, syncs once, lets the read models
 //! follow, and answers all. While the disk is busy the next group gathers by itself; when a group begins with fewer appends
 //! than the last one had, the writer lets the aggregates go on for a moment, short against what a sync takes here. A lone
 //! client never waits for anybody.

@@ -84,7 +84,7 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
 /// - *Closed on failure*: after a failed append the log refuses all further ones with [`LogFailure::ReadOnly`]; reads go on.
 ///   [`LogFailure::Full`] is no such failure: nothing was written, and appends are taken again once there is room.
 ///
-/// The calls block: never make one on an arbiter thread, but for the appends of the writer on its own (ADR 13).
+/// The calls block: never make one on an arbiter thread, but for the appends of the writer on its own (ADR 12).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///

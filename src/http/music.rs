@@ -72,7 +72,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     Ok(sent(task, Feed::new(services, record, playing, place).into_lines()))
 }
 
-/// The answer to a request that was carried out before (ADR 19): what was made is made again where that gives the same, nothing is
+/// The answer to a request that was carried out before (ADR 18): what was made is made again where that gives the same, nothing is
 /// recorded, and the task stays what it is.
 async fn replayed(
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! Callers who present a token of the issuer (contract 3, ADR 18): the account that is theirs, opened at first sight.
+//! Callers who present a token of the issuer (contract 3, ADR 17): the account that is theirs, opened at first sight.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tokens of an `OpenID` Connect issuer as credentials (contract 3, ADR 18): what such a token says is believed when its
+//! Tokens of an `OpenID` Connect issuer as credentials (contract 3, ADR 17): what such a token says is believed when its
 //! signature is by a key of the issuer, it is meant for this service, and its time has come and is not over.
 //!
 //! ```text

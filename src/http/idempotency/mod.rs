@@ -9,7 +9,7 @@
 //!         –         all but the body  it was too large: made anew, by a handler that changes nothing
 //! ```
 //!
-//! Of an answer that is sent while it is made nothing is kept ([`MadeAgain`]; ADR 19).
+//! Of an answer that is sent while it is made nothing is kept ([`MadeAgain`]; ADR 18).
 
 mod asked;
 mod gathered;

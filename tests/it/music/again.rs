@@ -1,4 +1,4 @@
-//! The same request again, with its idempotency key (contract 2, ADR 19).
+//! The same request again, with its idempotency key (contract 2, ADR 18).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,6 +1,6 @@
 //! What callers have spent: held at a submission, then charged or given back once, as the task ends (contract 7).
 //!
-//! There is no account of its own: every task is an entry, and what became of its credits follows from its status (ADR 16).
+//! There is no account of its own: every task is an entry, and what became of its credits follows from its status (ADR 15).
 
 use super::{Listed, NOT_ENDED};
 use crate::domain::ids::TaskId;
