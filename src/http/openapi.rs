@@ -1,8 +1,9 @@
-//! The OpenAPI 3.1 document of everything that is served, made from the code.
+//! OpenAPI 3.1 document of all served routes, generated from the code.
 //!
-//! To find the text of an operation: `groups` says which file a noun is described in; there each operation is one entry with
-//! its path. What follows from a route is added in `operation` (the failures of its kind) and `route` (who may, the size of
-//! bodies); limits come from the types of the domain by `schema`. `openapi.json` at the root of the repository is this document.
+//! To find the text of an operation, look up the file of its tag in `groups`; each operation is one entry with its
+//! path. `operation` adds the error responses that follow from the route, `route` adds access rules and body limits,
+//! and `schema` takes value ranges from the types of the domain. `openapi.json` at the root of the repository is this
+//! document.
 
 mod admin;
 mod archive;
@@ -47,7 +48,7 @@ use crate::domain::policy::Action;
 
 const ABOUT: &str = include_str!("openapi/about.md");
 
-/// What the operations of one tag are, and the components that they name.
+/// The operations of one tag and the components that they use.
 struct Group {
     tag: &'static str,
     about: &'static str,
@@ -55,10 +56,10 @@ struct Group {
     components: Vec<(&'static str, Value)>,
 }
 
-/// `video.max_images`, unless somebody set it.
+/// Default of `video.max_images`.
 const USUAL_IMAGES: usize = 1;
 
-/// Every operation, by noun, of a service that takes so many images for a video.
+/// All operations by tag, for a service that accepts `max_images` images per video.
 fn groups(max_images: usize) -> Vec<Group> {
     vec![
         publisher::group(),
@@ -90,7 +91,7 @@ struct Document {
     components: Value,
 }
 
-/// An object whose members keep their order.
+/// Object that keeps the order of its members.
 struct InOrder<T>(Vec<(&'static str, T)>);
 
 impl<T: Serialize> Serialize for InOrder<T> {
@@ -104,7 +105,7 @@ impl<T: Serialize> Serialize for InOrder<T> {
 }
 
 impl Document {
-    /// The operations of the routes that are served, in the order of the route table.
+    /// Builds the document from the operations of the served routes, in the order of the route table.
     fn new(rows: &[Row], groups: Vec<Group>) -> Self {
         let about = |group: &Group| json!({"name": group.tag, "description": group.about});
         let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
@@ -146,14 +147,14 @@ fn info() -> Value {
     json!({
         "title": "Mediary",
         "version": env!("CARGO_PKG_VERSION"),
-        "summary": "A node registry and media generation gateway.",
+        "summary": "Node registry and media generation gateway",
         "description": ABOUT,
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     })
 }
 
 fn servers() -> Value {
-    json!([{"url": "/", "description": "The service that this document was read from."}])
+    json!([{"url": "/", "description": "The service that serves this document."}])
 }
 
 fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> Value {
@@ -166,9 +167,10 @@ fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> V
             "bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A user token (`mdu_…`); where `auth.oidc` is configured, a JWT of that OpenID Connect issuer, which \
-                                speaks for its user; or a publisher's personal access token (`mdp_…`), which creates and changes nodes \
-                                and versions of that publisher, reads, and does nothing else.",
+                "description": "One of: a user token (`mdu_…`); a JWT of the OpenID Connect issuer in `auth.oidc`, if \
+                                configured, which acts as its user; a personal access token of a publisher (`mdp_…`), \
+                                which can read and can create and change nodes and versions of that publisher, and \
+                                nothing else.",
             },
         },
     })
@@ -183,16 +185,16 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// The document of a service with usual limits as text to read: indented, with a line break at its end.
+/// Returns the document of a service with default limits as indented JSON with a trailing newline.
 ///
 /// # Errors
-/// When it cannot be written as JSON, which is a fault of ours.
+/// If serialization fails, which is a bug.
 pub fn text() -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(&Document::new(&rows(), groups(USUAL_IMAGES)))?;
     Ok(format!("{text}\n"))
 }
 
-/// `GET /openapi.json` and `GET /openapi`: this document with the limits of this service, made once for each.
+/// Serves `GET /openapi.json` and `GET /openapi`: the document with the limits of this service, cached per limit.
 pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     static WRITTEN: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES] =
         [const { OnceLock::new() }; REFERENCE_IMAGES];
@@ -224,7 +226,7 @@ mod tests {
         let mut served: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
         described.sort();
         served.sort();
-        assert_eq!(described, served, "left: what is described in src/http/openapi/, right: the route table");
+        assert_eq!(described, served, "left: operations in src/http/openapi/, right: the route table");
     }
 
     #[test]
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    /// The names of a struct's fields, as its `Debug` form has them.
+    /// Field names of a struct, taken from its `Debug` output.
     fn names_of(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
         let told = format!("{fields:?}");
         let inside = told.split_once('{').expect("a struct with fields").1;
@@ -289,10 +291,10 @@ mod tests {
         // Given the document
         let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
         let mut bare = Vec::new();
-        // When every operation, parameter, header and field is looked at
+        // When every operation, parameter, header and field is checked
         for operation in operations(&document) {
             let about = operation["description"].as_str().unwrap_or_default();
-            if about.starts_with("Who may:") || about.is_empty() {
+            if about.starts_with("Allowed callers:") || about.is_empty() {
                 bare.push(operation["operationId"].to_string());
             }
             let parameters = operation["parameters"].as_array().unwrap().iter();
@@ -306,7 +308,7 @@ mod tests {
         for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
             unsaid_fields(schema, name, &mut bare);
         }
-        // Then something is said of each
+        // Then each has a description
         assert!(bare.is_empty(), "{bare:#?}");
     }
 
@@ -318,7 +320,7 @@ mod tests {
         described["description"].as_str().unwrap_or_default().is_empty()
     }
 
-    /// Fields of which nothing is said, here and inside. Objects that are no more than a condition have no type.
+    /// Collects fields without a description, recursively. Objects without a type are conditions and are skipped.
     fn unsaid_fields(schema: &Value, at: &str, bare: &mut Vec<String>) {
         let fields = schema["properties"].as_object().filter(|_| schema.get("type").is_some());
         for (name, field) in fields.into_iter().flatten() {

@@ -143,6 +143,6 @@ fn files_that_are_not_served_are_told_to_be_of_the_sources() {
     let text = mediary::http::openapi::text().unwrap();
     for (at, _) in text.match_indices("docs/").chain(text.match_indices("data/pricing")) {
         let line = text[at..].split(['\n', ':', ';', ')']).next().unwrap_or_default();
-        assert!(line.contains("of the sources"), "{line}");
+        assert!(line.contains("in the source repository"), "{line}");
     }
 }

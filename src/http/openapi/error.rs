@@ -1,4 +1,4 @@
-//! The answers that tell of failures: one component for each set of codes that share a status, and their common shape.
+//! Error responses: one component for each set of codes that share a status, and the common schema.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::super::idempotency::REFUSALS_KEPT;
 use super::operation::{LIMIT_HEADERS, header, header_name};
 use super::schema::{Field, field, field_of, named, one_of, view};
 
-/// Why an operation fails: a code, and when it is given; the title of the code where nothing more is to be said.
+/// Error code of an operation and its condition. An empty condition stands for the title of the code.
 pub type Failure = (Code, &'static str);
 
-/// The failures of one operation that share a status.
+/// Error codes of one operation that share a status.
 pub struct Group {
     failures: Vec<Failure>,
-    /// Whether such an answer is kept for the key of its request, and sent again.
+    /// `true` if the response is stored for the `Idempotency-Key` of its request and replayed.
     is_kept: bool,
 }
 
-/// The failures of one operation by status; `is_keyed`: it takes idempotency keys.
+/// Groups the error codes of one operation by status; `is_keyed` is `true` if it accepts an `Idempotency-Key`.
 pub fn by_status(failures: &[Failure], is_keyed: bool) -> BTreeMap<u16, Group> {
     let mut grouped: BTreeMap<u16, Group> = BTreeMap::new();
     for (code, when) in failures {
@@ -43,7 +43,7 @@ impl Group {
         self.failures.iter().map(|(code, _)| *code)
     }
 
-    /// What stands in an operation: a reference with the operation's own words.
+    /// Reference from an operation to the component, with the operation's own description.
     pub fn reference(&self) -> Value {
         let said = self.failures.iter().map(|(code, when)| {
             let when = if when.is_empty() { code.title() } else { when };
@@ -53,13 +53,13 @@ impl Group {
         json!({"$ref": format!("#/components/responses/{}", self.name()), "description": said.join("  \n")})
     }
 
-    /// The name of its component.
+    /// Name of the component.
     pub fn name(&self) -> String {
         let kept = self.is_kept.then_some("kept");
         self.codes().map(Code::as_str).chain(kept).collect::<Vec<_>>().join(".")
     }
 
-    /// Its component.
+    /// The response component.
     pub fn component(&self) -> Value {
         let titles: Vec<_> = self.codes().map(|code| format!("`{}`: {}", code.as_str(), code.title())).collect();
         let codes: Vec<_> = self.codes().map(Code::as_str).collect();
@@ -69,7 +69,7 @@ impl Group {
             "description": titles.join("  \n"),
             "headers": self.headers(),
             "content": {PROBLEM_JSON: {"schema": named("Problem"), "examples": examples}},
-            // No narrower schema: generators would make a class of each.
+            // One schema for all: client generators would create a class for each narrower one.
             "x-error-codes": codes,
         })
     }
@@ -112,34 +112,34 @@ fn example(code: Code) -> Value {
     example
 }
 
-/// The shape of every failure.
+/// Schema of all errors.
 pub fn problem() -> Value {
     let fault = view([
         field::<String>(
             "pointer",
-            "A JSON pointer into the body, or the name of a query parameter or header behind a slash.",
+            "JSON pointer into the body, or a slash and the name of a query parameter or header.",
         )
         .required(),
-        field::<String>("reason", "A sentence that goes after the name of the field.").required(),
+        field::<String>("reason", "Reason, phrased to follow the name of the field.").required(),
     ]);
     let status = json!({"type": "integer", "minimum": 400, "maximum": 599});
     let fields: [Field; 9] = [
-        field::<String>("type", "A URN with the code; no document stands behind it.").required(),
-        field::<String>("title", "The same for every occurrence of the code.").required(),
-        field_of("status", "The HTTP status.", status).required(),
-        field::<String>("detail", "What happened, in a sentence for the caller.").required(),
-        field::<String>("instance", "The path of the request."),
-        field_of("error", "What happened, for programs: stable.", one_of(Code::ALL.iter().map(|code| code.as_str())))
+        field::<String>("type", "URN with the error code. It does not resolve to a document.").required(),
+        field::<String>("title", "Short title, the same for every occurrence of the code.").required(),
+        field_of("status", "HTTP status code.", status).required(),
+        field::<String>("detail", "Description of this occurrence, for people.").required(),
+        field::<String>("instance", "Path of the request."),
+        field_of("error", "Stable error code, for programs.", one_of(Code::ALL.iter().map(|code| code.as_str())))
             .required(),
-        field::<String>("message", "The same as `detail`.").required(),
-        field::<Vec<String>>("details", "Every bad field with its reason, as sentences.").required(),
+        field::<String>("message", "Same text as `detail`.").required(),
+        field::<Vec<String>>("details", "One sentence for each problem.").required(),
         field_of(
             "errors",
-            "Every bad field with its reason; only of `invalid_input`.",
+            "Every invalid field with the reason; only for `invalid_input`.",
             json!({"type": "array", "items": fault}),
         ),
     ];
     let mut problem = view(fields);
-    problem["description"] = "Every failure of every operation (RFC 9457).".into();
+    problem["description"] = "Error response of all operations (RFC 9457).".into();
     problem
 }

@@ -1,11 +1,11 @@
-//! One field of an object, as schemas have it.
+//! One field of an object schema.
 
 use serde_json::Value;
 
 use super::schema::{Documented, HTTP_URL, LINE, LINE_NOT_BLANK, NOT_BLANK};
 
-/// What is said of each URL that is taken.
-const WITHOUT_CREDENTIALS: &str = "A URL with a user name or a password in it (`https://user:secret@…`) is refused.";
+/// Sentence appended to every URL field of a request.
+const WITHOUT_CREDENTIALS: &str = "URLs with a user name or password (`https://user:secret@…`) are rejected.";
 
 /// One field of an object.
 pub struct Field {
@@ -14,12 +14,12 @@ pub struct Field {
     pub(super) required: bool,
 }
 
-/// A field that holds values of a type.
+/// Field with the schema of a type.
 pub fn field<T: Documented>(name: &'static str, about: &str) -> Field {
     field_of(name, about, T::schema())
 }
 
-/// A field with a schema of its own.
+/// Field with its own schema.
 pub fn field_of(name: &'static str, about: &str, schema: Value) -> Field {
     let mut schema = schema;
     if !about.is_empty() {
@@ -29,40 +29,40 @@ pub fn field_of(name: &'static str, about: &str, schema: Value) -> Field {
 }
 
 impl Field {
-    /// The same, always there.
+    /// Marks the field as required.
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// The same, from administrators alone.
+    /// Marks the field as settable by administrators only.
     #[must_use]
     pub fn of_administrators(self) -> Self {
         let about = self.schema["description"].as_str().unwrap_or_default();
-        let about = format!("{about} Counts from administrators only; ignored from others.");
+        let about = format!("{about} Set by administrators only; ignored for other callers.");
         self.with("description", about).with("x-administrators-only", true)
     }
 
-    /// Whether this is its name.
+    /// Returns `true` if the field has this name.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// The same, always there if it is one of these.
+    /// Marks the field as required if its name is in `names`.
     #[must_use]
     pub fn required_among(self, names: &[&str]) -> Self {
         Self { required: self.required || names.contains(&self.name), ..self }
     }
 
-    /// The same text, but not of white space alone.
+    /// Rejects text that is only whitespace.
     #[must_use]
     pub fn not_blank(self) -> Self {
         let pattern = if self.schema["pattern"] == LINE { LINE_NOT_BLANK } else { NOT_BLANK };
         self.with("pattern", pattern)
     }
 
-    /// The same; of a URL it is said that it may carry no credentials, which its pattern does not tell.
+    /// States for URL fields that credentials are rejected, which the pattern does not express.
     #[must_use]
     pub(super) fn without_credentials(self) -> Self {
         if !self.schema["pattern"].as_str().is_some_and(|pattern| pattern.ends_with(HTTP_URL)) {
@@ -73,7 +73,7 @@ impl Field {
         self.with("description", about)
     }
 
-    /// The same with one more keyword.
+    /// Adds a schema keyword.
     #[must_use]
     pub fn with(mut self, keyword: &str, value: impl Into<Value>) -> Self {
         self.schema[keyword] = value.into();

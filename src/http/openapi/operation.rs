@@ -1,7 +1,7 @@
-//! One operation of the interface: how it is written down, and what of it follows from its route.
+//! One operation of the API: its builder, and the parts that follow from its route.
 //!
-//! What is the same everywhere is not written at each operation: security and the failures that go with it come from the
-//! route's action, those of a body from there being one, the tag of a read from its method.
+//! Common parts are not written at each operation: security and its error responses follow from the action of the
+//! route, errors of the body from its presence, and the `ETag` of a read from its method.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::http::body::BodyLimit;
 use crate::http::error::Code;
 use crate::http::limits::Kind;
 
-/// What answers say of the limits of the caller.
+/// Headers that report the rate limits of the caller.
 pub const LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];
 
-/// An operation as its noun describes it.
+/// An operation, as declared in the file of its tag.
 pub struct Operation {
     pub method: Method,
     pub path: &'static str,
@@ -31,15 +31,15 @@ pub struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     streams: bool,
-    /// Headers of its own that it looks at, by their names among the components.
+    /// Operation-specific request headers, by component name.
     heeds: Vec<&'static str>,
     answers: BTreeMap<u16, Value>,
-    /// Headers of its own that answers have, by their names among the components.
+    /// Operation-specific response headers by status and component name.
     headers: Vec<(u16, &'static str)>,
     failures: Vec<Failure>,
 }
 
-/// An operation as the document has it.
+/// An operation, as serialized in the document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
@@ -54,22 +54,22 @@ pub struct Shown {
     security: Value,
 }
 
-/// Begins the description of a GET.
+/// Starts the declaration of a GET operation.
 pub fn get(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
     Operation::new(Method::GET, path, id, summary)
 }
 
-/// Begins the description of a POST.
+/// Starts the declaration of a POST operation.
 pub fn post(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
     Operation::new(Method::POST, path, id, summary)
 }
 
-/// Begins the description of a PUT.
+/// Starts the declaration of a PUT operation.
 pub fn put(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
     Operation::new(Method::PUT, path, id, summary)
 }
 
-/// Begins the description of a DELETE.
+/// Starts the declaration of a DELETE operation.
 pub fn delete(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
     Operation::new(Method::DELETE, path, id, summary)
 }
@@ -92,80 +92,80 @@ impl Operation {
         }
     }
 
-    /// What it does, for whoever calls it: effects, what is left out, what counts. Markdown.
+    /// Sets the description for client developers: effects, exceptions and limits. Markdown.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();
         self
     }
 
-    /// Parameters of the query.
+    /// Adds query parameters.
     #[must_use]
     pub fn query(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
         self.parameters.extend(parameters);
         self
     }
 
-    /// A JSON body by its component, with an example.
+    /// Sets a JSON body by component name, with an example.
     #[must_use]
     pub fn takes(self, component: &str, example: &Value) -> Self {
         self.takes_content("application/json", &json!({"schema": named(component), "example": example}))
     }
 
-    /// A body of any type.
+    /// Sets a body of any media type.
     #[must_use]
     pub fn takes_content(mut self, media_type: &str, content: &Value) -> Self {
         self.body = Some(json!({"required": true, "content": {media_type: content}}));
         self
     }
 
-    /// A body that is not received whole before the work begins, under any of these types.
+    /// Sets a body that is processed while it is received, with one of these media types.
     #[must_use]
     pub fn streams(self, media_types: &[&str], content: &Value) -> Self {
         let contents: Map<_, _> = media_types.iter().map(|name| ((*name).to_owned(), content.clone())).collect();
         Self { streams: true, body: Some(json!({"required": true, "content": contents})), ..self }
     }
 
-    /// A form with parts.
+    /// Sets a multipart form as the body.
     #[must_use]
     pub fn takes_form(self, component: &str, example: &Value) -> Self {
         let content = json!({"schema": named(component), "example": example});
         self.takes_content("multipart/form-data", &content)
     }
 
-    /// Waits for the end of a task when the caller prefers so.
+    /// Declares `Prefer: wait=n`, which holds the response until a task ends.
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.heeds.push("Prefer");
         self.with_header(200, "Preference-Applied")
     }
 
-    /// A JSON answer.
+    /// Adds a JSON response.
     #[must_use]
     pub fn answers(self, status: u16, about: &str, schema: &Value, example: &Value) -> Self {
         self.answers_content(status, about, "application/json", &json!({"schema": schema, "example": example}))
     }
 
-    /// 200 with a JSON component.
+    /// Adds a 200 response with a JSON component.
     #[must_use]
     pub fn shows(self, about: &str, component: &str, example: &Value) -> Self {
         self.answers(200, about, &named(component), example)
     }
 
-    /// 201 with a JSON component.
+    /// Adds a 201 response with a JSON component.
     #[must_use]
     pub fn creates(self, about: &str, component: &str, example: &Value) -> Self {
         self.answers(201, about, &named(component), example)
     }
 
-    /// 200 with text.
+    /// Adds a 200 response with plain text.
     #[must_use]
     pub fn answers_text(self, about: &str, example: &str) -> Self {
         let content = json!({"schema": {"type": "string"}, "example": example});
         self.answers_content(200, about, "text/plain", &content)
     }
 
-    /// An answer of any type.
+    /// Adds a response of any media type.
     #[must_use]
     pub fn answers_content(mut self, status: u16, about: &str, media_type: &str, content: &Value) -> Self {
         let answer = json!({"description": about, "content": {media_type: content}});
@@ -173,18 +173,18 @@ impl Operation {
         self
     }
 
-    /// An answer without a body.
+    /// Adds a response without a body.
     #[must_use]
     pub fn answers_nothing(mut self, status: u16, about: &str) -> Self {
         self.answers.insert(status, json!({"description": about}));
         self
     }
 
-    /// A file with a strong tag, whole or in parts, which its answers say more of in these headers.
+    /// Adds the responses of a file with a strong `ETag`, complete or in ranges, with these additional headers.
     #[must_use]
     pub fn serves_file(mut self, about: &str, media_type: &str, told: &[&'static str]) -> Self {
         let bytes = json!({"schema": {"type": "string", "format": "binary"}});
-        let parts = "The ranges that were asked for; several as multipart/byteranges.";
+        let parts = "The requested range; several ranges are returned as multipart/byteranges.";
         self.heeds.extend(["Range", "If-Range", "If-None-Match"]);
         for status in [200, 206, 304] {
             let always = ["ETag", "Accept-Ranges", "Cache-Control"];
@@ -192,33 +192,33 @@ impl Operation {
         }
         self.answers_content(200, about, media_type, &bytes)
             .answers_content(206, parts, media_type, &bytes)
-            .answers_nothing(304, "The caller has it already.")
+            .answers_nothing(304, "The cached file is current.")
             .with_header(206, "Content-Range.part")
             .fails(Code::RangeNotSatisfiable, "")
     }
 
-    /// A node id in another case than the node's own is redirected.
+    /// Adds the redirect for a node id in a different case.
     #[must_use]
     pub fn may_redirect(self) -> Self {
-        self.answers_nothing(302, "The id is written in another case than the node's own: the same is there.")
+        self.answers_nothing(302, "Redirect to the same resource with the node id in its original case.")
             .with_header(302, "Location")
     }
 
-    /// The answer of this status has this header, which stands among the components.
+    /// Adds a header, by component name, to the response with this status.
     #[must_use]
     pub fn with_header(mut self, status: u16, name: &'static str) -> Self {
         self.headers.push((status, name));
         self
     }
 
-    /// It can fail with this code, in this case; said without a case the title of the code is enough.
+    /// Adds an error code with its condition. An empty condition stands for the title of the code.
     #[must_use]
     pub fn fails(mut self, code: Code, when: &'static str) -> Self {
         self.failures.push((code, when));
         self
     }
 
-    /// Everything that can go wrong by status: what the operation says, and what follows from its route.
+    /// All error codes by status: those of the operation and those that follow from its route.
     pub fn failures(&self, action: Action) -> BTreeMap<u16, Group> {
         let mut codes = vec![
             Code::MalformedRequest,
@@ -237,7 +237,7 @@ impl Operation {
         if self.body.is_some() || !self.parameters.is_empty() {
             codes.push(Code::InvalidInput);
         }
-        // Publishing looks for its token in the body, even where it needs none otherwise.
+        // Publishing accepts a token in the body, so the body is parsed even if it is optional.
         if self.body.is_some() || action == Action::PublishVersion {
             codes.extend([
                 Code::MalformedBody,
@@ -247,7 +247,7 @@ impl Operation {
                 Code::Overloaded,
             ]);
         }
-        // Pages of other origins, which nobody has named.
+        // Cross-origin writes from origins that are not allowed.
         if self.method != Method::GET {
             codes.push(Code::Forbidden);
         }
@@ -259,14 +259,14 @@ impl Operation {
         }
         if self.is_keyed() {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
-            // With a key the body is received whole, whatever becomes of it.
+            // With a key, the body is buffered even if the operation ignores it.
             codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
         let failures: Vec<_> = self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
         by_status(&failures, self.is_keyed())
     }
 
-    /// The operation as the document has it.
+    /// Serializes the operation for the document.
     pub fn show(self, tag: &'static str, action: Action, limit: BodyLimit) -> Shown {
         let failures = self.failures(action);
         let parameters = self.all_parameters();
@@ -277,7 +277,9 @@ impl Operation {
             tags: [tag],
             operation_id: self.id,
             summary: self.summary,
-            description: format!("{}\n\nWho may: {}.{body}", self.about, who_may(action)).trim_start().to_owned(),
+            description: format!("{}\n\nAllowed callers: {}.{body}", self.about, who_may(action))
+                .trim_start()
+                .to_owned(),
             parameters,
             request_body: self.body,
             responses,
@@ -295,12 +297,12 @@ impl Operation {
         parameters
     }
 
-    /// Whether it can be asked for with a key, so that it is done once.
+    /// Returns `true` if the operation accepts an `Idempotency-Key`.
     fn is_keyed(&self) -> bool {
         (self.method == Method::POST || self.method == Method::PUT) && !self.streams
     }
 
-    /// Whether what is read carries an entity tag: JSON does.
+    /// Returns `true` if the response has an `ETag`: every JSON response does.
     fn is_tagged(&self) -> bool {
         self.answers.get(&200).is_some_and(|answer| answer["content"].get("application/json").is_some())
     }
@@ -308,10 +310,14 @@ impl Operation {
     fn successes(&self, action: Action) -> BTreeMap<u16, Value> {
         let mut answers = self.answers.clone();
         if self.method == Method::GET && self.is_tagged() {
-            answers.insert(304, json!({"description": "The caller has the current answer already."}));
+            answers.insert(304, json!({"description": "The cached response is current."}));
         }
         for (status, name) in &self.headers {
-            debug_assert!(answers.contains_key(status), "{}: {name} of an answer {status} that is not there", self.id);
+            debug_assert!(
+                answers.contains_key(status),
+                "{}: {name} of a response {status} that is not declared",
+                self.id
+            );
         }
         for (status, answer) in &mut answers {
             let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
@@ -327,17 +333,18 @@ impl Operation {
     }
 }
 
-/// The name of a header whose component has this name: what follows a dot tells apart what is said of it in different answers.
+/// Header name of a component. The part after the dot distinguishes descriptions of the same header in different
+/// responses.
 pub fn header_name(component: &str) -> &str {
     component.split('.').next().unwrap_or(component)
 }
 
-/// The reference to a header that stands among the components.
+/// Reference to a header component.
 pub fn header(component: &str) -> Value {
     json!({"$ref": format!("#/components/headers/{component}")})
 }
 
-/// The names of the parameters of a path.
+/// Parameter names of a path.
 fn names_in(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
 }
@@ -358,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "of an answer 201 that is not there")]
+    #[should_panic(expected = "of a response 201 that is not declared")]
     fn a_header_of_an_answer_that_is_not_there_is_a_mistake() {
         let operation = get("/nodes", "listNodes", "").shows("", "Node", &json!({})).with_header(201, "Location");
         drop(operation.show("", Action::ReadRegistry, BodyLimit::None));

@@ -1,4 +1,4 @@
-//! Parameters: those of paths by their names, those of queries, and the headers that mean something everywhere.
+//! Parameters of paths and queries, and shared request and response headers.
 
 use serde_json::{Value, json};
 
@@ -9,29 +9,29 @@ use crate::domain::version::SemVer;
 use crate::domain::video::VideoFormat;
 use crate::http::idempotency::ANSWER_MAX;
 
-/// One parameter of an operation, as the document has it.
+/// One parameter of an operation, as serialized in the document.
 pub type Parameter = Value;
 
-/// A parameter of a path. The schema tells the form; what has another form is not found.
+/// Path parameter. A value that does not match the schema is a 404.
 pub fn in_path(name: &str) -> Parameter {
     let (about, schema, example) = match name {
-        "publisher_id" => ("The publisher.", PublisherId::schema(), "acme"),
-        "node_id" => ("The node, whatever the case of its letters.", NodeId::schema(), "face-tools"),
+        "publisher_id" => ("Id of the publisher.", PublisherId::schema(), "acme"),
+        "node_id" => ("Id of the node, in any case.", NodeId::schema(), "face-tools"),
         "version_id" => (
-            "The version: its UUID, or its semantic version.",
+            "UUID or semantic version of the version.",
             json!({"anyOf": [UserId::schema(), SemVer::schema()]}),
             "1.2.0",
         ),
-        "version" => ("The semantic version.", SemVer::schema(), "1.2.0"),
-        "user_id" => ("The user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
-        "token_id" => ("The token; never its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
-        "task_id" => ("The task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),
-        "delivery_id" => ("The delivery.", DeliveryId::schema(), "0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
-        "kind" => ("The kind of thing.", one_of(StreamKind::ALL.iter().map(|kind| kind.as_str())), "node"),
-        "id" => ("The id of the thing.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
-        "file" => ("The name of the file: the SHA-256 of its bytes, and its format.", file_name(), ""),
-        "ticket" => ("What the signed URL ends with.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
-        "hint" => ("What the URL ends with that a submission to a vendor carried.", String::schema(), ""),
+        "version" => ("Semantic version.", SemVer::schema(), "1.2.0"),
+        "user_id" => ("Id of the user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
+        "token_id" => ("Id of the token, not its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
+        "task_id" => ("Id of the task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),
+        "delivery_id" => ("Id of the delivery.", DeliveryId::schema(), "0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
+        "kind" => ("Kind of the resource.", one_of(StreamKind::ALL.iter().map(|kind| kind.as_str())), "node"),
+        "id" => ("Id of the resource.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
+        "file" => ("File name: the SHA-256 of its content and its format.", file_name(), ""),
+        "ticket" => ("Last segment of the signed URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
+        "hint" => ("Last segment of the webhook URL that was sent to the vendor.", String::schema(), ""),
         _ => ("", String::schema(), ""),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
@@ -41,24 +41,24 @@ pub fn in_path(name: &str) -> Parameter {
     parameter
 }
 
-/// A result's name.
+/// Schema of the file name of a result.
 fn file_name() -> Value {
     let pictures = ImageFormat::ALL.iter().map(|format| format.as_str());
     let formats: Vec<_> = pictures.chain(VideoFormat::ALL.iter().map(|format| format.as_str())).collect();
     json!({"type": "string", "pattern": format!("^[0-9a-f]{{64}}\\.({})$", formats.join("|"))})
 }
 
-/// Text in a query: no control characters at all.
+/// Query text without control characters.
 pub fn query_text() -> Value {
     json!({"type": "string", "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
 }
 
-/// A parameter of the query; unless said otherwise it may be absent.
+/// Optional query parameter.
 pub fn in_query(name: &str, about: &str, schema: &Value) -> Parameter {
     json!({"name": name, "in": "query", "description": about, "schema": schema})
 }
 
-/// A parameter of the query that must be there.
+/// Required query parameter.
 pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value) -> Parameter {
     let mut parameter = in_query(name, about, schema);
     parameter["required"] = true.into();
@@ -66,8 +66,9 @@ pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value)
     parameter
 }
 
-/// The same schema for a parameter whose empty value means absent. A pattern takes the empty text too, which leaves a text for
-/// generators of clients; where there is none, each alternative has its type, without which they take it for anything.
+/// Extends a schema so that the empty value means absent. A pattern is widened to admit the empty text, so that client
+/// generators still see a string; without a pattern, each alternative has a type, since generators treat untyped ones
+/// as anything.
 pub fn or_empty(schema: &Value) -> Value {
     if let Some(pattern) = schema["pattern"].as_str() {
         let mut schema = schema.clone();
@@ -79,142 +80,149 @@ pub fn or_empty(schema: &Value) -> Value {
     json!({"anyOf": choices})
 }
 
-/// The header by which whoever reads a stream comes back; empty means absent. One pattern and no alternatives: of headers generators
-/// take nothing but plain types.
+/// `Last-Event-ID` header for resuming a stream; empty means absent. Uses one pattern without alternatives, because
+/// client generators only accept plain types for headers.
 pub fn last_event_id(about: &str) -> Parameter {
     json!({"name": "Last-Event-ID", "in": "header", "description": about, "schema": {"type": "string", "pattern": "^[0-9]{0,15}$"}})
 }
 
-/// An array parameter of the query.
+/// Repeatable query parameter.
 pub fn many_in_query(name: &str, about: &str, items: &Value) -> Parameter {
-    let about = format!("{about} May be repeated; commas and `{name}[]=` are accepted too.");
+    let about = format!("{about} Repeatable; comma-separated values and `{name}[]=` are accepted too.");
     let mut parameter = in_query(name, &about, &array(items));
     parameter["style"] = "form".into();
     parameter["explode"] = true.into();
     parameter
 }
 
-/// A yes or no of the query.
+/// Boolean query parameter.
 pub fn flag_in_query(name: &str, about: &str) -> Parameter {
     in_query(name, about, &json!({"type": "boolean", "default": false}))
 }
 
-/// Which page, and how large.
+/// Page number and page size.
 pub fn paging(default_limit: u64, limit_max: u64) -> [Parameter; 2] {
     let counting = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
-    let limit = format!("How many entries a page has; more than {limit_max} is taken for {limit_max}.");
+    let limit = format!("Page size; values above {limit_max} are reduced to {limit_max}.");
     [
-        in_query("page", "Which page, from 1. One past the end is empty.", &counting(1)),
+        in_query("page", "Page number, starting at 1. A page past the end is empty.", &counting(1)),
         in_query("limit", &limit, &counting(default_limit)),
     ]
 }
 
-/// The reference to a parameter that stands among the components.
+/// Reference to a parameter component.
 pub fn shared(name: &str) -> Parameter {
     json!({"$ref": format!("#/components/parameters/{name}")})
 }
 
-/// The headers of requests that mean the same everywhere, by their names.
+/// Shared request headers by name.
 pub fn shared_headers() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     json!({
         "X-Request-Id": header(
             "X-Request-Id",
-            "What the caller calls the request: 1 to 128 visible ASCII characters. Anything else is ignored, and the \
-             service makes up a name.",
+            "Identifier of the request for logs: 1 to 128 visible ASCII characters. The service ignores other values \
+             and generates an identifier.",
             String::schema(),
         ),
         "Idempotency-Key": header(
             "Idempotency-Key",
             &format!(
-                "A name for the request, of the caller's own choice: when the request comes again with it, within 24 hours, it is not \
-                 carried out again, and its answer is sent once more with `Idempotent-Replayed: true`, be it a success or a 400, 404 or \
-                 409. Keys are the caller's own; those without a token share theirs, so that theirs should be random. 409 while the \
-                 first request is under way, 422 when the key was used for another one. An answer over {} MiB is made anew.",
+                "Client-chosen key that makes the request safe to retry. For 24 hours, a repeated request with the \
+                 same key is not executed again: its stored response (a success or a 400, 404 or 409) is replayed \
+                 with `Idempotent-Replayed: true`.\n\n- 409: the first request is still in progress.\n- 422: the key \
+                 was used for a different request.\n- Keys belong to the caller. Callers without a token share their \
+                 keys, so they should use random ones.\n- Responses over {} MiB are not stored but generated again; \
+                 the request still takes effect once.",
                 ANSWER_MAX >> 20
             ),
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
         ),
         "Prefer": header(
             "Prefer",
-            "`wait=n` (RFC 7240): the answer waits until the task has ended, at most n seconds and at most 60. Any other \
-             preference is ignored.",
+            "`wait=n` (RFC 7240) holds the response until the task ends, for at most n seconds, up to 60. Other \
+             preferences are ignored.",
             String::schema(),
         ),
         "If-None-Match": header(
             "If-None-Match",
-            "Entity tags that the caller has already: when one of them is current, the answer is 304 without a body.",
+            "Entity tags of cached responses. If one of them is current, the response is 304 without a body.",
             String::schema(),
         ),
         "Range": header(
             "Range",
-            "The parts of the file that are wanted (RFC 9110, 14), such as `bytes=0-1023` or `bytes=-500`: at most 16. What is not \
-             understood is ignored.",
+            "Requested ranges of the file (RFC 9110, section 14), such as `bytes=0-1023` or `bytes=-500`; at most 16. \
+             A malformed value is ignored.",
             String::schema(),
         ),
         "If-Range": header(
             "If-Range",
-            "The entity tag of the file of which the caller has parts already: when it is not current, the whole file is sent.",
+            "Entity tag of the partially downloaded file. If it is not current, the whole file is sent.",
             String::schema(),
         ),
     })
 }
 
-/// The headers of answers.
+/// Response headers by component name.
 pub fn answer_headers() -> Value {
     let header = |about: &str, required: bool, schema: Value| json!({"description": about, "required": required, "schema": schema});
     json!({
-        "X-Request-Id": header("What the request is called in the service's log: the caller's name for it, if it sent one.", true, json!({"type": "string", "pattern": "^[!-~]{1,128}$"})),
-        "ETag": header("The strong tag of exactly these bytes.", true, json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
+        "X-Request-Id": header(
+            "Identifier of the request in the log of the service: the caller's `X-Request-Id` if it sent a valid one.",
+            true,
+            json!({"type": "string", "pattern": "^[!-~]{1,128}$"}),
+        ),
+        "ETag": header("Strong entity tag of the response body.", true, json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
         "Preference-Applied": header(
-            "How long the answer would have waited for the end of the task: there when the caller preferred to wait.",
+            "Maximum time that the response waited for the task to end. Present if the caller sent `Prefer: wait=n`.",
             false,
             json!({"type": "string", "pattern": "^wait=[0-9]+$"}),
         ),
         "X-Task-Id": header(
-            "The task of the stream, which can be shown and cancelled while it is sent.",
+            "Id of the task behind the stream. It can be read and cancelled while the stream is sent.",
             true,
             TaskId::schema(),
         ),
         "Idempotent-Replayed": header(
-            "On the answer to a request that had been carried out before: the answer is the one that it had then.",
+            "`true` if the response is a replay of an earlier one with the same `Idempotency-Key`.",
             false,
             one_of(["true"]),
         ),
-        "Location": header("Where the new thing is.", true, json!({"type": "string", "format": "uri"})),
-        "Link": header("Where the other pages are (RFC 8288).", true, String::schema()),
-        "X-Total-Count": header("How many entries there are on all pages together.", true, u64::schema()),
-        "WWW-Authenticate": header("Which credentials are needed.", true, one_of(["Bearer", "Bearer error=\"invalid_token\""])),
-        "Retry-After": header("Seconds after which to try again.", true, json!({"type": "integer", "minimum": 0})),
+        "Location": header("URL of the resource.", true, json!({"type": "string", "format": "uri"})),
+        "Link": header("Links to the other pages (RFC 8288).", true, String::schema()),
+        "X-Total-Count": header("Total number of entries on all pages.", true, u64::schema()),
+        "WWW-Authenticate": header("Authentication scheme to use.", true, one_of(["Bearer", "Bearer error=\"invalid_token\""])),
+        "Retry-After": header("Seconds to wait before retrying.", true, json!({"type": "integer", "minimum": 0})),
         "Retry-After.soon": header(
-            "Seconds after which to try again: there when nothing but another request stands in the way that is under way.",
+            "Seconds to wait before retrying. Present only if the conflict is with another request in progress.",
             false,
             json!({"type": "integer", "minimum": 0}),
         ),
         "RateLimit": header(
-            "How much the caller has left of each limit (`r`), and the seconds until it has all of it again (`t`); there when the limit is \
-             switched on (draft-ietf-httpapi-ratelimit-headers).",
+            "Remaining amount of each limit (`r`) and seconds until it is fully restored (`t`), as in \
+             draft-ietf-httpapi-ratelimit-headers. Present if a limit is enabled.",
             false,
             json!({"type": "string", "example": "\"reads\";r=50;t=30"}),
         ),
         "RateLimit-Policy": header(
-            "Each limit: how much at once (`q`), and the seconds in which it comes back (`w`).",
+            "Size of each limit (`q`) and the seconds in which it is restored (`w`).",
             false,
             json!({"type": "string", "example": "\"reads\";q=600;w=60"}),
         ),
-        "Accept-Ranges": header("Parts of the file may be asked for.", true, one_of(["bytes"])),
-        "Cache-Control": header("How long the file may be kept without asking again.", true, String::schema()),
+        "Accept-Ranges": header("Range requests are supported.", true, one_of(["bytes"])),
+        "Cache-Control": header("Caching directives for the file.", true, String::schema()),
         "Content-Disposition": header(
-            "Under which name to save the file.",
+            "Suggested file name.",
             true,
             json!({"type": "string", "pattern": "^attachment; filename=\"[^\"]+\"$"}),
         ),
         "Content-Range.part": header(
-            "Which bytes these are, of how many: there when one range was asked for; of several, each part says so itself.",
+            "Position of the returned bytes and size of the file. Present for a single range; with several, each part \
+             has its own.",
             false,
             json!({"type": "string", "pattern": "^bytes [0-9]+-[0-9]+/[0-9]+$"}),
         ),
-        "Content-Range": header("How many bytes the file has.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
+        "Content-Range": header("Size of the file in bytes.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
     })
 }
 

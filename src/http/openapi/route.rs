@@ -1,11 +1,12 @@
-//! What of an operation follows from its route: who may, with which credentials, and how large the body may be.
+//! Parts of an operation that follow from its route: allowed callers, credentials and body limits.
 
 use serde_json::{Map, Value, json};
 
 use crate::domain::policy::{Action, Standing};
 use crate::http::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
 
-/// A bearer token; or nothing, where the policy lets anonymous callers through. Publishing takes its token in the body too.
+/// Security requirements of an action: a bearer token, optional if the policy admits anonymous callers. Publishing also
+/// accepts a token in the body.
 pub fn security(action: Action) -> Value {
     let mut ways = vec![json!({"bearer": []})];
     if action.allows(Standing::Anonymous) || action == Action::PublishVersion {
@@ -14,7 +15,8 @@ pub fn security(action: Action) -> Value {
     ways.into()
 }
 
-/// Who may do it, as the policy has it. Whoever is a user may what any user may, and an administrator everything.
+/// Names the callers that the policy allows. Members may do what any user may, owners what members may, and
+/// administrators everything.
 pub fn who_may(action: Action) -> String {
     let named = [
         (Standing::User, "any user"),
@@ -30,14 +32,14 @@ pub fn who_may(action: Action) -> String {
         _ => false,
     };
     if action.allows(Standing::Anonymous) {
-        let tokens = if action.allows(Standing::OtherToken) { "" } else { ", but no personal access token" };
-        return format!("everybody{tokens}");
+        let tokens = if action.allows(Standing::OtherToken) { "" } else { " except personal access tokens" };
+        return format!("everyone{tokens}");
     }
     let allowed = named.iter().filter(|(standing, _)| action.allows(*standing) && !implied(*standing));
     allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
 }
 
-/// How large the body may be: a sentence that goes behind others.
+/// Returns a sentence with the body limits, to be appended to a description.
 pub fn body_may_be(limit: BodyLimit) -> String {
     let size = match limit.bytes() {
         0 => return String::new(),
@@ -46,11 +48,11 @@ pub fn body_may_be(limit: BodyLimit) -> String {
     };
     let shape = match limit {
         BodyLimit::Json | BodyLimit::Images => {
-            format!(", nested at most {DEPTH_MAX} levels deep, with at most {ELEMENTS_MAX} elements")
+            format!(", at most {DEPTH_MAX} levels of nesting and {ELEMENTS_MAX} elements")
         }
         _ => String::new(),
     };
-    format!(" The body: at most {size}{shape}.")
+    format!(" Body limit: {size}{shape}.")
 }
 
 #[cfg(test)]
@@ -60,8 +62,8 @@ mod tests {
     #[test]
     fn who_may_is_told_as_the_policy_has_it() {
         for (action, told) in [
-            (Action::ReadRegistry, "everybody"),
-            (Action::SubmitVideoTask, "everybody, but no personal access token"),
+            (Action::ReadRegistry, "everyone"),
+            (Action::SubmitVideoTask, "everyone except personal access tokens"),
             (Action::CreatePublisher, "any user, administrators"),
             (Action::UpdatePublisher, "owners of the publisher, administrators"),
             (Action::ReviseNode, "members of the publisher, its personal access tokens, administrators"),
@@ -77,9 +79,9 @@ mod tests {
         let [none, json, images, archive, form] =
             [BodyLimit::None, BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form].map(body_may_be);
         assert_eq!(none, "");
-        assert_eq!(json, " The body: at most 2 MiB, nested at most 64 levels deep, with at most 100000 elements.");
-        assert!(images.starts_with(" The body: at most 70 MiB, nested"));
-        assert_eq!(archive, " The body: at most 100 MiB.");
-        assert_eq!(form, " The body: at most 256 KiB.");
+        assert_eq!(json, " Body limit: 2 MiB, at most 64 levels of nesting and 100000 elements.");
+        assert!(images.starts_with(" Body limit: 70 MiB, at most"));
+        assert_eq!(archive, " Body limit: 100 MiB.");
+        assert_eq!(form, " Body limit: 256 KiB.");
     }
 }

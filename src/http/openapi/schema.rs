@@ -1,4 +1,4 @@
-//! JSON schemas, with the limits of the types that check the values: a limit is written once, in the domain.
+//! JSON schemas. Limits come from the domain types that validate the values, so each limit is written once.
 
 use serde_json::{Map, Value, json};
 
@@ -20,21 +20,21 @@ use crate::domain::video::{
 use crate::projections::node::facets::FormFactor;
 use crate::projections::task::index::EntryState;
 
-/// Members of a character class: the invisible characters.
+/// Invisible characters, as members of a regex character class.
 macro_rules! invisible {
     () => {
         "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0"
     };
 }
 
-/// Text without control characters other than tab and line breaks.
+/// Text without control characters except tab and line breaks.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
-/// The same, and not white space alone.
+/// The same, but not only whitespace.
 pub(super) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
-/// Text on one line without control and invisible characters (`domain::value::is_invisible`).
+/// Single-line text without control and invisible characters (`domain::value::is_invisible`).
 pub(super) const LINE: &str = concat!("^[^\\u0000-\\u001f\\u007f-\\u009f", invisible!(), "]*$");
-/// The same, and not white space alone.
+/// The same, but not only whitespace.
 pub(super) const LINE_NOT_BLANK: &str = concat!(
     "^[^\\u0000-\\u001f\\u007f-\\u009f",
     invisible!(),
@@ -44,17 +44,17 @@ pub(super) const LINE_NOT_BLANK: &str = concat!(
     invisible!(),
     "]*$"
 );
-/// Absolute http(s) URL, as far as a pattern can tell: every accepted URL matches, but some that match are refused. As in
-/// browsers, the scheme has any case and the host may be an address or letters of any script.
+/// Absolute http(s) URL, as far as a pattern can express it: every accepted URL matches, but some matching ones are
+/// rejected. As in browsers, the scheme has any case and the host may be an address or letters of any script.
 pub(super) const HTTP_URL: &str =
     concat!("^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0", invisible!(), "]+$");
-/// As semver.org gives it; the three numbers fit into 64 bits.
+/// Pattern of semver.org; the three numbers fit into 64 bits.
 const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
 
-/// A checked value, or anything else that a field can hold, as its schema.
+/// Type whose values have a JSON schema.
 pub trait Documented {
-    /// The schema of the values that pass the type's check.
+    /// Returns the schema of all values that pass the type's validation.
     fn schema() -> Value;
 }
 
@@ -124,14 +124,14 @@ impl Documented for bool {
     }
 }
 
-/// A count: a whole number from 0.
+/// Counter: an integer from 0.
 impl Documented for u64 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int64", "minimum": 0})
     }
 }
 
-/// A smaller one, such as credits and seconds.
+/// Small counter, such as credits or seconds.
 impl Documented for u32 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int32", "minimum": 0})
@@ -162,7 +162,7 @@ impl<T: Documented> Documented for Vec<T> {
     }
 }
 
-/// A moment: RFC 3339 in UTC.
+/// Point in time: RFC 3339 in UTC.
 pub struct Moment;
 
 impl Documented for Moment {
@@ -171,7 +171,7 @@ impl Documented for Moment {
     }
 }
 
-/// An absolute URL that the service hands out.
+/// Absolute URL that the service returns.
 pub struct Url;
 
 impl Documented for Url {
@@ -180,7 +180,7 @@ impl Documented for Url {
     }
 }
 
-/// Declares the schemas of identifiers that are UUIDs.
+/// Declares the schemas of UUID identifiers.
 macro_rules! uuids {
     ($($name:ty),+ $(,)?) => {
         $(impl Documented for $name {
@@ -193,7 +193,7 @@ macro_rules! uuids {
 
 uuids!(DeliveryId, TaskId, TokenId, UserId, VersionId);
 
-/// Declares the schemas of enumerations with the names of all their values.
+/// Declares the schemas of enumerations from the names of their values.
 macro_rules! named {
     ($($name:ty),+ $(,)?) => {
         $(impl Documented for $name {
@@ -234,49 +234,51 @@ named!(
     VideoStyle
 );
 
-/// The states of image tasks, which stand among the components: generators of clients make one type of them.
+/// States of image tasks. A component, so that client generators create a single type.
 impl Documented for ImageStatus {
     fn schema() -> Value {
         named("ImageTaskState")
     }
 }
 
-/// Those of video and music tasks.
+/// States of video and music tasks.
 impl Documented for VideoState {
     fn schema() -> Value {
         named("VideoTaskState")
     }
 }
 
-/// Either, by reference: in one enumeration names would stand that differ by their case only, of which generators make one.
+/// State of any task, by reference: names in one enumeration that differ only by case would be merged by client
+/// generators.
 impl Documented for TaskStatus {
     fn schema() -> Value {
         json!({"anyOf": [ImageStatus::schema(), VideoState::schema()]})
     }
 }
 
-/// One of these texts.
+/// Enumeration of these strings.
 pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
     json!({"type": "string", "enum": names.into_iter().collect::<Vec<_>>()})
 }
 
-/// A schema that stands among the components.
+/// Reference to a schema component.
 pub fn named(component: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{component}")})
 }
 
-/// An array of what a schema describes.
+/// Array of a schema.
 pub fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// An object of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract 2).
+/// Object schema of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract
+/// 2).
 pub fn body(fields: impl IntoIterator<Item = Field>) -> Value {
     let fields = fields.into_iter().map(Field::without_credentials);
     object(fields.map(|field| if field.required { field } else { Field { schema: or_null(field.schema), ..field } }))
 }
 
-/// An object of an answer. What is optional is left out rather than `null` (contract 2).
+/// Object schema of a response. Absent optional fields are omitted rather than `null` (contract 2).
 pub fn view(fields: impl IntoIterator<Item = Field>) -> Value {
     object(fields)
 }
@@ -296,18 +298,18 @@ fn object(fields: impl IntoIterator<Item = Field>) -> Value {
     object
 }
 
-/// A page of a list: its entries under a name, by their component.
+/// Schema of a page, with its entries under this name and of this component.
 pub fn page_of(entries: &'static str, component: &str) -> Value {
     view([
-        field::<u64>("limit", "Entries of a page; less than was asked for where that was too many.").required(),
-        field_of(entries, "The entries of this page.", array(&named(component))).required(),
-        field::<u64>("page", "Which page this is, from 1.").required(),
-        field::<u64>("total", "Entries on all pages together.").required(),
-        field::<u64>("totalPages", "How many pages there are.").required(),
+        field::<u64>("limit", "Page size; smaller than requested if the request exceeded the maximum.").required(),
+        field_of(entries, "Entries of this page.", array(&named(component))).required(),
+        field::<u64>("page", "Page number, starting at 1.").required(),
+        field::<u64>("total", "Total number of entries.").required(),
+        field::<u64>("totalPages", "Total number of pages.").required(),
     ])
 }
 
-/// The same schema, and `null`.
+/// Extends a schema to admit `null`.
 pub fn or_null(mut schema: Value) -> Value {
     let Some(kind) = schema.get("type").cloned() else {
         let about = schema.as_object_mut().and_then(|members| members.remove("description"));
@@ -321,7 +323,7 @@ pub fn or_null(mut schema: Value) -> Value {
         schema["type"] = json!([kind, "null"]);
         return schema;
     };
-    // An enumeration of several types is several enumerations to generators of clients.
+    // Client generators turn an enumeration of several types into several enumerations.
     schema.as_object_mut().and_then(|members| members.remove("type"));
     schema["anyOf"] = json!([{"type": kind, "enum": names}, {"type": "null"}]);
     schema
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn urls_of_every_notation_are_taken() {
-        // tests/contract/document.py holds the schema to the same list.
+        // tests/contract/document.py checks the schema against the same list.
         for url in include_str!("../../../tests/contract/urls.txt").lines() {
             assert!(Link::parse(url).is_ok() && CallbackUrl::parse(url).is_ok(), "{url}");
         }

@@ -1,31 +1,35 @@
-//! Described: what receivers of callbacks are asked, which is what the service itself sends.
+//! Webhooks: the requests that the service sends to receivers.
 
 use serde_json::{Value, json};
 
 use super::schema::named;
 use super::{image, video};
 
-/// Another than that of the operations on callbacks: generators make one class for each tag, and drop one of two that are alike.
+/// Differs from the tag of the operations on deliveries: client generators create one class for each tag and drop one
+/// of two with the same name.
 const TAG: &str = "Webhooks";
 
-/// What they are.
+/// Tag of the webhooks.
 pub fn tag() -> Value {
-    json!({"name": TAG, "description": "What receivers of callbacks are asked by the service; what it is asked about them is under Callbacks."})
+    let about = "Requests that the service sends to webhook receivers. The operations to list and redeliver them are \
+                 under Callbacks.";
+    json!({"name": TAG, "description": about})
 }
 
-/// The requests by their names.
+/// Webhook requests by name.
 pub fn webhooks() -> Value {
     json!({
         "imageTaskChanged": {"post": told(
             "imageTaskChanged",
-            "An image task has changed its status",
-            "To the `webhook_url` of the task: after every change of its status; of a precision upscaling only after the end.",
+            "Image task status changed",
+            "Sent to the `webhook_url` of an image task after every change of its status; for precision upscaling, \
+             only when the task ends.",
             &json!({"schema": named("ImageTask"), "example": image::completed()}),
         )},
         "videoTaskChanged": {"post": told(
             "videoTaskChanged",
-            "A video task has changed its state",
-            "To the `callback_url` of the task: after every change of its state.",
+            "Video task state changed",
+            "Sent to the `callback_url` of a video task after every change of its state.",
             &json!({"schema": named("Creations"), "example": video::done()}),
         )},
     })
@@ -33,10 +37,11 @@ pub fn webhooks() -> Value {
 
 fn told(id: &str, summary: &str, when: &str, content: &Value) -> Value {
     let about = format!(
-        "{when} At least once, and in order for each task; signed as Standard Webhooks 1.0 has it: what is signed is \
-         `<webhook-id>.<webhook-timestamp>.<body>`. Answer within 15 s (`callbacks.timeout`); an answer that is neither 2xx nor 410, or \
-         none, is followed by another attempt, as the operations on callbacks tell. Receivers in four languages are in docs/callbacks.md of the \
-         sources."
+        "{when} Delivery is at least once, and in order for each task.\n\n- **Verify the signature.** It follows \
+         Standard Webhooks 1.0: the signed content is `<webhook-id>.<webhook-timestamp>.<body>`. Sample code in four \
+         languages is in docs/callbacks.md in the source repository.\n- **Respond within 15 s** (`callbacks.timeout`) \
+         with 2xx. 410 stops the delivery; anything else, or no response, is retried on the schedule described under \
+         Callbacks."
     );
     json!({
         "tags": [TAG],
@@ -46,8 +51,8 @@ fn told(id: &str, summary: &str, when: &str, content: &Value) -> Value {
         "parameters": headers(),
         "requestBody": {"required": true, "content": {"application/json": content}},
         "responses": {
-            "2XX": {"description": "It was taken; the body of the answer does not count."},
-            "410": {"description": "Nothing more is wanted of it: it is `stopped`, and not sent again."},
+            "2XX": {"description": "The webhook was received. The response body is ignored."},
+            "410": {"description": "The delivery is `stopped` and not retried."},
         },
         "security": [],
     })
@@ -58,20 +63,22 @@ fn headers() -> [Value; 3] {
     [
         header(
             "webhook-id",
-            "The same in every attempt: whoever has handled it answers 2xx and does nothing.",
+            "Identifier of the webhook, the same in every attempt. If it was processed before, respond with 2xx and \
+             ignore it.",
             json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"}),
             json!("msg_0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
         ),
         header(
             "webhook-timestamp",
-            "When this attempt was begun, in seconds since 1970.",
+            "Start time of this attempt, in seconds since 1970.",
             json!({"type": "integer", "format": "int64", "minimum": 0}),
             json!(1_772_357_402),
         ),
         header(
             "webhook-signature",
-            "Signatures with spaces between them: `v1a,` with the key of the service (`GET /.well-known/webhook-key`) always, and \
-             `v1,` with each secret of the account that is valid (`POST /users/webhook-secret`). One that can be checked is enough.",
+            "Signatures separated by spaces: always one with the prefix `v1a,` by the key of the service (`GET \
+             /.well-known/webhook-key`), and one with the prefix `v1,` for each valid secret of the account (`POST \
+             /users/webhook-secret`). Verifying one of them is enough.",
             json!({"type": "string", "pattern": "^v1a?,[A-Za-z0-9+/]+=*( v1a?,[A-Za-z0-9+/]+=*)*$"}),
             json!("v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=="),
         ),
