@@ -1,4 +1,4 @@
-//! Described: what administrators do.
+//! Operations for administrators.
 
 use serde_json::{Value, json};
 
@@ -18,20 +18,20 @@ use crate::http::query::LIMIT_MAX;
 
 pub fn group() -> Group {
     let user = body([
-        field::<Email>("email", "Where the user is reached."),
-        field::<bool>("isAdmin", "Whether the user may do everything."),
-        field::<bool>(
-            "isApproved",
-            "Whether the user may submit media tasks where the service lets only approved users do so.",
-        ),
-        field::<Name>("name", "For people."),
+        field::<Email>("email", "Email address."),
+        field::<bool>("isAdmin", "`true` to make the user an administrator."),
+        field::<bool>("isApproved", "`true` to let the user submit media tasks where the service requires approval."),
+        field::<Name>("name", "Display name."),
     ]);
-    let reason = field::<Reason>("reason", "Why; it is recorded and shown.").not_blank().required();
+    let reason = field::<Reason>("reason", "Reason, which is recorded and shown.").not_blank().required();
     let token = shown().into_iter().filter(|field| !field.is("token"));
-    let token = token.chain([field::<String>("token", "What its bearer presents; this once.").required()]);
+    let token =
+        token
+            .chain([field::<String>("token", "Token to send in the `Authorization` header; it is not shown again.")
+                .required()]);
     Group {
         tag: "Administration",
-        about: "Accounts, bans, moderation and proof. For administrators.",
+        about: "User accounts, bans, moderation and log checkpoints, for administrators.",
         operations: [users(), tokens(), bans(), moderation(), proof()].into_iter().flatten().collect(),
         components: vec![
             ("UserPage", page_of("users", "User")),
@@ -49,28 +49,29 @@ fn users() -> Vec<Operation> {
     let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
     vec![
         get("/admin/users", "listUsers", "List users")
-            .about("Oldest first; those who were erased are there by their id alone.")
+            .about("Returns a page of users, oldest first. Erased users are listed with their id only.")
             .query(paging(10, LIMIT_MAX))
-            .query([many_in_query("user_id", "These users.", &or_empty(&UserId::schema()))])
+            .query([many_in_query("user_id", "Only users with these ids.", &or_empty(&UserId::schema()))])
             .shows("A page of users.", "UserPage", &page),
         post("/admin/users", "createUser", "Create a user")
-            .about("A user without a token cannot do anything yet: see `POST /admin/users/{user_id}/tokens`.")
+            .about("Creates a user without a token. Create one with `POST /admin/users/{user_id}/tokens`.")
             .takes("UserBody", &json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
             .creates("The new user.", "User", &user_example()),
         put("/admin/users/{user_id}", "updateUser", "Update a user")
             .about("Changes the fields that are present.")
             .takes("UserBody", &json!({"isApproved": true}))
-            .shows("The user as it is now.", "User", &user_example())
+            .shows("The updated user.", "User", &user_example())
             .fails(
                 Code::Conflict,
-                "administrators cannot give up their own rights, nor can the bootstrap one lose them",
+                "administrators cannot remove their own rights, and the bootstrap administrator cannot lose them",
             ),
         delete("/admin/users/{user_id}", "eraseUser", "Erase a user")
             .about(
-                "As `DELETE /users`, by an administrator. The user stays in the list of users as an id with \
-                 `erased: true`. After a failure ask again: what could not be finished is finished, and 404 says that nothing was left.",
+                "Erases a user for good, with the effects of `DELETE /users`. The list of users keeps the id with \
+                 `erased: true`. After an error, retry: the service finishes the remaining steps, and 404 means that \
+                 nothing was left to do.",
             )
-            .answers_nothing(204, "The user is erased.")
+            .answers_nothing(204, "The user was erased.")
             .fails(Code::Conflict, NOT_ERASED),
     ]
 }
@@ -79,16 +80,19 @@ fn tokens() -> Vec<Operation> {
     let mut issued = token_example();
     issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     vec![
-        get("/admin/users/{user_id}/tokens", "listUserTokens", "List a user's tokens")
-            .about("Those that are valid, oldest first, without their secrets.")
+        get("/admin/users/{user_id}/tokens", "listUserTokens", "List the tokens of a user")
+            .about("Returns the valid tokens, oldest first, without their secrets.")
             .answers(200, "The tokens.", &array(&named("PersonalAccessToken")), &json!([token_example()])),
-        post("/admin/users/{user_id}/tokens", "createUserToken", "Create a token that speaks for a user")
-            .about("Whoever presents it is that user. Only a hash of it is kept: it is in this answer and never again.")
+        post("/admin/users/{user_id}/tokens", "createUserToken", "Create a token for a user")
+            .about(
+                "Creates a token that authenticates as the user. The service stores only a hash, so the token is not \
+                 shown again.",
+            )
             .takes("TokenBody", &json!({"name": "laptop"}))
-            .creates("The token, this once.", "IssuedToken", &issued),
-        delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a user's token")
-            .about("At once and for good.")
-            .answers_nothing(204, "It is revoked."),
+            .creates("The token; it is not shown again.", "IssuedToken", &issued),
+        delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a token of a user")
+            .about("Revokes the token immediately and for good.")
+            .answers_nothing(204, "The token was revoked."),
     ]
 }
 
@@ -97,36 +101,33 @@ fn bans() -> Vec<Operation> {
         post(path, id, summary)
             .about(about)
             .takes("ReasonBody", &json!({"reason": "Spread malware"}))
-            .answers_nothing(204, "It is banned.")
-            .fails(Code::Conflict, "it is banned already, or may not be")
+            .answers_nothing(204, "The ban is in effect.")
+            .fails(Code::Conflict, "it is already banned, or cannot be banned")
     };
     let unban = |path, id, summary| {
         post(path, id, summary)
-            .about("Everything that the ban took away is back.")
+            .about("Lifts the ban and restores everything it took away.")
             .takes("ReasonBody", &json!({"reason": "Cleared up"}))
-            .answers_nothing(204, "It is not banned any more.")
+            .answers_nothing(204, "The ban was lifted.")
             .fails(Code::Conflict, "it is not banned")
     };
     vec![
-        ban(
-            "/admin/users/{user_id}/ban",
-            "banUser",
-            "Ban a user",
-            "The user still reads, and changes nothing any more.",
-        ),
+        ban("/admin/users/{user_id}/ban", "banUser", "Ban a user", "Bans a user, who can then read but not write."),
         unban("/admin/users/{user_id}/unban", "unbanUser", "Unban a user"),
         ban(
             "/admin/publishers/{publisher_id}/ban",
             "banPublisher",
             "Ban a publisher",
-            "Only administrators change it, its nodes and their versions; its nodes leave lists and search and cannot be installed.",
+            "Bans a publisher. Only administrators can then change it, its nodes and their versions; its nodes are \
+             omitted from lists and searches and cannot be installed.",
         ),
         unban("/admin/publishers/{publisher_id}/unban", "unbanPublisher", "Unban a publisher"),
         ban(
             "/admin/nodes/{node_id}/ban",
             "banNode",
             "Ban a node",
-            "Only administrators change it and its versions; it leaves lists and search and cannot be installed.",
+            "Bans a node. Only administrators can then change it and its versions; it is omitted from lists and \
+             searches and cannot be installed.",
         ),
         unban("/admin/nodes/{node_id}/unban", "unbanNode", "Unban a node"),
     ]
@@ -134,23 +135,26 @@ fn bans() -> Vec<Operation> {
 
 fn moderation() -> Vec<Operation> {
     vec![
-        put("/admin/nodes/{node_id}", "administerNode", "Change anything of a node")
-            .about("Changes the fields that are present, those included that are output only for everybody else.")
+        put("/admin/nodes/{node_id}", "administerNode", "Update a node as administrator")
+            .about("Changes the fields that are present, including those that other callers cannot set.")
             .takes(
                 "AdministeredNodeBody",
                 &json!({"tags_admin": ["security: runs shell commands"], "search_ranking": -1}),
             )
-            .shows("The node as it is now.", "Node", &node_example())
-            .answers_nothing(204, "It has the status Deleted now, and is not found any more.")
+            .shows("The updated node.", "Node", &node_example())
+            .answers_nothing(204, "The node was deleted by its new status.")
             .fails(Code::Conflict, node::CONFLICT),
-        put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Change anything of a version")
-            .about("Changes the fields that are present, those included that are output only for everybody else.")
+        put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Update a version as administrator")
+            .about("Changes the fields that are present, including those that other callers cannot set.")
             .takes(
                 "AdministeredVersionBody",
                 &json!({"status": "NodeVersionStatusFlagged", "status_reason": "Under review"}),
             )
-            .shows("The version as it is now.", "NodeVersion", &version_example())
-            .fails(Code::Conflict, "the version cannot go from its status to that one; both are named"),
+            .shows("The updated version.", "NodeVersion", &version_example())
+            .fails(
+                Code::Conflict,
+                "the status cannot change from the current to the requested one; `detail` names both",
+            ),
     ]
 }
 
@@ -165,10 +169,11 @@ fn proof() -> Vec<Operation> {
         "signature": "a7".repeat(64),
     });
     vec![
-        get("/admin/checkpoint", "getCheckpoint", "A signed statement of what the history is now")
+        get("/admin/checkpoint", "getCheckpoint", "Get a signed checkpoint of the log")
             .about(
-                "Position and hash of the last acknowledged event, signed with the key of the log (Ed25519). Kept elsewhere, it proves \
-                 later that the history up to there was neither rewritten nor cut: `mediary audit verify --since`.",
+                "Returns the position and hash of the last acknowledged event, signed with the Ed25519 key of the \
+                 log. A checkpoint kept elsewhere proves later, with `mediary audit verify --since`, that the history \
+                 up to that position was neither changed nor truncated.",
             )
             .shows("The checkpoint.", "Checkpoint", &example),
     ]
@@ -176,12 +181,12 @@ fn proof() -> Vec<Operation> {
 
 fn checkpoint() -> Value {
     view([
-        field::<String>("format", "Names this form.").required(),
-        field::<String>("log", "The log, a UUID.").required(),
-        field::<u64>("position", "The last event.").required(),
-        field::<String>("chain", "SHA-256 over the history up to that event.").required(),
-        field::<String>("at", "When it was taken.").required(),
-        field::<String>("public_key", "The key of the log, in hexadecimal digits.").required(),
-        field::<String>("signature", "Ed25519 over all of it, in hexadecimal digits.").required(),
+        field::<String>("format", "Name and version of the format.").required(),
+        field::<String>("log", "Id of the log, a UUID.").required(),
+        field::<u64>("position", "Position of the last event.").required(),
+        field::<String>("chain", "SHA-256 hash chain up to that event.").required(),
+        field::<String>("at", "Creation time.").required(),
+        field::<String>("public_key", "Public key of the log in hexadecimal.").required(),
+        field::<String>("signature", "Ed25519 signature of all other fields in hexadecimal.").required(),
     ])
 }

@@ -1,4 +1,4 @@
-//! Described: publishing a version with its archive, and getting the archive.
+//! Publication of versions, and upload and download of their archives.
 
 use serde_json::json;
 
@@ -11,22 +11,20 @@ use crate::domain::version::SemVer;
 use crate::http::error::Code;
 
 pub fn group() -> Group {
-    let signed = || field::<Url>("signedUrl", "Where the archive goes, with PUT: once, within 15 minutes.").required();
+    let signed = || field::<Url>("signedUrl", "URL for one `PUT` of the archive, valid for 15 minutes.").required();
     let publication = [
-        field_of(
-            "node",
-            "What is to be said of the node; it is created when it is new. A `status` is ignored.",
-            named("NodeBody"),
-        ),
-        field_of("node_version", "The version to register.", named("NewVersionBody")).required(),
+        field_of("node", "Fields of the node, which is created if it is new. `status` is ignored.", named("NodeBody")),
+        field_of("node_version", "Version to create.", named("NewVersionBody")).required(),
         field::<String>(
             "personal_access_token",
-            "A token of the publisher, in place of the Authorization header, which goes before it; a wrong one is refused in any case.",
+            "Token of the publisher, used if there is no `Authorization` header. An invalid token is rejected even if \
+             the header is present.",
         ),
     ];
     Group {
         tag: "Archives",
-        about: "Publishing takes two steps: register the version, which gives a URL, then PUT the zip there.",
+        about: "Publishing takes two steps: create the version, which returns a URL, then `PUT` the zip archive to \
+                that URL.",
         operations: [publishing(), getting()].into_iter().flatten().collect(),
         components: vec![
             ("PublicationBody", body(publication)),
@@ -34,8 +32,12 @@ pub fn group() -> Group {
                 "Publication",
                 view([
                     signed(),
-                    field_of("node_version", "The version, which waits for its archive.", named("NodeVersion"))
-                        .required(),
+                    field_of(
+                        "node_version",
+                        "The version, pending until its archive is uploaded.",
+                        named("NodeVersion"),
+                    )
+                    .required(),
                 ]),
             ),
             ("SignedUpload", view([signed()])),
@@ -49,68 +51,98 @@ fn publishing() -> Vec<Operation> {
     vec![
         post("/publishers/{publisher_id}/nodes/{node_id}/versions", "publishVersion", "Publish a version")
             .about(
-                "Registers a version, creates the node if it is new, and updates it with the fields of `node` else. The version is \
-                 Pending until its archive is there. A personal access token of the publisher may stand in the body instead of \
-                 the header. An `id` in `node` must be that of the path.",
+                "Creates a pending version, which is activated by the upload of its archive. A new node is created; \
+                 an existing one is updated with the fields of `node`, whose `id` must match the path. A personal \
+                 access token of the publisher can be sent in the body instead of the header.",
             )
             .takes("PublicationBody", &version)
-            .creates("The version, and where its archive goes.", "Publication", &json!({"signedUrl": ticket, "node_version": version_example()}))
-            .fails(Code::QuotaExceeded, "the publisher has registered as many versions, or nodes, as a day allows")
-            .fails(Code::AlreadyExists, "the version exists, or did; or the node belongs to another publisher")
-            .fails(Code::Conflict, "the node would be in more than 100 languages")
-            .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
-        post("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", "renewUpload", "Get a fresh URL for the archive")
-            .about(
-                "For when the first URL has expired or the upload failed. Needs no body, unless a personal access token stands in it \
-                 instead of the header.",
+            .creates(
+                "The version, and the URL for its archive.",
+                "Publication",
+                &json!({"signedUrl": ticket, "node_version": version_example()}),
             )
-            .shows("Where the archive goes.", "SignedUpload", &json!({"signedUrl": ticket}))
-            .fails(Code::NotFound, "there is no such publisher, it has no such node, or that has no such version")
-            .fails(Code::Conflict, "the version has its archive already, or its status takes none"),
+            .fails(Code::QuotaExceeded, "the publisher has reached its daily limit of new versions or nodes")
+            .fails(
+                Code::AlreadyExists,
+                "the version exists or existed before, or the node belongs to another publisher",
+            )
+            .fails(Code::Conflict, "the node would have more than 100 languages")
+            .fails(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
+        post(
+            "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload",
+            "renewUpload",
+            "Get a new upload URL",
+        )
+        .about(
+            "Returns a new upload URL for a version without an archive, for example after the first URL has expired. \
+             The body is optional; it can contain a personal access token instead of the header.",
+        )
+        .shows("The upload URL.", "SignedUpload", &json!({"signedUrl": ticket}))
+        .fails(Code::NotFound, "the publisher, node or version does not exist")
+        .fails(Code::Conflict, "the version already has an archive, or its status does not allow one"),
         put("/uploads/{ticket}", "uploadArchive", "Upload an archive")
             .about(
-                "The URL is the credential. The zip is streamed, of any content type, at most 100 MiB, and checked: no paths that lead \
-                 outside, nothing that unpacks to far more than it is. Then the version is Active, or stays Pending where the service \
-                 moderates. The URL ends with the first archive that is accepted. Safe to repeat while the URL is valid: with an \
-                 `Idempotency-Key` of any value, an archive of the same bytes is answered 200 with the version as it is now and \
-                 `Idempotent-Replayed: true`, and is not stored again; another archive is refused.",
+                "Uploads the zip archive of a version. The URL is the credential; the content type is not \
+                 checked.\n\n- The archive may have at most 100 MiB. Paths that lead outside of it and contents that \
+                 unpack to far more than their size are rejected.\n- An accepted archive activates the version, or \
+                 leaves it pending if the service moderates, and ends the validity of the URL.\n- While the URL is \
+                 valid, an upload with an `Idempotency-Key` of any value can be repeated: the same archive gets 200 \
+                 with the current version and `Idempotent-Replayed: true` and is not stored again; a different \
+                 archive is rejected.",
             )
-            .streams(&["application/zip", "application/octet-stream"], &json!({"schema": {"type": "string", "format": "binary"}}))
-            .shows("The version as it is now.", "NodeVersion", &version_example())
+            .streams(
+                &["application/zip", "application/octet-stream"],
+                &json!({"schema": {"type": "string", "format": "binary"}}),
+            )
+            .shows("The updated version.", "NodeVersion", &version_example())
             .with_header(200, "Idempotent-Replayed")
-            .fails(Code::InvalidArchive, "the body is no zip, or not one that is accepted; `details` lists what is wrong")
-            .fails(Code::UploadLinkInvalid, "the URL is not one of this service, or whoever asked for it has no access any more")
-            .fails(Code::TooManyTransfers, "the account has as many uploads under way as one account may")
-            .fails(Code::QuotaExceeded, "the account has sent as many bytes as a day allows")
-            .fails(Code::UploadLinkExpired, "ask for a fresh one")
-            .fails(Code::Forbidden, "whoever asked for the URL may not publish for this publisher any more")
-            .fails(Code::NotFound, "the version is not there any more")
-            .fails(Code::Conflict, "the version has its archive already, or its status takes none; with `Retry-After`, while another upload for it lasts")
-            .fails(Code::IdempotencyKeyReused, "there was a key, and the version has another archive already"),
+            .fails(Code::InvalidArchive, "the body is not an acceptable zip archive; `details` lists the problems")
+            .fails(
+                Code::UploadLinkInvalid,
+                "the URL was not issued by this service, or the user who requested it has lost access",
+            )
+            .fails(Code::TooManyTransfers, "the account has reached its limit of concurrent uploads")
+            .fails(Code::QuotaExceeded, "the account has reached its daily limit of uploaded bytes")
+            .fails(Code::UploadLinkExpired, "request a new URL")
+            .fails(Code::Forbidden, "the user who requested the URL may no longer publish for this publisher")
+            .fails(Code::NotFound, "the version no longer exists")
+            .fails(
+                Code::Conflict,
+                "the version already has an archive, or its status does not allow one; with `Retry-After` if another \
+                 upload for it is in progress",
+            )
+            .fails(
+                Code::IdempotencyKeyReused,
+                "the request has a key, and the version already has a different archive",
+            ),
     ]
 }
 
 fn getting() -> Vec<Operation> {
-    let number = in_query("version", "The version; the latest when absent.", &or_empty(&SemVer::schema()));
+    let number = in_query("version", "Version number; by default the latest version.", &or_empty(&SemVer::schema()));
     let rules = |operation: Operation| {
-        operation
-            .may_redirect()
-            .fails(Code::Banned, "the version, its node or its publisher is banned")
-            .fails(Code::Forbidden, "the version is Pending or Flagged, and the caller no member of its publisher")
+        operation.may_redirect().fails(Code::Banned, "the version, its node or its publisher is banned").fails(
+            Code::Forbidden,
+            "the version is pending or flagged, and the caller is not a member of its publisher",
+        )
     };
     vec![
         rules(get("/nodes/{node_id}/versions/{version}/download", "downloadArchive", "Download an archive"))
-            .about("The zip, with its SHA-256 as the entity tag; ranges are answered.")
-            .serves_file("The archive.", "application/zip", &["Content-Disposition"])
-            .fails(Code::TooManyTransfers, "the account has as many downloads under way as one account may")
-            .fails(Code::NotFound, "there is no such node or version, or it has no archive yet"),
-        rules(get("/nodes/{node_id}/install", "installNode", "Install a node"))
             .about(
-                "The version to install, with its `downloadUrl`. Counts a download; HEAD does not. Counts are recorded together, at \
-                 most once a second: a crash of the service may lose the last second.",
+                "Returns the zip archive of a version. The `ETag` is the SHA-256 of the archive; ranges are \
+                 supported.",
+            )
+            .serves_file("The archive.", "application/zip", &["Content-Disposition"])
+            .fails(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
+            .fails(Code::NotFound, "the node or version does not exist, or it has no archive yet"),
+        rules(get("/nodes/{node_id}/install", "installNode", "Get the version to install"))
+            .about(
+                "Returns the version to install, with its `downloadUrl`, and counts a download, once per account (or \
+                 client address), node and day. HEAD does not count. Counts are written at most once a second, so a \
+                 crash of the service can lose the last second.",
             )
             .query([number])
-            .shows("The version.", "NodeVersion", &version_example())
-            .fails(Code::NotFound, "there is no such node, it has no such version, or none that can be installed"),
+            .shows("The version to install.", "NodeVersion", &version_example())
+            .fails(Code::NotFound, "the node or version does not exist, or no version can be installed"),
     ]
 }

@@ -1,4 +1,4 @@
-//! Described: nodes, how they are listed and found, reviews and translations.
+//! Nodes: lists, search, reviews and translations.
 
 use serde_json::{Value, json};
 
@@ -19,18 +19,19 @@ use crate::projections::node::SortColumn;
 use crate::projections::node::facets::FormFactor;
 use crate::projections::node::search::QUERY_MAX;
 
-/// What bodies may carry that counts from administrators only.
-pub const FACTS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, `search_ranking`, `status`, \
-     `status_detail`, `tags_admin`) are ignored, except from administrators: see `PUT /admin/nodes/{node_id}`.";
+/// Sentence on the body fields that only administrators can set.
+pub const FACTS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, \
+                                 `search_ranking`, `status`, `status_detail`, `tags_admin`) are ignored, except from \
+                                 administrators: see `PUT /admin/nodes/{node_id}`.";
 
-/// Why a change of a node can conflict with what is there.
-pub const CONFLICT: &str =
-    "the node cannot go from its status to that one, both are named; or it would be in too many languages";
+/// Condition under which a change of a node conflicts with its state.
+pub const CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names both), or \
+                            the node would have too many languages";
 
 pub fn group() -> Group {
     Group {
         tag: "Nodes",
-        about: "Custom nodes. An id is unique across the service, whatever its case, and never given out again.",
+        about: "Custom nodes. A node id is unique across the service, regardless of case, and is never reused.",
         operations: [lists(), reading(), writing(), opinions()].into_iter().flatten().collect(),
         components: vec![
             ("Node", node_view()),
@@ -40,11 +41,14 @@ pub fn group() -> Group {
             (
                 "NodeOwner",
                 view([
-                    field::<PublisherId>("id", "By which it is found.").required(),
-                    field::<Name>("name", "For people.").required(),
+                    field::<PublisherId>("id", "Unique id.").required(),
+                    field::<Name>("name", "Display name.").required(),
                 ]),
             ),
-            ("OwnReview", view([field_of("star", "How many the caller gave; absent when it gave none.", stars())])),
+            (
+                "OwnReview",
+                view([field_of("star", "Stars given by the caller; absent if there is no review.", stars())]),
+            ),
         ]
         .into_iter()
         .chain(translations())
@@ -59,9 +63,9 @@ fn lists() -> Vec<Operation> {
     vec![
         get("/nodes", "listNodes", "List nodes across all publishers")
             .about(
-                "By id, unless `sort` says otherwise. The order is always total (ties are broken by id), so that pages never overlap while nobody writes. A page past the end is empty, with \
-                 the right totals. Banned nodes and those of banned publishers are left out, except for administrators who ask \
-                 for them.",
+                "Returns a page of nodes, sorted by id unless `sort` is given. Ties are sorted by id, so pages do not \
+                 overlap while nothing changes; a page past the end is empty, with correct totals. Banned nodes and \
+                 those of banned publishers are omitted; administrators can include them.",
             )
             .query(paging(10, LIMIT_MAX))
             .query([sort()])
@@ -69,24 +73,28 @@ fn lists() -> Vec<Operation> {
             .shows("A page of nodes.", "NodePage", &page()),
         get("/nodes/search", "searchNodes", "Search nodes")
             .about(
-                "Every word must match somewhere in id, name, description, author, publisher or tags; the last may be the beginning \
-                 of one. Separators and case do not matter: `faceswap` finds `face-swap` and `Face Swap`, and the other way \
-                 round. The node of exactly this id comes first, then the others by relevance, then by downloads; `sort` takes \
-                 the place of this order. Without `search`, or with an empty one, it lists what the filters leave; by a `search` \
-                 of nothing but symbols nothing is found.",
+                "Returns nodes in which every word occurs in the id, name, description, author, publisher or \
+                 tags.\n\n- The last word also matches the beginning of a word.\n- Case and separators are ignored: \
+                 `faceswap`, `face-swap` and `Face Swap` find each other.\n- An exact id comes first, then relevance, \
+                 then downloads; `sort` replaces this order.\n- Without `search`, or with an empty one, all nodes \
+                 that match the filters are listed. A search without letters or digits finds nothing.",
             )
-            .query([in_query("search", "The words.", &search)])
+            .query([in_query("search", "Words to search for.", &search)])
             .query(paging(10, LIMIT_MAX))
             .query([sort()])
             .query(filters())
             .shows("A page of nodes.", "NodePage", &page()),
         get("/publishers/{publisher_id}/nodes", "listPublisherNodes", "List the nodes of a publisher")
             .about(format!(
-                "By id. Without `page` and `limit` all of them are returned, up to {LIMIT_MAX}; `X-Total-Count` and `Link` tell of the \
-                 rest. Banned ones are left out, except for members and administrators who ask for them."
+                "Returns the nodes of a publisher, sorted by id. Without `page` and `limit`, up to {LIMIT_MAX} nodes \
+                 are returned; `X-Total-Count` and `Link` describe the rest. Banned nodes are omitted; members and \
+                 administrators can include them."
             ))
             .query(paging(LIMIT_MAX, LIMIT_MAX))
-            .query([flag_in_query("include_banned", "Whether banned ones are listed too; counts from members and administrators only.")])
+            .query([flag_in_query(
+                "include_banned",
+                "Include banned nodes; only for members and administrators, ignored for other callers.",
+            )])
             .answers(200, "The nodes.", &array(&named("Node")), &json!([node_example()]))
             .with_header(200, "X-Total-Count")
             .with_header(200, "Link"),
@@ -95,13 +103,23 @@ fn lists() -> Vec<Operation> {
 
 fn reading() -> Vec<Operation> {
     vec![
-        get("/nodes/{node_id}", "getNode", "Show a node")
-            .about("The id in another case is redirected to the right one. A banned node is shown as such, with the reason.")
+        get("/nodes/{node_id}", "getNode", "Get a node")
+            .about(
+                "Returns a node. An id in a different case is redirected. A banned node is returned with the reason \
+                 of its ban.",
+            )
             .shows("The node.", "Node", &node_example())
             .may_redirect(),
-        get("/publishers/{publisher_id}/nodes/{node_id}/permissions", "getNodePermissions", "Whether the caller may edit a node")
-            .about("Whether `PUT` of the node would be let through. A banned node is edited by nobody: an administrator unbans it first.")
-            .shows("The answer for this caller.", "Permissions", &json!({"canEdit": true})),
+        get(
+            "/publishers/{publisher_id}/nodes/{node_id}/permissions",
+            "getNodePermissions",
+            "Check permission to edit a node",
+        )
+        .about(
+            "Reports whether the caller may use `PUT` on the node. A banned node cannot be edited until an \
+             administrator lifts the ban.",
+        )
+        .shows("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
 
@@ -111,143 +129,155 @@ fn writing() -> Vec<Operation> {
     vec![
         post("/publishers/{publisher_id}/nodes", "createNode", "Create a node")
             .about(format!(
-                "`id` is derived from `name` when it is absent. If the body carries `latest_version.version`, that version is \
-                 registered as well and is Active at once. {FACTS_IGNORED}"
+                "Creates a node. If `id` is absent, it is derived from `name`. If the body has \
+                 `latest_version.version`, that version is created as well and is active at once. {FACTS_IGNORED}"
             ))
             .takes("NewNodeBody", &body)
             .creates("The new node.", "Node", &node_example())
             .with_header(201, "Location")
-            .answers_nothing(204, "An administrator created it with the status Deleted: it is not found.")
-            .fails(Code::QuotaExceeded, "the publisher has registered as many nodes, or versions, as a day allows")
-            .fails(Code::AlreadyExists, "the id is taken, or was, by whomever and in whatever case")
+            .answers_nothing(204, "An administrator created the node with the status deleted.")
+            .fails(Code::QuotaExceeded, "the publisher has reached its daily limit of new nodes or versions")
+            .fails(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
             .fails(Code::Conflict, CONFLICT)
-            .fails(Code::PayloadTooLarge, "the body is over 2 MiB, or all fields together over 1 MiB"),
+            .fails(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
         put("/publishers/{publisher_id}/nodes/{node_id}", "updateNode", "Update a node")
-            .about(format!("Changes the fields that are present. An empty URL removes it. An `id` in the body must be that of the path. {FACTS_IGNORED}"))
+            .about(format!(
+                "Changes the fields that are present; an empty URL removes the value. An `id` in the body must match \
+                 the path. {FACTS_IGNORED}"
+            ))
             .takes("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
-            .shows("The node as it is now.", "Node", &node_example())
-            .answers_nothing(204, "An administrator gave it the status Deleted: it is not found any more.")
+            .shows("The updated node.", "Node", &node_example())
+            .answers_nothing(204, "An administrator set the status to deleted.")
             .fails(Code::Conflict, CONFLICT)
-            .fails(Code::NotFound, "there is no such publisher, or it has no such node"),
+            .fails(Code::NotFound, "the publisher or node does not exist"),
         delete("/publishers/{publisher_id}/nodes/{node_id}", "deleteNode", "Delete a node")
-            .about("Final: its versions are not found any more, its id is never given out again.")
-            .answers_nothing(204, "It is deleted.")
-            .fails(Code::NotFound, "there is no such publisher, or it has no such node"),
+            .about("Deletes the node and its versions for good. Its id is never reused.")
+            .answers_nothing(204, "The node was deleted.")
+            .fails(Code::NotFound, "the publisher or node does not exist"),
     ]
 }
 
 fn opinions() -> Vec<Operation> {
-    let star = needed_in_query("star", "How many stars.", &stars(), &json!(5));
+    let star = needed_in_query("star", "Number of stars.", &stars(), &json!(5));
     vec![
-        post("/nodes/{node_id}/reviews", "reviewNode", "Give a node stars")
-            .about("One review a user: a later one takes the place of the earlier one. `rating` is the mean. There is no body.")
+        post("/nodes/{node_id}/reviews", "reviewNode", "Review a node")
+            .about(
+                "Sets the caller's review, replacing an earlier one. `rating` is the mean of all reviews. The request \
+                 has no body.",
+            )
             .query([star])
-            .shows("The node with its rating.", "Node", &node_example()),
-        get("/nodes/{node_id}/reviews/mine", "getOwnReview", "Show the own review of a node")
-            .about("The stars that the caller gave; an empty object when it gave none. What others gave is shown to nobody, but as `rating`.")
-            .shows("The review of this caller.", "OwnReview", &json!({"star": 4})),
+            .shows("The node with its new rating.", "Node", &node_example()),
+        get("/nodes/{node_id}/reviews/mine", "getOwnReview", "Get the caller's review of a node")
+            .about(
+                "Returns the caller's review, or an empty object if there is none. Reviews of other users are visible \
+                 only as `rating`.",
+            )
+            .shows("The caller's review.", "OwnReview", &json!({"star": 4})),
         post("/nodes/{node_id}/translations", "translateNode", "Translate a node")
             .about(
-                "The texts of each language in the body take the place of those there were; a language without texts is \
-                 removed; others stay. The body is language → field → text, or that as `translations`.",
+                "Replaces the texts of each language in the body; a language without texts is removed, and other \
+                 languages stay unchanged. The body maps language to field to text, directly or as `translations`.",
             )
             .takes("TranslationsBody", &json!({"de": {"name": "Gesichtswerkzeuge"}}))
-            .shows("The node as it is now.", "Node", &node_example())
-            .fails(Code::Conflict, "the node would be in more than 100 languages"),
+            .shows("The updated node.", "Node", &node_example())
+            .fails(Code::Conflict, "the node would have more than 100 languages"),
     ]
 }
 
-/// The order of a list.
+/// Query parameter for the order of a list.
 fn sort() -> Parameter {
     let columns: Vec<_> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let pattern = format!("^$|^({})(;(asc|desc))?$", columns.join("|"));
     let about = format!(
-        "Columns, the first counts most: {}. Ascending; `column;desc` is descending. `updated_at`, which nodes do not show, is when \
-             anything of the node or its versions was last changed, or a review given; an installation does not count.",
+        "Sort columns, most significant first: {}. Ascending; append `;desc` for descending order. `updated_at`, \
+         which is not a field of nodes, is the time of the last change of the node, its versions or its reviews; \
+         installations do not count.",
         columns.join(", ")
     );
     many_in_query("sort", &about, &json!({"type": "string", "pattern": pattern, "examples": ["downloads;desc"]}))
 }
 
-/// What leaves nodes out of a list.
+/// Query parameters that filter a list.
 fn filters() -> [Parameter; 8] {
     let text = query_text();
     [
-        many_in_query("supported_os", "Nodes that name one of these systems, whatever the case.", &text),
-        many_in_query("supported_accelerator", "Nodes that name one of these accelerators, whatever the case.", &text),
-        many_in_query("node_id", "These nodes.", &text),
+        many_in_query("supported_os", "Nodes that support one of these operating systems; case is ignored.", &text),
+        many_in_query("supported_accelerator", "Nodes that support one of these accelerators; case is ignored.", &text),
+        many_in_query("node_id", "Only nodes with these ids.", &text),
         in_query(
             "timestamp",
-            "Nodes created or updated, or with a version published, after this moment.",
+            "Nodes that were created or updated, or had a version published, after this time.",
             &or_empty(&Moment::schema()),
         ),
         in_query(
             "host_version",
-            "Nodes whose `supported_host_version` admits this semantic version of the host; unknown ranges admit.",
+            "Nodes whose `supported_host_version` admits this semantic version of the host application. Nodes with an \
+             unreadable range are included.",
             &or_empty(&SemVer::schema()),
         ),
         in_query(
             "form_factor",
-            "Leaves out nodes whose declared systems exclude this platform.",
+            "Platform of the client; nodes whose declared operating systems exclude it are omitted.",
             &or_empty(&FormFactor::schema()),
         ),
         flag_in_query(
             "latest",
-            "Whether the answer must come fresh from the read model. A caller sees its own writes in any case.",
+            "`true` to read the current data instead of a cached page. Callers see their own writes in either case.",
         ),
         include_banned(),
     ]
 }
 
-/// What a node says of itself.
+/// Fields that the publisher sets.
 fn said() -> Vec<Field> {
-    let category = field::<Label>("category", "Use `tags` instead; it will be removed in a future version.");
+    let category =
+        field::<Label>("category", "Category. Use `tags` instead; this field will be removed in a future version.");
     let mut said = vec![
-        field::<Name>("author", "Who made it."),
+        field::<Name>("author", "Author."),
         field::<Link>("banner_url", "URL of the banner."),
         category.with("deprecated", true),
-        field::<NodeDescription>("description", "What it does."),
+        field::<NodeDescription>("description", "Description of the node."),
         field::<Link>("icon", "URL of the icon."),
         field::<Label>("license", "Path to the LICENSE file in the repository."),
-        field::<Name>("name", "For people."),
-        field::<Labels>("preempted_host_node_names", "Names of host nodes that this node takes the place of."),
+        field::<Name>("name", "Display name."),
+        field::<Labels>("preempted_host_node_names", "Names of host nodes that this node replaces."),
         field::<Link>("repository", "URL of the repository."),
-        field::<Labels>("tags", "Words by which it is found."),
-        field_of("translations", "Texts in other languages: language → field → text.", named("TextsByLanguageBody")),
+        field::<Labels>("tags", "Tags, which the search includes."),
+        field_of("translations", "Translated texts: language → field → text.", named("TextsByLanguageBody")),
     ];
     said.extend(support());
     said
 }
 
-/// What nodes and versions both say of where they run.
+/// Fields on supported platforms, shared by nodes and versions.
 pub fn support() -> [Field; 4] {
     [
-        field::<Labels>("supported_accelerators", "Such as CUDA, DirectML or ROCm."),
+        field::<Labels>("supported_accelerators", "Supported accelerators, such as CUDA, DirectML or ROCm."),
         field::<Label>("supported_host_frontend_version", "Supported versions of the host frontend."),
         field::<Label>("supported_host_version", "Supported versions of the host application."),
         field::<Labels>("supported_os", "Supported operating systems."),
     ]
 }
 
-/// What administrators say of a node.
+/// Fields that only administrators set.
 pub fn facts() -> Vec<Field> {
     vec![
-        field::<Moment>("created_at", "When it was created."),
-        field::<u64>("downloads", "Installs, counted once per account (or client address) and day."),
+        field::<Moment>("created_at", "Creation time."),
+        field::<u64>("downloads", "Number of installs, counted once per account (or client address) and day."),
         field::<u64>("github_stars", "Stars on the source repository."),
-        field_of("rating", "Counts while there is no review.", rating()),
-        field::<i64>("search_ranking", "For sorting search results."),
-        field::<Text<1000>>("status_detail", "Why it has its status, such as the reason of a ban."),
-        field::<Labels>("tags_admin", "Security warnings and metadata of administrators."),
+        field_of("rating", "Mean rating. A value set here applies until there is a review.", rating()),
+        field::<i64>("search_ranking", "Rank for sorting search results."),
+        field::<Text<1000>>("status_detail", "Reason of the status, such as that of a ban."),
+        field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
     ]
 }
 
-/// Everything that an administrator may say of a node.
+/// Request body for administrators: all fields.
 pub fn administered() -> Value {
     body(said().into_iter().chain(facts()).chain([id_of_path(), status()]))
 }
 
-/// The same in the bodies of others.
+/// Administrator-only fields, as they appear in the request bodies of other callers.
 fn of_administrators() -> impl Iterator<Item = Field> {
     facts().into_iter().chain([status()]).map(Field::of_administrators)
 }
@@ -255,15 +285,16 @@ fn of_administrators() -> impl Iterator<Item = Field> {
 fn status() -> Field {
     field::<NodeStatus>(
         "status",
-        "Active ↔ Banned; Active → Deleted, which is final. A ban needs its reason in `status_detail`.",
+        "Status. Allowed transitions: active ↔ banned; active → deleted, which is final. A ban requires \
+         `status_detail`.",
     )
 }
 
 fn id_of_path() -> Field {
-    field::<NodeId>("id", "That of the path, if any.")
+    field::<NodeId>("id", "Id of the node; if present, it must match the path.")
 }
 
-/// What one review may give.
+/// Schema of the stars of a review.
 fn stars() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": 5})
 }
@@ -275,22 +306,19 @@ fn rating() -> Value {
 fn new_node() -> Value {
     let id = field::<NodeId>(
         "id",
-        "Letters, digits and, between them, `.`, `_` and `-`: 100 in all at most. Made of `name` when it is absent.",
+        "Id of the node: letters and digits, with `.`, `_` and `-` between them, at most 100 characters. Derived from \
+         `name` if absent.",
     );
-    // `search` is the search, so it is no node.
+    // `search` is reserved for GET /nodes/search.
     let id = id.with("not", json!({"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}));
-    let first = field_of(
-        "latest_version",
-        "The first version; without a `version` in it there is none.",
-        named("FirstVersionBody"),
-    );
+    let first = field_of("latest_version", "First version; ignored without its `version`.", named("FirstVersionBody"));
     let mut node = body(said().into_iter().chain(of_administrators()).chain([id, first]));
-    // Without an id the name must hold what one can be made of. Not by `anyOf`, of which generators of clients make two classes, with an id
-    // or a name and nothing else.
+    // Without an id, one is derived from the name. `if`/`else` rather than `anyOf`, from which client generators make
+    // two classes, with an id or a name and nothing else.
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
     node["if"] = json!({"required": ["id"], "properties": {"id": {"type": "string"}}});
     node["else"] = json!({"required": ["name"], "properties": {"name": name}});
-    node["description"] = "A new node. `id` or `name` is needed.".into();
+    node["description"] = "New node; `id` or `name` is required.".into();
     node["x-needs-one-of"] = json!(["id", "name"]);
     node
 }
@@ -309,16 +337,19 @@ fn node_view() -> Value {
     ];
     let said = said().into_iter().filter(|field| !field.is("translations"));
     let fields = said.chain(facts()).map(|field| field.required_among(&always));
-    view(fields.chain([
-        field::<NodeId>("id", "By which it is found, whatever the case.").required(),
-        field_of("latest_version", "The highest active version; absent when there is none.", named("NodeVersion")),
-        field_of("publisher", "To whom it belongs.", named("NodeOwner")).required(),
-        field::<NodeStatus>("status", "Active, or Banned; while its publisher is banned, Banned too.").required(),
-        field_of("translations", "Texts in other languages: language → field → text.", named("Translations")),
-    ]))
+    view(
+        fields.chain([
+            field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
+            field_of("latest_version", "Highest active version; absent if there is none.", named("NodeVersion")),
+            field_of("publisher", "Publisher of the node.", named("NodeOwner")).required(),
+            field::<NodeStatus>("status", "Status: active or banned. Nodes of a banned publisher are shown as banned.")
+                .required(),
+            field_of("translations", "Translated texts: language → field → text.", named("Translations")),
+        ]),
+    )
 }
 
-/// Texts of one language by field.
+/// Schema of the texts of one language by field.
 fn texts(text: &Value) -> Value {
     json!({
         "type": "object",
@@ -328,16 +359,18 @@ fn texts(text: &Value) -> Value {
     })
 }
 
-/// The texts of each language.
+/// Schema of the texts of each language.
 fn by_language(texts: &Value) -> Value {
     let tag = json!({"pattern": "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", "maxLength": 200});
     json!({"type": "object", "maxProperties": LANGUAGES_MAX, "propertyNames": tag, "additionalProperties": texts})
 }
 
-/// What is read of translations and what is written of them. In requests `null` means absent here too. The parts have names, since
-/// generators of clients drop a choice between objects of any name that have none.
+/// Components of translations in responses and requests; in requests `null` means absent here too. The parts are named
+/// components because client generators drop unnamed alternatives of objects with arbitrary keys.
 fn translations() -> [(&'static str, Value); 4] {
-    let whole = body([field_of("translations", "Language → field → text.", named("TextsByLanguageBody")).required()]);
+    let whole =
+        body([field_of("translations", "Translated texts: language → field → text.", named("TextsByLanguageBody"))
+            .required()]);
     [
         ("Translations", by_language(&texts(&Text::<1000>::schema()))),
         ("TextsBody", texts(&or_null(Text::<1000>::schema()))),
@@ -346,7 +379,7 @@ fn translations() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// A node as it is shown.
+/// Example of a node.
 pub fn node_example() -> Value {
     json!({
         "author": "Ada",

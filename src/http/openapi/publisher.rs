@@ -1,4 +1,4 @@
-//! Described: publishers, their members, and who may edit them.
+//! Publishers, their members and the permissions on them.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::http::query::LIMIT_MAX;
 pub fn group() -> Group {
     Group {
         tag: "Publishers",
-        about: "Who owns nodes. Whoever claims an id owns the publisher and may take others in as members.",
+        about: "Publishers own nodes. The user who creates a publisher becomes its owner and can add members.",
         operations: [reading(), writing(), members()].into_iter().flatten().collect(),
         components: vec![
             ("Publisher", publisher_view()),
@@ -28,11 +28,14 @@ pub fn group() -> Group {
             (
                 "Availability",
                 view([
-                    field::<bool>("isAvailable", "Whether the id can be claimed now.").required(),
-                    field::<String>("reason", "Why not."),
+                    field::<bool>("isAvailable", "`true` if the id is available.").required(),
+                    field::<String>("reason", "Reason why the id is not available."),
                 ]),
             ),
-            ("Permissions", view([field::<bool>("canEdit", "Whether the caller may change it.").required()])),
+            (
+                "Permissions",
+                view([field::<bool>("canEdit", "`true` if the caller may change the resource.").required()]),
+            ),
         ],
     }
 }
@@ -40,23 +43,40 @@ pub fn group() -> Group {
 fn reading() -> Vec<Operation> {
     vec![
         get("/publishers", "listPublishers", "List publishers")
-            .about("By id. Banned ones are left out, except for administrators who ask for them.")
+            .about(
+                "Returns a page of publishers, sorted by id. Banned publishers are omitted; administrators can \
+                 include them.",
+            )
             .query(paging(10, LIMIT_MAX))
-            .query([include_banned(), many_in_query("publisher_id", "These publishers.", &query_text())])
+            .query([include_banned(), many_in_query("publisher_id", "Only publishers with these ids.", &query_text())])
             .shows("A page of publishers.", "PublisherPage", &page_example()),
-        get("/publishers/validate", "validatePublisherId", "Whether an id can be claimed")
-            .about("Answers 200 in any case: ids that are taken, reserved or not well-formed are told with the reason.")
-            .query([needed_in_query("username", "The id that is to be claimed.", &query_text(), &json!("acme"))])
-            .shows("Whether it can.", "Availability", &json!({"isAvailable": false, "reason": "the id is taken"})),
-        get("/publishers/{publisher_id}", "getPublisher", "Show a publisher")
-            .about("E-mail addresses of members are shown to members and administrators only. A banned publisher is shown as such.")
+        get("/publishers/validate", "validatePublisherId", "Check whether a publisher id is available")
+            .about(
+                "Returns 200 in every case. For an id that is taken, reserved or malformed, `reason` states why it is \
+                 not available.",
+            )
+            .query([needed_in_query("username", "Id to check.", &query_text(), &json!("acme"))])
+            .shows(
+                "Availability of the id.",
+                "Availability",
+                &json!({"isAvailable": false, "reason": "the id is taken"}),
+            ),
+        get("/publishers/{publisher_id}", "getPublisher", "Get a publisher")
+            .about(
+                "Returns a publisher with its members. Only members and administrators see the email addresses of \
+                 members. A banned publisher is returned with its ban.",
+            )
             .shows("The publisher.", "Publisher", &publisher_example()),
         get("/users/publishers", "listOwnPublishers", "List the caller's publishers")
-            .about("Those of which the caller is a member, by id.")
+            .about("Returns the publishers of which the caller is a member, sorted by id.")
             .answers(200, "The publishers.", &array(&named("Publisher")), &json!([publisher_example()])),
-        get("/publishers/{publisher_id}/permissions", "getPublisherPermissions", "Whether the caller may edit a publisher")
-            .about("Whether `PUT` of the publisher would be let through.")
-            .shows("The answer for this caller.", "Permissions", &json!({"canEdit": true})),
+        get(
+            "/publishers/{publisher_id}/permissions",
+            "getPublisherPermissions",
+            "Check permission to edit a publisher",
+        )
+        .about("Reports whether the caller may use `PUT` on the publisher.")
+        .shows("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
 
@@ -64,104 +84,119 @@ fn writing() -> Vec<Operation> {
     vec![
         post("/publishers", "createPublisher", "Create a publisher")
             .about(
-                "Claims an id; the caller becomes the owner. `createdAt` and `status` in the body are ignored, but for `createdAt` \
-                 from administrators.",
+                "Creates a publisher with the caller as its owner. `status` in the body is ignored, and so is \
+                 `createdAt` unless the caller is an administrator.",
             )
             .takes("NewPublisherBody", &json!({"id": "acme", "name": "Acme", "website": "https://acme.example"}))
             .creates("The new publisher.", "Publisher", &publisher_example())
             .with_header(201, "Location")
-            .fails(Code::QuotaExceeded, "the account has created as many publishers as a day allows")
-            .fails(Code::AlreadyExists, "the id is taken, or was"),
+            .fails(Code::QuotaExceeded, "the account has reached its daily limit of new publishers")
+            .fails(Code::AlreadyExists, "the id is in use, or was used before"),
         put("/publishers/{publisher_id}", "updatePublisher", "Update a publisher")
             .about(
-                "Changes the fields that are present. An empty URL removes it. `id`, `members`, `createdAt` and `status` in the \
-                 body are ignored; from administrators `createdAt` is taken, and a `status` must be the one it has: bans have \
-                 routes of their own.",
+                "Changes the fields that are present; an empty URL removes the value. `id`, `members`, `createdAt` \
+                 and `status` in the body are ignored. From administrators, `createdAt` is applied and `status` must \
+                 be the current one: use the ban and unban operations.",
             )
             .takes("PublisherBody", &json!({"description": "Nodes for portraits", "support": "help@acme.example"}))
-            .shows("The publisher as it is now.", "Publisher", &publisher_example()),
+            .shows("The updated publisher.", "Publisher", &publisher_example()),
         delete("/publishers/{publisher_id}", "deletePublisher", "Delete a publisher")
-            .about("Final. Its tokens end with it.")
-            .answers_nothing(204, "It is deleted.")
-            .fails(Code::Conflict, "it still has nodes; the detail says how many"),
+            .about(
+                "Deletes the publisher for good and revokes its tokens. A publisher that still has nodes cannot be \
+                 deleted.",
+            )
+            .answers_nothing(204, "The publisher was deleted.")
+            .fails(Code::Conflict, "the publisher still has nodes; `detail` has their number"),
     ]
 }
 
 fn members() -> Vec<Operation> {
     vec![
-        put("/publishers/{publisher_id}/members/{user_id}", "setMember", "Take in a member, or change its role")
-            .about("An owner may do everything, a member create and change nodes and versions. Without a role in the body a member keeps its own, and whoever is new becomes `member`.")
+        put("/publishers/{publisher_id}/members/{user_id}", "setMember", "Add a member or change a role")
+            .about(
+                "Adds a user to the publisher or changes the user's role. Owners may do everything; members may \
+                 create and change nodes and versions. Without `role`, an existing member keeps the current role and \
+                 a new one becomes `member`.",
+            )
             .takes("MemberBody", &json!({"role": "member"}))
-            .shows("The publisher as it is now.", "Publisher", &publisher_example())
-            .fails(Code::NotFound, "there is no such publisher, or no such user")
-            .fails(Code::Conflict, "it is the last owner, who must stay one"),
-        delete("/publishers/{publisher_id}/members/{user_id}", "removeMember", "Remove a member, or leave")
-            .about("Owners remove anybody; a member only itself. Tokens of the publisher that the user knows stay valid: revoke them.")
-            .answers_nothing(204, "The user is no member any more.")
-            .fails(Code::NotFound, "there is no such publisher, or the user is no member of it")
-            .fails(Code::Conflict, "it is the last owner, who must stay"),
+            .shows("The updated publisher.", "Publisher", &publisher_example())
+            .fails(Code::NotFound, "the publisher or the user does not exist")
+            .fails(Code::Conflict, "the user is the last owner"),
+        delete("/publishers/{publisher_id}/members/{user_id}", "removeMember", "Remove a member or leave a publisher")
+            .about(
+                "Removes a user from the publisher. Owners can remove any member, other members only themselves. \
+                 Tokens of the publisher that the user knows stay valid: revoke them.",
+            )
+            .answers_nothing(204, "The member was removed.")
+            .fails(Code::NotFound, "the publisher does not exist, or the user is not a member")
+            .fails(Code::Conflict, "the user is the last owner"),
     ]
 }
 
-const ROLE: &str = "An `owner` may do everything, a `member` create and change nodes and versions.";
+const ROLE: &str = "Role: an `owner` may do everything, a `member` may create and change nodes and versions.";
 
-/// What a publisher says of itself.
+/// Fields that the publisher itself sets.
 fn said() -> Vec<Field> {
     vec![
-        field::<Name>("name", "For people."),
-        field::<PublisherDescription>("description", "What the publisher is about."),
+        field::<Name>("name", "Display name."),
+        field::<PublisherDescription>("description", "Description of the publisher."),
         field::<Link>("logo", "URL of the logo."),
         field::<Link>("source_code_repo", "URL of the source code."),
-        field::<Label>("support", "Where to ask for help."),
+        field::<Label>("support", "Support contact, such as an email address or URL."),
         field::<Link>("website", "URL of the website."),
     ]
 }
 
-/// What administrators say of it besides.
+/// Fields that only administrators set.
 fn of_administrators() -> [Field; 2] {
     let status = field::<PublisherStatus>(
         "status",
-        "The one that it has: bans have routes of their own, `POST /admin/publishers/{publisher_id}/ban` and `/unban`.",
+        "Must be the current status. To change it, use `POST /admin/publishers/{publisher_id}/ban` and `/unban`.",
     );
-    [field::<Moment>("createdAt", "When it was created."), status].map(Field::of_administrators)
+    [field::<Moment>("createdAt", "Creation time."), status].map(Field::of_administrators)
 }
 
 fn new_publisher() -> Value {
-    let id = field::<PublisherId>("id", "The id to claim: a small letter, then small letters, digits and hyphens, 63 in all at most. It is never given out again.").required();
-    // GET /publishers/validate stands where a publisher of this name would.
+    let id = field::<PublisherId>(
+        "id",
+        "Id of the publisher: a lowercase letter, then lowercase letters, digits and hyphens, at most 63 characters. \
+         An id is never reused.",
+    )
+    .required();
+    // The path of this publisher would collide with GET /publishers/validate.
     body(said().into_iter().chain(of_administrators()).chain([id.with("not", json!({"const": "validate"}))]))
 }
 
 fn publisher_view() -> Value {
     let said = said().into_iter().map(|field| field.required_among(&["name"]));
     view(said.chain([
-        field::<Moment>("createdAt", "When it was created.").required(),
-        field::<PublisherId>("id", "By which it is found.").required(),
-        field_of("members", "In the order of joining.", array(&named("PublisherMember"))).required(),
-        field::<PublisherStatus>("status", "Active, or Banned.").required(),
-        field::<Reason>("status_detail", "Why it is banned, when it is."),
+        field::<Moment>("createdAt", "Creation time.").required(),
+        field::<PublisherId>("id", "Unique id.").required(),
+        field_of("members", "Members in the order in which they joined.", array(&named("PublisherMember"))).required(),
+        field::<PublisherStatus>("status", "Status: active or banned.").required(),
+        field::<Reason>("status_detail", "Reason of the ban; absent unless banned."),
     ]))
 }
 
 fn member_view() -> Value {
     let user = view([
-        field::<Email>("email", "Shown to members and administrators."),
-        field::<bool>("erased", "`true` for a user who was erased; otherwise absent."),
-        field::<UserId>("id", "The id of the user.").required(),
-        field::<Name>("name", "Absent where none was given."),
+        field::<Email>("email", "Email address; visible to members and administrators only."),
+        field::<bool>("erased", "`true` if the user was erased; absent otherwise."),
+        field::<UserId>("id", "Id of the user.").required(),
+        field::<Name>("name", "Display name; absent if the user has none."),
     ]);
     view([
-        field::<UserId>("id", "The id of the user.").required(),
+        field::<UserId>("id", "Id of the user.").required(),
         field::<MemberRole>("role", ROLE).required(),
-        field_of("user", "Who it is.", user).required(),
+        field_of("user", "The user.", user).required(),
     ])
 }
 
-/// Whether banned ones are listed too.
+/// Query parameter that includes banned resources, for administrators.
 pub fn include_banned() -> Value {
     super::parameter::flag_in_query(
         "include_banned",
-        "Whether banned ones are listed too; counts from administrators only.",
+        "Include banned ones; only for administrators, ignored for other callers.",
     )
 }
 

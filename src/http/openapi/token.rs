@@ -1,4 +1,4 @@
-//! Described: personal access tokens of publishers.
+//! Personal access tokens of publishers.
 
 use serde_json::{Value, json};
 
@@ -11,20 +11,23 @@ use crate::domain::value::{Label, Name};
 pub fn group() -> Group {
     Group {
         tag: "Tokens",
-        about: "Personal access tokens of publishers: for programs that publish. Only a hash is kept; the token itself is in the \
-                answer to its making and never again.",
+        about: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
+                stores only a hash; the token is shown once, when it is created.",
         operations: vec![
-            get("/publishers/{publisher_id}/tokens", "listPublisherTokens", "List a publisher's tokens")
-                .about("Those that are valid, oldest first, without their secrets.")
+            get("/publishers/{publisher_id}/tokens", "listPublisherTokens", "List the tokens of a publisher")
+                .about("Returns the valid tokens, oldest first, without their secrets.")
                 .answers(200, "The tokens.", &array(&named("PersonalAccessToken")), &json!([token_example()])),
             post("/publishers/{publisher_id}/tokens", "createPublisherToken", "Create a personal access token")
-                .about("`id`, `createdAt` and `token` in the body are ignored.")
+                .about(
+                    "Creates a token that can read and can create and change nodes and versions of this publisher. \
+                     `id`, `createdAt` and `token` in the body are ignored.",
+                )
                 .takes(
                     "TokenBody",
                     &json!({"name": "release pipeline", "description": "Publishes from the main branch"}),
                 )
                 .creates(
-                    "The token, this once.",
+                    "The token; it is not shown again.",
                     "NewToken",
                     &json!({"token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
                 ),
@@ -33,38 +36,38 @@ pub fn group() -> Group {
                 "revokePublisherToken",
                 "Revoke a personal access token",
             )
-            .about("At once and for good.")
-            .answers_nothing(204, "It is revoked."),
+            .about("Revokes the token immediately and for good.")
+            .answers_nothing(204, "The token was revoked."),
         ],
         components: vec![
             ("PersonalAccessToken", view(shown())),
-            ("NewToken", view([field::<String>("token", "What its bearer presents.").required()])),
+            ("NewToken", view([field::<String>("token", "Token to send in the `Authorization` header.").required()])),
             ("TokenBody", token_body()),
         ],
     }
 }
 
-/// What is asked of a new token.
+/// Request body of a new token.
 fn token_body() -> Value {
     body([
-        field::<Label>("description", "What it is for."),
-        field::<Name>("name", "By which its owner tells it from others; not blank.").not_blank().required(),
+        field::<Label>("description", "Intended use of the token."),
+        field::<Name>("name", "Name that identifies the token to its owner; not blank.").not_blank().required(),
     ])
 }
 
-/// A token as it is listed.
+/// Token as listed.
 pub fn shown() -> Vec<Field> {
     vec![
-        field::<Moment>("createdAt", "When it was made.").required(),
-        field::<Label>("description", "What it is for."),
-        field::<TokenId>("id", "By which it is revoked; no secret.").required(),
-        field::<Moment>("lastUsedAt", "When it was last used, to the minute; absent before."),
-        field::<Name>("name", "By which its owner tells it from others.").required(),
-        field::<String>("token", "Masked: only its kind is still known.").required(),
+        field::<Moment>("createdAt", "Creation time.").required(),
+        field::<Label>("description", "Intended use of the token."),
+        field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
+        field::<Moment>("lastUsedAt", "Time of the last use, to the minute; absent if the token was never used."),
+        field::<Name>("name", "Name that identifies the token to its owner.").required(),
+        field::<String>("token", "Masked token; only its prefix is visible.").required(),
     ]
 }
 
-/// A token as it is listed.
+/// Token as listed.
 pub fn token_example() -> Value {
     json!({
         "createdAt": "2026-11-20T09:31:00.000000Z",

@@ -1,4 +1,4 @@
-//! Described: the caller's own account.
+//! The caller's own account.
 
 use serde_json::{Value, json};
 
@@ -13,48 +13,44 @@ use crate::http::error::Code;
 pub fn group() -> Group {
     Group {
         tag: "Users",
-        about: "The account of the user who is asking.",
+        about: "Account of the calling user.",
         operations: vec![
-            get("/users", "getOwnUser", "Show the current user").about("A personal access token is no user.").shows(
-                "The user.",
-                "User",
-                &user_example(),
-            ),
+            get("/users", "getOwnUser", "Get the current user")
+                .about("Returns the user whose token the request carries. Personal access tokens have no user.")
+                .shows("The user.", "User", &user_example()),
             delete("/users", "eraseOwnUser", "Erase the current user")
                 .about(
-                    "For good. Name and e-mail address can be read by nobody any more, in no copy of the log; all tokens of the \
-                     user, and those it made for publishers, are refused from the next request on; the user leaves all \
-                     publishers. What it did stays, by its id.",
+                    "Erases the account for good:\n\n- Name and email address become unreadable in every copy of the \
+                     log.\n- All tokens of the user, and those the user created for publishers, are rejected from the \
+                     next request on.\n- The user leaves all publishers. Past changes stay in the log under the \
+                     user's id.",
                 )
-                .answers_nothing(204, "The user is erased.")
+                .answers_nothing(204, "The user was erased.")
                 .fails(Code::Conflict, NOT_ERASED),
         ],
         components: vec![("User", user_view())],
     }
 }
 
-/// When a user is not erased.
+/// Condition under which a user cannot be erased.
 pub const NOT_ERASED: &str =
-    "the user is the last owner of a publisher, each of which is named, or the administrator of the bootstrap token";
+    "the user is the last owner of a publisher (`detail` names each), or the administrator of the bootstrap token";
 
 fn user_view() -> Value {
     view([
-        field::<Email>("email", "Absent where none is known."),
-        field::<bool>("erased", "`true` for users who were erased, of whom nothing else is known; otherwise absent."),
-        field::<UserId>("id", "A UUID.").required(),
-        field::<bool>("isAdmin", "Whether the user may do everything.").required(),
-        field::<bool>(
-            "isApproved",
-            "Whether the user may submit media tasks where the service lets only approved users do so.",
-        )
-        .required(),
-        field::<Name>("name", "Absent where none was given: show the e-mail address in its place, or the id."),
-        field_of("status", "Only of banned users.", one_of(["UserStatusBanned"])),
-        field::<Reason>("statusReason", "Why the user is banned."),
+        field::<Email>("email", "Email address; absent if unknown."),
+        field::<bool>("erased", "`true` if the user was erased and has no other data; absent otherwise."),
+        field::<UserId>("id", "Id of the user.").required(),
+        field::<bool>("isAdmin", "`true` if the user is an administrator.").required(),
+        field::<bool>("isApproved", "`true` if the user may submit media tasks where the service requires approval.")
+            .required(),
+        field::<Name>("name", "Display name; absent if the user has none. Show the email address or the id instead."),
+        field_of("status", "Present for banned users only.", one_of(["UserStatusBanned"])),
+        field::<Reason>("statusReason", "Reason of the ban."),
     ])
 }
 
-/// A user as it is shown.
+/// Example of a user.
 pub fn user_example() -> Value {
     json!({
         "email": "ada@acme.example",

@@ -1,4 +1,4 @@
-//! Described: versions of nodes, and looking up many at once.
+//! Versions of nodes, and their bulk lookup.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use crate::http::query::LIMIT_MAX;
 pub fn group() -> Group {
     Group {
         tag: "Versions",
-        about: "Versions of nodes. A number is unique within its node, whatever its build metadata, and never given out again.",
+        about: "Versions of nodes. A version number is unique within its node, regardless of build metadata, and is \
+                never reused.",
         operations: [reading(), writing(), vec![bulk()]].into_iter().flatten().collect(),
         components: [versions(), lookups()].into_iter().flatten().collect(),
     }
@@ -28,19 +29,23 @@ fn versions() -> Vec<(&'static str, Value)> {
         ["createdAt", "dependencies", "deprecated", "supported_accelerators", "supported_os", "tags", "tags_admin"];
     let fields = said().into_iter().chain(facts()).map(|field| field.required_among(&always));
     let shown = fields.chain([
-        field::<Url>("downloadUrl", "Where its archive is; absent before there is one, and while nobody may have it."),
-        field::<VersionId>("id", "A UUID.").required(),
-        field::<NodeId>("node_id", "The node that it is a version of.").required(),
-        field::<VersionStatus>("status", "Only what is Active is listed and installed by everybody.").required(),
-        field::<Reason>("status_reason", "Why it has this status; where it was asked for."),
-        field::<SemVer>("version", "Its number, a semantic version.").required(),
+        field::<Url>("downloadUrl", "URL of the archive; absent if there is none, or if it cannot be downloaded."),
+        field::<VersionId>("id", "Id of the version.").required(),
+        field::<NodeId>("node_id", "Id of the node.").required(),
+        field::<VersionStatus>(
+            "status",
+            "Status; only active versions are listed by default and can be installed by everyone.",
+        )
+        .required(),
+        field::<Reason>("status_reason", "Reason of the status; present if requested."),
+        field::<SemVer>("version", "Version number, a semantic version.").required(),
     ]);
-    let number = || field::<SemVer>("version", "A semantic version, strictly as semver.org 2.0.0 has it.");
+    let number = || field::<SemVer>("version", "Version number, strictly as specified by semver.org 2.0.0.");
     let draft = |number: Field| body(said().into_iter().chain(of_administrators()).chain([number]));
-    // tests/contract/hooks.py knows, too, that without a number nothing of it is looked at.
+    // tests/contract/hooks.py relies on this too: without a number, the other fields are ignored.
     let number_or_none = field::<SemVer>(
         "version",
-        "A semantic version. Without it there is no version, and nothing else here is looked at.",
+        "Version number, a semantic version. Without it, no version is created and the other fields are ignored.",
     );
     vec![
         ("NodeVersion", view(shown)),
@@ -54,19 +59,25 @@ fn versions() -> Vec<(&'static str, Value)> {
 fn reading() -> Vec<Operation> {
     vec![
         get("/nodes/{node_id}/versions", "listNodeVersions", "List the versions of a node")
-            .about("Highest number first. Active ones, unless `statuses` says otherwise.")
+            .about(
+                "Returns the versions of a node, highest number first: the active ones, unless `statuses` selects \
+                 others.",
+            )
             .query([statuses(), reasons()])
             .answers(200, "The versions.", &array(&named("NodeVersion")), &json!([version_example()]))
             .may_redirect(),
-        get("/nodes/{node_id}/versions/{version}", "getNodeVersion", "Show a version")
-            .about("Whatever its status, unless it is deleted. Build metadata does not count.")
+        get("/nodes/{node_id}/versions/{version}", "getNodeVersion", "Get a version")
+            .about("Returns a version of any status except deleted. Build metadata in the number is ignored.")
             .query([reasons()])
             .shows("The version.", "NodeVersion", &version_example())
             .may_redirect(),
         get("/versions", "listVersions", "List versions across all nodes")
-            .about("For moderation: newest first, of all statuses unless `statuses` says otherwise.")
+            .about(
+                "Returns versions of all nodes, newest first, for moderation. Includes every status unless `statuses` \
+                 selects some.",
+            )
             .query(paging(10, LIMIT_MAX))
-            .query([statuses(), reasons(), many_in_query("node_id", "Versions of these nodes.", &query_text())])
+            .query([statuses(), reasons(), many_in_query("node_id", "Only versions of these nodes.", &query_text())])
             .shows(
                 "A page of versions.",
                 "VersionPage",
@@ -77,20 +88,23 @@ fn reading() -> Vec<Operation> {
 
 fn writing() -> Vec<Operation> {
     vec![
-        put(
-            "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}",
-            "updateVersion",
-            "Update changelog and deprecation",
-        )
-        .about("Changes the fields that are present; all others are ignored, but for those of administrators.")
-        .takes("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
-        .shows("The version as it is now.", "NodeVersion", &version_example())
-        .fails(Code::Conflict, "from administrators: the version cannot go from its status to that one; both are named")
-        .fails(Code::NotFound, "there is no such publisher, it has no such node, or that has no such version"),
+        put("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "updateVersion", "Update a version")
+            .about(
+                "Changes `changelog` and `deprecated`, if present. Other fields are ignored, except from \
+                 administrators.",
+            )
+            .takes("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
+            .shows("The updated version.", "NodeVersion", &version_example())
+            .fails(
+                Code::Conflict,
+                "for administrators: the status cannot change from the current to the requested one; `detail` names \
+                 both",
+            )
+            .fails(Code::NotFound, "the publisher, node or version does not exist"),
         delete("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "deleteVersion", "Delete a version")
-            .about("Final: it gets the status Deleted, and its number is never given out again.")
-            .answers_nothing(204, "It is deleted.")
-            .fails(Code::NotFound, "there is no such publisher, it has no such node, or that has no such version"),
+            .about("Deletes the version for good. Its status becomes deleted, and its number is never reused.")
+            .answers_nothing(204, "The version was deleted.")
+            .fails(Code::NotFound, "the publisher, node or version does not exist"),
     ]
 }
 
@@ -98,8 +112,8 @@ fn bulk() -> Operation {
     let identifier = json!({"node_id": "face-tools", "version": "1.2.0"});
     let example =
         json!({"node_versions": [{"identifier": identifier, "status": "success", "node_version": version_example()}]});
-    post("/bulk/nodes/versions", "getVersions", "Look up many versions at once")
-        .about("Every identifier is answered, in order, duplicates each. Changes nothing.")
+    post("/bulk/nodes/versions", "getVersions", "Look up versions in bulk")
+        .about("Returns one result for each identifier, in order and including duplicates. Changes nothing.")
         .takes("VersionLookupBody", &json!({"node_versions": [identifier]}))
         .shows("One result for each identifier.", "VersionLookup", &example)
 }
@@ -107,24 +121,24 @@ fn bulk() -> Operation {
 fn lookups() -> Vec<(&'static str, Value)> {
     let identifier = || {
         view([
-            field::<String>("node_id", "The id of a node.").required(),
-            field::<String>("version", "A semantic version.").required(),
+            field::<String>("node_id", "Id of the node.").required(),
+            field::<String>("version", "Version number.").required(),
         ])
     };
     let wanted = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
     let found = view([
-        field::<String>("error_message", "What is wrong with the identifier, of `error`."),
-        field_of("identifier", "As it was given.", identifier()).required(),
-        field_of("node_version", "The version, of `success`.", named("NodeVersion")),
-        field_of("status", "What came of the identifier.", one_of(["success", "not_found", "error"])).required(),
+        field::<String>("error_message", "Problem with the identifier, if `status` is `error`."),
+        field_of("identifier", "Identifier from the request.", identifier()).required(),
+        field_of("node_version", "The version, if `status` is `success`.", named("NodeVersion")),
+        field_of("status", "Result of the lookup.", one_of(["success", "not_found", "error"])).required(),
     ]);
     vec![
-        ("VersionLookupBody", body([field_of("node_versions", "What is looked up.", wanted).required()])),
+        ("VersionLookupBody", body([field_of("node_versions", "Identifiers to look up.", wanted).required()])),
         (
             "VersionLookup",
             view([field_of(
                 "node_versions",
-                "In the order of the identifiers.",
+                "Results in the order of the identifiers.",
                 array(&named("BulkNodeVersionResult")),
             )
             .required()]),
@@ -133,60 +147,63 @@ fn lookups() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a publisher says of a version.
+/// Fields that the publisher sets.
 pub fn said() -> Vec<Field> {
-    let more =
-        [field::<Labels>("dependencies", "pip dependencies."), field::<Labels>("tags", "Words that say what it is.")];
+    let more = [
+        field::<Labels>("dependencies", "Python dependencies in pip format."),
+        field::<Labels>("tags", "Tags of the version."),
+    ];
     revised().into_iter().chain(more).chain(support()).collect()
 }
 
-/// What a publisher changes of a version that is out.
+/// Fields that the publisher can change after publication.
 fn revised() -> [Field; 2] {
     [
         field::<Changelog>("changelog", "Summary of changes."),
-        field::<bool>("deprecated", "Whether the publisher advises against it."),
+        field::<bool>("deprecated", "`true` if the publisher advises against using the version."),
     ]
 }
 
-/// What administrators say of a version.
+/// Fields that only administrators set.
 pub fn facts() -> Vec<Field> {
     vec![
-        field::<Moment>("createdAt", "When it was registered."),
+        field::<Moment>("createdAt", "Creation time."),
         field::<Label>("host_node_extract_status", "Status of the node extraction process."),
-        field::<Labels>("tags_admin", "Security warnings and metadata of administrators."),
+        field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
     ]
 }
 
-/// Everything that an administrator may say of a version.
+/// Request body for administrators: all fields.
 pub fn administered() -> Value {
     body(said().into_iter().chain(facts()).chain(ruling()))
 }
 
-/// The same in the bodies of others, beside what they say.
+/// Administrator-only fields, as they appear in the request bodies of other callers.
 fn of_administrators() -> impl Iterator<Item = Field> {
     facts().into_iter().chain(ruling()).map(Field::of_administrators)
 }
 
-/// What becomes of a version.
+/// Moderation status and its reason.
 fn ruling() -> [Field; 2] {
     [
         field::<VersionStatus>(
             "status",
-            "Pending → Active, Flagged, Banned or Deleted; Active ↔ Flagged; Active or Flagged → Banned → Active; any → Deleted, which is final.",
+            "Status. Allowed transitions: pending → active, flagged, banned or deleted; active ↔ flagged; active or \
+             flagged → banned → active; any → deleted, which is final.",
         ),
-        field::<Reason>("status_reason", "Why it has this status; a ban needs it."),
+        field::<Reason>("status_reason", "Reason of the status; required for a ban."),
     ]
 }
 
 fn statuses() -> Parameter {
-    many_in_query("statuses", "Versions with one of these statuses.", &or_empty(&VersionStatus::schema()))
+    many_in_query("statuses", "Only versions with these statuses.", &or_empty(&VersionStatus::schema()))
 }
 
 fn reasons() -> Parameter {
-    flag_in_query("include_status_reason", "Whether `status_reason` is shown.")
+    flag_in_query("include_status_reason", "Include `status_reason`.")
 }
 
-/// A version as it is shown.
+/// Example of a version.
 pub fn version_example() -> Value {
     json!({
         "changelog": "Fixed the mask",
