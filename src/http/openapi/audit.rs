@@ -1,4 +1,4 @@
-//! Described: the questions of an auditor.
+//! Audit log: events, history, state at a point in time, and differences.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 pub fn group() -> Group {
     Group {
         tag: "Audit",
-        about: "Who changed what, when and why: every change is an event, events are never changed, and states are folded from them. \
-                For administrators.",
+        about: "Audit log: who changed what, when and why. Every change is an immutable event, and states are \
+                computed from events. For administrators.",
         operations: vec![events(), follow(), history(), as_of(), diff(), state::operation()],
         components: components(),
     }
@@ -28,13 +28,13 @@ pub fn group() -> Group {
 
 fn components() -> Vec<(&'static str, Value)> {
     let next = |about: &str| field_of("next", about, position());
-    let thing = || field::<String>("thing", "Its kind and id.").required();
+    let thing = || field::<String>("thing", "Kind and id of the resource.").required();
     let state = json!({"type": "object"});
     let entry = view([
-        field_of("event", "What happened.", named("Event")).required(),
+        field_of("event", "The event.", named("Event")).required(),
         field_of(
             "changes",
-            "In what is shown of the thing; empty when nothing that is shown changed.",
+            "Changes to the representation of the resource; empty if nothing visible changed.",
             array(&named("Difference")),
         )
         .required(),
@@ -45,7 +45,7 @@ fn components() -> Vec<(&'static str, Value)> {
             "EventPage",
             view([
                 field_of("events", "Oldest first.", array(&named("Event"))).required(),
-                next("What to give as `after` to go on; absent when everything that was asked for has been looked at."),
+                next("Value of `after` for the next page; absent when the whole range has been searched."),
                 head(),
             ]),
         ),
@@ -54,11 +54,11 @@ fn components() -> Vec<(&'static str, Value)> {
             view([
                 field::<String>(
                     "path",
-                    "A JSON pointer; entries of lists of things are named by their `version` or `id`. Empty: the thing as a whole.",
+                    "JSON pointer; list entries are named by their `version` or `id`. Empty for the whole resource.",
                 )
                 .required(),
-                field_of("before", "What was there; absent when nothing was.", json!({})),
-                field_of("after", "What is there; absent when nothing is.", json!({})),
+                field_of("before", "Value before the change; absent if there was none.", json!({})),
+                field_of("after", "Value after the change; absent if there is none.", json!({})),
             ]),
         ),
         (
@@ -66,7 +66,7 @@ fn components() -> Vec<(&'static str, Value)> {
             view([
                 thing(),
                 field_of("entries", "Oldest first.", array(&entry)).required(),
-                next("What to give as `after` to go on; absent when there is no more."),
+                next("Value of `after` for the next page; absent on the last page."),
                 head(),
             ]),
         ),
@@ -74,54 +74,63 @@ fn components() -> Vec<(&'static str, Value)> {
             "AsOf",
             view([
                 thing(),
-                field_of("position", "The position after which it was so.", position()).required(),
-                field::<Moment>("at", "When the event at that position was recorded; absent for position 0."),
-                field::<bool>("exists", "Whether it was there: made already, and not deleted.").required(),
-                field_of("state", "As it would have been shown; of a node with all its versions, of a token with its subject.", state),
+                field_of("position", "Position in the log.", position()).required(),
+                field::<Moment>("at", "Time of the event at that position; absent for position 0."),
+                field::<bool>("exists", "`true` if the resource existed: created and not deleted.").required(),
+                field_of(
+                    "state",
+                    "Representation of the resource: of a node with all its versions, of a token with its subject.",
+                    state,
+                ),
             ]),
         ),
         (
             "Diff",
             view([
-                field_of("from", "The earlier position.", position()).required(),
-                field_of("to", "The later position.", position()).required(),
-                field_of("things", "By name.", array(&changed_thing())).required(),
-                field::<String>("next", "What to give as `after` to go on; absent when there is no more."),
+                field_of("from", "Earlier position.", position()).required(),
+                field_of("to", "Later position.", position()).required(),
+                field_of("things", "Changed resources, by name.", array(&changed_thing())).required(),
+                field::<String>("next", "Value of `after` for the next page; absent on the last page."),
             ]),
         ),
         ("ServiceState", state::schema()),
     ]
 }
 
-/// What became of one thing between two positions.
+/// Schema of the change of one resource between two positions.
 fn changed_thing() -> Value {
     view([
-        field::<String>("thing", "Its kind and id.").required(),
-        field_of("change", "`unchanged`: it had events, and looks as it did before.", one_of(Change::NAMES)).required(),
-        field::<u64>("events", "Events of its own in between.").required(),
-        field_of("changes", "In what is shown of it.", array(&named("Difference"))).required(),
+        field::<String>("thing", "Kind and id of the resource.").required(),
+        field_of(
+            "change",
+            "Kind of change. `unchanged`: the resource has events but looks the same.",
+            one_of(Change::NAMES),
+        )
+        .required(),
+        field::<u64>("events", "Number of events of the resource in between.").required(),
+        field_of("changes", "Changes to the representation of the resource.", array(&named("Difference"))).required(),
     ])
 }
 
 fn event_schema() -> Value {
     let uuid = || json!({"type": "string", "format": "uuid"});
     view([
-        field_of("position", "In the whole log: from 1, without gaps.", json!({"type": "integer", "minimum": 1}))
+        field_of("position", "Position in the log, from 1 without gaps.", json!({"type": "integer", "minimum": 1}))
             .required(),
-        field::<String>("stream", "The thing to which it happened: its kind and id.").required(),
-        field::<u64>("version", "How many events the thing has with this one.").required(),
-        field_of("id", "The event; what it caused names it as `causation`.", uuid()).required(),
-        field_of("type", "What happened.", one_of(event::names())).required(),
-        field::<Moment>("at", "When the command was given.").required(),
+        field::<String>("stream", "Kind and id of the resource.").required(),
+        field::<u64>("version", "Number of events of the resource up to and including this one.").required(),
+        field_of("id", "Id of the event; events that it caused have it as `causation`.", uuid()).required(),
+        field_of("type", "Type of the event.", one_of(event::names())).required(),
+        field::<Moment>("at", "Time of the command.").required(),
         field::<String>(
             "actor",
-            "Who: `user/<uuid>`, `token/<uuid>`, `system`, or `anonymous`, which is somebody without a token.",
+            "Actor: `user/<uuid>`, `token/<uuid>`, `system`, or `anonymous` for a caller without a token.",
         )
         .required(),
-        field::<String>("request", "The request that carried the command; none for what the service did by itself."),
-        field_of("causation", "The event to which it is the answer.", uuid()),
-        field::<u64>("schema", "The version of the form of `data`.").required(),
-        field_of("data", "What is recorded of it.", json!({"type": "object"})).required(),
+        field::<String>("request", "Id of the request; absent for actions of the service itself."),
+        field_of("causation", "Id of the event that caused this one.", uuid()),
+        field::<u64>("schema", "Version of the schema of `data`.").required(),
+        field_of("data", "Recorded data.", json!({"type": "object"})).required(),
     ])
 }
 
@@ -130,16 +139,16 @@ pub(super) fn position() -> Value {
 }
 
 fn head() -> Field {
-    field_of("head", "The position of the last event of the log.", position()).required()
+    field_of("head", "Position of the last event of the log.", position()).required()
 }
 
 fn limit() -> Parameter {
     let about =
-        format!("How many entries a page has; more than {LIMIT_MAX} is taken for {LIMIT_MAX}. A page may have fewer.");
+        format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}. A page may have fewer entries.");
     in_query("limit", &about, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT}))
 }
 
-/// A position, a time or a date.
+/// Schema of a position, a time or a date.
 fn moment() -> Value {
     json!({"anyOf": [
         {"type": "string", "pattern": "^[0-9]{1,15}$"},
@@ -162,7 +171,7 @@ fn stream_name() -> Value {
 fn of_stream() -> Parameter {
     in_query(
         "stream",
-        "Of this thing, such as `publisher/acme`, or of all of a kind: `publisher/`.",
+        "Resource, such as `publisher/acme`, or all resources of a kind: `publisher/`.",
         &or_empty(&stream_name()),
     )
 }
@@ -173,33 +182,29 @@ fn filters() -> Vec<Parameter> {
     let types = one_of(event::names());
     vec![
         of_stream(),
-        many_in_query("type", "Of these types.", &or_empty(&types)),
+        many_in_query("type", "Only events of these types.", &or_empty(&types)),
         in_query(
             "actor",
-            "Caused by this user or token, by `system`, or by `anonymous`: somebody without a token.",
+            "Only events caused by this user or token, by `system`, or by `anonymous` (callers without a token).",
             &or_empty(&actor),
         ),
-        in_query("request", "Caused by the request of this id.", &or_empty(&request)),
-        in_query(
-            "from",
-            "From this position, time or (from the start of) day on, itself included.",
-            &or_empty(&moment()),
-        ),
-        in_query("to", "Up to this position, time or (end of) day, itself included.", &or_empty(&moment())),
+        in_query("request", "Only events caused by the request with this id.", &or_empty(&request)),
+        in_query("from", "Start, inclusive: a position, a time, or a day (from its start).", &or_empty(&moment())),
+        in_query("to", "End, inclusive: a position, a time, or a day (to its end).", &or_empty(&moment())),
     ]
 }
 
 fn after() -> Parameter {
-    in_query("after", "Events after this position.", &position())
+    in_query("after", "Only events after this position.", &position())
 }
 
 fn events() -> Operation {
     let page = json!({"events": [event_example()], "next": 1042, "head": 20_177});
     get("/admin/events", "listEvents", "List events")
         .about(format!(
-            "What was recorded, oldest first. A page looks at {LOOKED_MAX} events at most, unless the filter names one thing, whose \
-             own events are looked up: so a page may have few events, or none, and `next` all the same. Times of events may be a few \
-             seconds out of order: they are of the moment when a command was given."
+            "Returns events, oldest first. A page searches at most {LOOKED_MAX} events unless `stream` names one \
+             resource, so it can have few events or none and still have a `next`. Event times are those of the \
+             commands and can be a few seconds out of order."
         ))
         .query(filters().into_iter().chain([after(), limit()]))
         .shows("A page of events.", "EventPage", &page)
@@ -208,20 +213,21 @@ fn events() -> Operation {
 fn follow() -> Operation {
     let example = format!("retry: 2000\n: the events after position 1041\n\nid: 1042\ndata: {}\n\n", event_example());
     let last = last_event_id(
-        "The last position that the reader has seen, as browsers send it when they come back; it goes before `after`.",
+        "Last position received; browsers send it when they reconnect. It takes precedence over `after`.",
     );
     get("/admin/events/stream", "streamEvents", "Follow events")
         .about(
-            "Server-sent events, opened by `retry: 2000`: come back after two seconds when the connection is lost. Each event comes as it is recorded, `id` is its position, `data` its JSON on one line. Without `after` and \
-             `Last-Event-ID` it begins at `from`, and without that with what happens next. Nothing is left out and nothing sent twice, also over lost \
-             connections, if the reader comes back with the last `id` that it got. After 15 s of silence a comment is sent, \
-             with the position up to which everything was looked at as its `id`. The stream ends once `to` is reached, when the reader \
-             is no administrator any more, and when the service stops. When it cannot go on, \
-             its last event is `failed`, whose `data` is a problem, as failures are: come back then.",
+            "Streams events as they are recorded, as server-sent events: `id` is the position of the event, `data` \
+             its JSON on one line.\n\n- Without `after` and `Last-Event-ID`, the stream starts at `from`, and without \
+             that with the next event.\n- Reconnect with the last `id`: no event is skipped or repeated. `retry: \
+             2000` at the start sets a reconnection delay of two seconds.\n- After 15 s of silence, a comment is \
+             sent, with the position up to which everything was searched as its `id`.\n- `failed` is the last event \
+             of a stream that cannot continue; its `data` is an error object. Reconnect.\n\nThe stream ends when `to` \
+             is reached, when the caller is no longer an administrator, and when the service stops.",
         )
         .query(filters().into_iter().chain([after(), last]))
         .answers_content(200, "The events.", "text/event-stream", &stream::content("EventStreamEvent", &example))
-        .fails(Code::TooManyStreams, "the account has as many streams open as one account may")
+        .fails(Code::TooManyStreams, "the account has reached its limit of concurrent event streams")
         .fails(Code::Overloaded, "too many streams are open")
 }
 
@@ -231,10 +237,10 @@ fn history() -> Operation {
         "changes": [{"path": "/description", "before": "Finds faces.", "after": "Finds and swaps faces."}],
     });
     let history = json!({"thing": "node/face-tools", "entries": [entry], "head": 20_177});
-    get("/admin/history/{kind}/{id}", "getHistory", "The history of one thing")
-        .about("Its events, oldest first, each with what it changed in what is shown of the thing.")
+    get("/admin/history/{kind}/{id}", "getHistory", "Get the history of a resource")
+        .about("Returns the events of a resource, oldest first, each with the changes to its representation.")
         .query([after(), limit()])
-        .shows("Some of its events.", "History", &history)
+        .shows("A page of the history.", "History", &history)
 }
 
 fn as_of() -> Operation {
@@ -253,13 +259,20 @@ fn as_of() -> Operation {
         "state": publisher,
     });
     let time = json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]});
-    get("/admin/as-of/{kind}/{id}", "getAsOf", "One thing as it was")
-        .about("As an administrator would have been shown it right after the event at a position, or at a time: one of the two is needed.")
+    get("/admin/as-of/{kind}/{id}", "getAsOf", "Get a resource at a point in time")
+        .about(
+            "Returns the resource as an administrator would have seen it directly after the event at a position, or \
+             at a time. Exactly one of the two is required.",
+        )
         .query([
-            in_query("position", "Right after this event; 0 is before the first.", &position()),
-            in_query("time", "At this time, or at the end of this day (UTC).", &or_empty(&time)),
+            in_query(
+                "position",
+                "Position of the event, whose effect is included; 0 is before the first event.",
+                &position(),
+            ),
+            in_query("time", "Time, or day (its end, in UTC).", &or_empty(&time)),
         ])
-        .shows("The thing as it was.", "AsOf", &example)
+        .shows("The resource at that point.", "AsOf", &example)
 }
 
 fn diff() -> Operation {
@@ -270,20 +283,20 @@ fn diff() -> Operation {
         "changes": [{"path": "/description", "before": "Finds faces.", "after": "Finds and swaps faces."}],
     });
     let needed = |name, about, example: u64| needed_in_query(name, about, &moment(), &json!(example.to_string()));
-    get("/admin/diff", "getDiff", "What changed between two moments")
+    get("/admin/diff", "getDiff", "Compare two points in time")
         .about(format!(
-            "The things that had events after `from` up to `to`, each with the difference between what was shown of it at both. What a \
-             thing shows of others (a node the name of its publisher) can change without an event of its own: then the other is \
-             listed. At most {EVENTS_MAX} events may lie in between."
+            "Returns the resources that had events after `from` up to `to`, each with the differences of its \
+             representation. A resource can also change with another one, such as a node with the name of its \
+             publisher; then only the other one is listed. At most {EVENTS_MAX} events may lie in between."
         ))
         .query([
-            needed("from", "A position, a time, or a day (its end).", 0),
-            needed("to", "A position, a time, or a day (its end); not before `from`.", 1),
+            needed("from", "Start: a position, a time, or a day (its end).", 0),
+            needed("to", "End: a position, a time, or a day (its end); not before `from`.", 1),
             of_stream(),
-            in_query("after", "Things after this one.", &or_empty(&stream_name())),
+            in_query("after", "Only resources after this one.", &or_empty(&stream_name())),
             limit(),
         ])
-        .shows("What changed.", "Diff", &json!({"from": 1041, "to": 1042, "things": [changed]}))
+        .shows("The differences.", "Diff", &json!({"from": 1041, "to": 1042, "things": [changed]}))
 }
 
 fn event_example() -> Value {

@@ -1,4 +1,4 @@
-//! Described: callbacks, their deliveries, and the secrets that sign them.
+//! Deliveries of webhooks, and the secrets that sign them.
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,14 @@ use crate::domain::task::TaskStatus;
 use crate::domain::value::CallbackUrl;
 use crate::http::error::Code;
 
-const ABOUT: &str = "What is told to the `webhook_url` of an image task and the `callback_url` of a video task: its status, after every \
-                     change (of a precision upscaling only after \
-                     the end), at least once, in order for each task. A callback is a POST signed as Standard Webhooks 1.0 has \
-                     it: `webhook-id` is the same in every attempt, `webhook-signature` lists a `v1a` signature by the key of \
-                     the service (`GET /.well-known/webhook-key`) and a `v1` signature by each secret of the account that is \
-                     valid. Every 2xx is a success and 410 ends it; whatever else comes is tried again after 5 s, 5 min, \
-                     30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, or later when `Retry-After` asks for it.";
+const ABOUT: &str = "Webhooks send the status of a task to the `webhook_url` of an image task or the `callback_url` \
+                     of a video task, after every change; for precision upscaling, only after the end.\n\n- Delivery \
+                     is at least once, and in order for each task.\n- Requests are signed according to Standard \
+                     Webhooks 1.0. `webhook-id` is the same in every attempt. `webhook-signature` has a `v1a` \
+                     signature by the key of the service (`GET /.well-known/webhook-key`) and a `v1` signature by \
+                     each valid secret of the account.\n- Any 2xx acknowledges a delivery, and 410 stops it. \
+                     Everything else is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, or \
+                     later if `Retry-After` asks for it.";
 
 pub fn group() -> Group {
     let components = vec![("Deliveries", deliveries()), ("Delivery", delivery()), ("NewWebhookSecret", new_secret())];
@@ -25,81 +26,86 @@ pub fn group() -> Group {
 }
 
 fn listed() -> Operation {
-    get("/tasks/{task_id}/deliveries", "listDeliveries", "List the callbacks of a task")
+    get("/tasks/{task_id}/deliveries", "listDeliveries", "List the webhook deliveries of a task")
         .about(
-            "One for each change that the webhook of the task is told of, in their order, with every attempt; empty when the \
-             task has no webhook. Tasks of other users are not found, except by administrators.",
+            "Returns one delivery with all its attempts for each change sent to the webhook, in order; none if the \
+             task has no webhook. Tasks of other users are a 404, except for administrators.",
         )
         .shows("The deliveries.", "Deliveries", &json!({"deliveries": [example("pending")]}))
 }
 
 fn redelivered() -> Operation {
-    post("/deliveries/{delivery_id}/redeliver", "redeliver", "Make a callback again")
+    post("/deliveries/{delivery_id}/redeliver", "redeliver", "Redeliver a webhook")
         .about(
-            "One that was delivered, stopped or given up is queued again, under its old `webhook-id` and with the whole schedule \
-             before it; of its task, callbacks that tell of later changes wait for it. Needs no body.",
+            "Queues a delivered, stopped or failed delivery again, with the same `webhook-id` and the full retry \
+             schedule. Deliveries of later changes of the same task wait for it. The request needs no body.",
         )
-        .shows("The delivery as it is now.", "Delivery", &example("pending"))
-        .fails(Code::Conflict, "the delivery is still to be made: it is `pending`")
+        .shows("The updated delivery.", "Delivery", &example("pending"))
+        .fails(Code::Conflict, "the delivery is still `pending`")
 }
 
 fn rotated() -> Operation {
     let example = json!({"secret": "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=",
         "previous_until": "2026-03-02T09:30:00.000000Z"});
-    post("/users/webhook-secret", "rotateWebhookSecret", "Make a new secret for callbacks")
+    post("/users/webhook-secret", "rotateWebhookSecret", "Rotate the webhook secret")
         .about(
-            "From now on it signs the callbacks of all tasks of the account, as `v1`; the secret before it signs, too, for 24 h. \
-             Needs no body.",
+            "Creates a secret that signs the webhooks of all tasks of the account with `v1` from now on. The previous \
+             secret also signs for 24 h. The request needs no body.",
         )
-        .shows("The secret, this once.", "NewWebhookSecret", &example)
-        .fails(Code::Conflict, "four older secrets still sign; the first of them ends at the time that is named")
+        .shows("The secret; it is not shown again.", "NewWebhookSecret", &example)
+        .fails(Code::Conflict, "four older secrets still sign; `detail` has the time at which the first one expires")
 }
 
 fn revoked() -> Operation {
-    delete("/users/webhook-secret", "revokeWebhookSecrets", "End all secrets for callbacks")
-        .about("At once, older ones too: the key of the service signs alone from then on. Fine when there is none.")
-        .answers_nothing(204, "There is no secret any more.")
+    delete("/users/webhook-secret", "revokeWebhookSecrets", "Revoke all webhook secrets")
+        .about(
+            "Revokes all secrets immediately, including older ones; from then on, only the key of the service signs. \
+             Succeeds if there is no secret.",
+        )
+        .answers_nothing(204, "All secrets are revoked.")
 }
 
 fn new_secret() -> Value {
     let secret = json!({"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]{43}=$"});
     view([
-        field::<Moment>("previous_until", "Until when the secret before it signs; absent when there was none."),
-        field_of("secret", "`whsec_` and the base64 of 32 bytes, which are the key of the HMAC.", secret).required(),
+        field::<Moment>("previous_until", "Time until which the previous secret signs; absent if there was none."),
+        field_of("secret", "Secret: `whsec_` and the base64 of the 32-byte HMAC key.", secret).required(),
     ])
 }
 
 fn deliveries() -> Value {
-    view([field_of("deliveries", "The oldest first.", array(&named("Delivery"))).required()])
+    view([field_of("deliveries", "Deliveries, oldest first.", array(&named("Delivery"))).required()])
 }
 
 fn delivery() -> Value {
     let states = one_of(["pending", "delivered", "dead", "stopped"]);
-    let about = "`dead`: the last attempt failed; `stopped`: the receiver answered 410.";
+    let about = "State. `dead`: the last attempt failed. `stopped`: the receiver responded with 410.";
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     view([
-        field_of("attempts", "The oldest first.", array(&attempt())).required(),
-        field::<Moment>("created_at", "When the task came to the status.").required(),
-        field::<DeliveryId>("id", "By which it is made again.").required(),
-        field::<Moment>("next_attempt_at", "Only while it is `pending` after an attempt."),
+        field_of("attempts", "Attempts, oldest first.", array(&attempt())).required(),
+        field::<Moment>("created_at", "Time of the change of status.").required(),
+        field::<DeliveryId>("id", "Id of the delivery, for redelivery.").required(),
+        field::<Moment>(
+            "next_attempt_at",
+            "Time of the next attempt; present only while `pending` after a first attempt.",
+        ),
         field_of("state", about, states).required(),
-        field::<TaskStatus>("status", "What is told.").required(),
-        field::<TaskId>("task_id", "The task of which it tells.").required(),
-        field::<CallbackUrl>("url", "The `webhook_url` of the task, of a video its `callback_url`, as it was given.")
-            .required(),
-        field::<DeliveryId>("waits_for", "The delivery of the same task that must come to an end first."),
-        field_of("webhook_id", "What the receiver is shown in every attempt.", webhook_id).required(),
+        field::<TaskStatus>("status", "Status that is sent.").required(),
+        field::<TaskId>("task_id", "Id of the task.").required(),
+        field::<CallbackUrl>("url", "URL of the receiver: the `webhook_url` or `callback_url` of the task.").required(),
+        field::<DeliveryId>("waits_for", "Id of an earlier delivery of the same task that must end first."),
+        field_of("webhook_id", "Value of the `webhook-id` header in every attempt.", webhook_id).required(),
     ])
 }
 
 fn attempt() -> Value {
     view([
-        field::<Moment>("at", "When it was over.").required(),
-        field_of("number", "Which attempt it was, from 1.", json!({"type": "integer", "minimum": 1})).required(),
-        field::<String>("reason", "Why no answer came."),
+        field::<Moment>("at", "End of the attempt.").required(),
+        field_of("number", "Number of the attempt, from 1.", json!({"type": "integer", "minimum": 1})).required(),
+        field::<String>("reason", "Reason why there was no response."),
         field_of(
             "status_code",
-            "What the receiver answered.",
+            "HTTP status of the response.",
             json!({"type": "integer", "minimum": 100, "maximum": 999}),
         ),
     ])

@@ -1,4 +1,4 @@
-//! Described: the music gateway.
+//! The music gateway.
 
 use serde_json::{Map, Value, json};
 
@@ -11,8 +11,8 @@ use crate::domain::music::MusicSeconds;
 use crate::http::error::Code;
 use crate::http::music::NDJSON;
 
-const ABOUT: &str =
-    "Music from a text. It is sent while it is made: the answer is a stream of JSON values, one a line.";
+const ABOUT: &str = "Music generation from a text prompt. The response is a stream of JSON values, one per line, sent \
+                     while the music is made.";
 
 pub fn group() -> Group {
     Group {
@@ -26,37 +26,36 @@ pub fn group() -> Group {
 fn generate() -> Operation {
     post("/proxy/musicvendor/t2m/generate", "generateMusic", "Generate music")
         .about(
-            "The lines come in this order: `duration`, `title`, `audio_chunk` as often as it takes, `generated_audio`, `complete`. \
-             The `data` of the chunks, decoded and joined, is one file that browsers play (Ogg/Opus) and that has exactly the told \
-             length. What goes wrong once the answer has begun is told by a last line, `error`. A blank line is sent after every 10 s \
-             of silence. The same prompt and duration give the same music.\n\nThe stream is a task (`X-Task-Id`): it is listed, shown \
-             and cancelled like others, and its history says how it ended, be it that the client went away. The same form \
-             again with its `Idempotency-Key` is the same task: its music is made again, whole, where the engine inside made it, and an \
-             end that was told as an `error` is told again; while it is still being sent the answer is 409, and so it is when a vendor made \
-             it, for that is not kept. Unknown parts of the form are ignored; an empty `duration` is none.",
+            "Generates music from a prompt and streams it as JSON lines: `duration`, `title`, any number of \
+             `audio_chunk`, `generated_audio`, `complete`.\n\n- The `data` of all chunks, decoded and concatenated, \
+             is one Ogg/Opus file with exactly the announced duration.\n- An error after the start of the response is \
+             a last line `error`. A blank line is sent after 10 s of silence.\n- The same prompt and duration give \
+             the same music.\n- The stream is a task (`X-Task-Id`) that can be listed, read and cancelled. Its \
+             history shows how it ended, even if the client disconnected.\n- Unknown parts of the form are ignored; \
+             an empty `duration` counts as absent.\n\nRepeating the form with the same `Idempotency-Key` refers to \
+             the same task. Music of the built-in engine is generated again in full, also after a disconnect or a \
+             restart of the service; a task that failed for another reason repeats its `error` line. The response is \
+             409 while the first stream is still being sent, and if a vendor made the music, which is not stored.",
         )
         .takes_form("MusicForm", &json!({"prompt": "calm solo piano, a waltz in A minor", "duration": 30}))
-        .answers_content(200, "The music.", NDJSON, &json!({"schema": stream(), "example": lines()}))
+        .answers_content(200, "The music as JSON lines.", NDJSON, &json!({"schema": stream(), "example": lines()}))
         .with_header(200, "X-Task-Id")
-        .fails(Code::ApprovalRequired, "the service takes tasks of approved accounts only")
-        .fails(Code::MalformedBody, "the body is no form")
-        .fails(Code::IdempotencyKeyInUse, "the music of this key is still being sent")
-        .fails(Code::Conflict, "the music of this key was made by a vendor, and is not kept")
-        .fails(Code::TooManySubmissions, "the caller has too many unfinished tasks")
-        .fails(Code::TooManyStreams, "the account is sent as many pieces as one account may")
-        .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
-        .fails(
-            Code::Overloaded,
-            "as many pieces are being sent as there are places for (`music.streams`), or its vendor is left alone for a while",
-        )
+        .fails(Code::ApprovalRequired, "the service requires approved accounts")
+        .fails(Code::MalformedBody, "the body is not a form")
+        .fails(Code::IdempotencyKeyInUse, "the first stream with this key is still being sent")
+        .fails(Code::Conflict, "the music of this key was made by a vendor and is not stored")
+        .fails(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .fails(Code::TooManyStreams, "the account has reached its limit of concurrent music streams")
+        .fails(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
+        .fails(Code::Overloaded, "all music streams (`music.streams`) are in use, or calls to the vendor are paused")
 }
 
-/// The lines as a whole.
+/// Schema of the whole stream.
 fn stream() -> Value {
     json!({"type": "string", "contentMediaType": NDJSON, "contentSchema": named("MusicEvent")})
 }
 
-/// An answer, with its sound left out.
+/// Example of a response, with shortened audio data.
 fn lines() -> String {
     let lines = [
         json!({"type": "duration", "duration_sec": 30.0}),
@@ -76,33 +75,34 @@ fn form() -> Value {
     view([
         field_of(
             "prompt",
-            "What is to be heard: mood, genre, tempo, key, metre, instruments, form. White space at its ends does not count.",
+            "Prompt: mood, genre, tempo, key, metre, instruments, form. Whitespace at both ends is ignored.",
             json!({"type": "string", "minLength": 1, "maxLength": 2000}),
         )
         .required(),
-        field_of("duration", "In seconds; inferred from the prompt when absent.", seconds),
+        field_of("duration", "Duration in seconds; inferred from the prompt if absent.", seconds),
     ])
 }
 
-/// A line of each kind by its name: the component and its fields.
+/// Line types with the component and fields of each.
 fn kinds() -> [(&'static str, &'static str, Vec<Field>); 6] {
     let index = || json!({"type": "integer", "minimum": 0});
     let seconds = || json!({"type": "number", "minimum": 0});
-    let stream = || field_of("stream_index", "Which stream it is of, from 0: the engine inside makes one.", index());
-    let rate = || field_of("sample_rate", "Samples a second.", index());
-    let channels = || field_of("channels", "How many channels there are.", index());
+    let stream =
+        || field_of("stream_index", "Index of the stream, from 0; the built-in engine makes one stream.", index());
+    let rate = || field_of("sample_rate", "Samples per second.", index());
+    let channels = || field_of("channels", "Number of channels.", index());
     let tags = array(&json!({"type": "string"}));
     [
-        ("duration", "MusicDuration", vec![field_of("duration_sec", "How long the music will be.", seconds())]),
+        ("duration", "MusicDuration", vec![field_of("duration_sec", "Duration of the music in seconds.", seconds())]),
         (
             "title",
             "MusicTitle",
             vec![
                 stream(),
-                field_of("prompt_index", "Which prompt it was made from, from 0.", index()),
-                field_of("copy_index", "Which piece of that prompt it is, from 0.", index()),
-                field::<String>("title", "What the piece is called."),
-                field_of("display_tags", "What it is, in a few words each.", tags),
+                field_of("prompt_index", "Index of the prompt, from 0.", index()),
+                field_of("copy_index", "Index of the piece for this prompt, from 0.", index()),
+                field::<String>("title", "Title of the piece."),
+                field_of("display_tags", "Tags that describe the piece.", tags),
             ],
         ),
         (
@@ -110,11 +110,11 @@ fn kinds() -> [(&'static str, &'static str, Vec<Field>); 6] {
             "MusicAudioChunk",
             vec![
                 stream(),
-                field_of("num_streams", "How many streams there are.", index()),
+                field_of("num_streams", "Number of streams.", index()),
                 rate(),
                 channels(),
-                field::<String>("encoding", "What the file is: `ogg_opus` from the engine inside."),
-                field::<String>("data", "The next bytes of the file, in base64."),
+                field::<String>("encoding", "Encoding of the file; `ogg_opus` from the built-in engine."),
+                field::<String>("data", "Next bytes of the file in base64."),
             ],
         ),
         (
@@ -123,34 +123,34 @@ fn kinds() -> [(&'static str, &'static str, Vec<Field>); 6] {
             vec![
                 rate(),
                 channels(),
-                field_of("duration_sec_by_stream", "How long each stream is.", array(&seconds())),
-                field_of("billing_rate_per_sec", "Credits that a second is said to cost.", seconds()),
-                field_of("billing", "The rate times the seconds. Nothing is charged.", seconds()),
+                field_of("duration_sec_by_stream", "Duration of each stream in seconds.", array(&seconds())),
+                field_of("billing_rate_per_sec", "Nominal price of a second in credits.", seconds()),
+                field_of("billing", "Rate multiplied by seconds. Nothing is charged.", seconds()),
             ],
         ),
-        ("complete", "MusicComplete", vec![field::<TaskId>("task_id", "The task of the stream, which is done.")]),
+        ("complete", "MusicComplete", vec![field::<TaskId>("task_id", "Id of the finished task.")]),
         (
             "error",
             "MusicError",
             vec![
-                field::<String>("code", "What went wrong, for programs: stable."),
-                field::<String>("message", "A sentence, for people."),
+                field::<String>("code", "Stable error code, for programs."),
+                field::<String>("message", "Description of the error, for people."),
             ],
         ),
     ]
 }
 
-/// One line: which fields it has follows from its type.
+/// Components of the lines; `type` determines the fields.
 fn events() -> Vec<(&'static str, Value)> {
     let (mut components, mut choices, mut mapping) = (Vec::new(), Vec::new(), Map::new());
     for (kind, component, fields) in kinds() {
-        let kind_of = field_of("type", "What the line tells.", json!({"type": "string", "const": kind}));
+        let kind_of = field_of("type", "Type of the line.", json!({"type": "string", "const": kind}));
         components.push((component, view(fields.into_iter().chain([kind_of]).map(Field::required))));
         choices.push(named(component));
         mapping.insert(kind.to_owned(), named(component)["$ref"].clone());
     }
     let event = json!({
-        "description": "One line of the answer.",
+        "description": "One line of the response.",
         "oneOf": choices,
         "discriminator": {"propertyName": "type", "mapping": mapping},
     });

@@ -1,4 +1,4 @@
-//! Described: how far everything is.
+//! State of the service.
 
 use serde_json::{Value, json};
 
@@ -20,40 +20,49 @@ pub(super) fn operation() -> Operation {
         "vendors": [{"name": "remote-image", "circuit": "closed"}],
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
-    get("/admin/state", "getServiceState", "How far everything is")
-        .about("The log, what was verified of it, what follows it, what waits, whether changes are taken, whether the vendors are called, and what the last start mended.")
+    get("/admin/state", "getServiceState", "Get the state of the service")
+        .about(
+            "Returns positions of the log and read models, log verification, queue lengths, storage, the circuit \
+             breakers of vendors and the repairs of the last start.",
+        )
         .shows("The state of the service.", "ServiceState", &example)
 }
 
 pub(super) fn schema() -> Value {
     let reach = || {
         view([
-            field_of("position", "The last event that it has taken in.", position()).required(),
-            field::<u64>("lag", "How many events are still to come.").required(),
+            field_of("position", "Position of the last processed event.", position()).required(),
+            field::<u64>("lag", "Number of events not yet processed.").required(),
         ])
     };
     let queues = view([
-        field::<u64>("appends", "Changes that wait to be made durable.").required(),
-        field::<u64>("tasks", "Media tasks that have not ended.").required(),
-        field::<u64>("deliveries", "Callbacks that are still to be made.").required(),
+        field::<u64>("appends", "Number of changes waiting to be written.").required(),
+        field::<u64>("tasks", "Number of unfinished media tasks.").required(),
+        field::<u64>("deliveries", "Number of pending webhook deliveries.").required(),
     ]);
     let storage = view([
-        field_of("state", "Whether changes are taken.", one_of(STORAGE_STATES)).required(),
-        field::<String>("reason", "Why no change is taken, if none is."),
-        field::<u64>("free_bytes", "On the fullest file system of the data directory, as far as it was looked at."),
-        field::<u64>("reserve_bytes", "Changes are refused while less is free.").required(),
+        field_of("state", "Storage state, which determines whether changes are accepted.", one_of(STORAGE_STATES))
+            .required(),
+        field::<String>("reason", "Reason why no changes are accepted, if so."),
+        field::<u64>("free_bytes", "Free bytes on the fullest file system of the data directory, when last checked."),
+        field::<u64>("reserve_bytes", "Reserve in bytes; changes are rejected while less is free.").required(),
     ]);
     let start = view([
-        field::<Moment>("at", "When the service started.").required(),
-        field_of("mended", "What the start found and mended, a sentence each.", array(&json!({"type": "string"})))
-            .required(),
+        field::<Moment>("at", "Start time of the service.").required(),
+        field_of(
+            "mended",
+            "Problems that the start found and repaired, one sentence each.",
+            array(&json!({"type": "string"})),
+        )
+        .required(),
     ]);
     let vendor = view([
-        field::<String>("name", "Which vendor.").required(),
+        field::<String>("name", "Name of the vendor.").required(),
         field_of(
             "circuit",
-            "Whether the vendor is called: `closed`, yes; `open`, not for a while, because it kept failing, and tasks wait; \
-             `half_open`, once, to see whether it is back; `held`, not before the time that the vendor has asked for.",
+            "State of the circuit breaker. `closed`: the vendor is called. `open`: calls are paused after repeated \
+             failures, and tasks wait. `half_open`: one trial call. `held`: calls are paused until the time that the \
+             vendor has requested.",
             one_of(Circuit::NAMES),
         )
         .required(),
@@ -61,59 +70,57 @@ pub(super) fn schema() -> Value {
     view([
         field_of(
             "log",
-            "How far the log is written.",
+            "Positions of the log.",
             view([
-                field_of("head", "The position of the last event.", position()).required(),
+                field_of("head", "Position of the last event.", position()).required(),
                 field_of(
                     "signed",
-                    "Up to where the end of the journal is signed (HEAD); a moment behind `head`.",
+                    "Position up to which the journal is signed (HEAD), slightly behind `head`.",
                     position(),
                 )
                 .required(),
             ]),
         )
         .required(),
-        field_of(
-            "verification",
-            "What the running service has verified of its log, and what came of it.",
-            verification(),
-        )
-        .required(),
-        field_of("read_models", "What lists and reads are answered from.", reach()).required(),
-        field_of("index", "The index of the log, which follows the journal.", reach()).required(),
-        field_of("queues", "What waits.", queues).required(),
-        field_of("storage", "The disk.", storage).required(),
-        field_of("vendors", "Who makes media.", array(&vendor)).required(),
+        field_of("verification", "Verification of the log by the running service.", verification()).required(),
+        field_of("read_models", "Read models, which serve lists and reads.", reach()).required(),
+        field_of("index", "Index of the log, which follows the journal.", reach()).required(),
+        field_of("queues", "Queue lengths.", queues).required(),
+        field_of("storage", "Disk storage.", storage).required(),
+        field_of("vendors", "Media vendors.", array(&vendor)).required(),
         field_of("start", "The last start.", start).required(),
     ])
 }
 
-/// What a running service knows of the soundness of its log.
+/// Schema of the log verification of a running service.
 fn verification() -> Value {
     view([
         field_of(
             "state",
-            "`sound`: everything up to `until` was read and is as it was written. `checking`: that is under way, after a start from a \
-             snapshot, and what lies between `position` and `until` is not verified yet. `damaged`: see `reason`. \
-             `unverified`: this start began the log, and nothing of it was read back yet.",
+            "State of the verification. `sound`: everything up to `until` was read and is unchanged. `checking`: \
+             verification is running after a start from a snapshot; events between `position` and `until` are not \
+             verified yet. `damaged`: see `reason`. `unverified`: this start created the log, and nothing has been \
+             read back yet.",
             one_of(VERIFICATION_STATES),
         )
         .required(),
         field_of(
             "position",
-            "Up to here every record of the journal was read and found sound (checksum, place in the hash chain, form); 0: nothing is \
-             verified yet, as in a log that this start began. `sound` says besides that the index holds what the journal holds.",
+            "Position up to which every journal record was read and verified (checksum, hash chain, format); 0 if \
+             nothing is verified yet, as in a log that this start created. `sound` also means that the index matches \
+             the journal.",
             position(),
         )
         .required(),
         field_of(
             "until",
-            "The last event at the start, where the verification ends. What came later was written by this run, and is read back by the \
-             next start, by `mediary audit verify` and by each backup.",
+            "Position of the last event at the start, where verification ends. Later events are verified by the next \
+             start, by `mediary audit verify` and by each backup.",
             position(),
         )
         .required(),
-        field::<Moment>("since", "Since when `state` is what it is: for `sound`, when the verification ended.").required(),
-        field::<String>("reason", "What is damaged and where, and what to do."),
+        field::<Moment>("since", "Time of the last change of `state`; for `sound`, the end of the verification.")
+            .required(),
+        field::<String>("reason", "Description and location of the damage, and what to do."),
     ])
 }

@@ -1,4 +1,4 @@
-//! Described: tasks of every kind.
+//! Tasks of every kind.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub const CURSOR: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";
 pub fn group() -> Group {
     Group {
         tag: "Tasks",
-        about: "Media tasks of every kind: listed, shown with their history, followed, cancelled.",
+        about: "Media tasks of every kind: list, read with history, follow, cancel.",
         operations: vec![list(), show(), follow(), cancel(), hint()],
         components: stream::components().into_iter().chain(components()).collect(),
     }
@@ -36,8 +36,8 @@ fn components() -> [(&'static str, Value); 4] {
     [
         ("Task", task()),
         ("TaskPage", page()),
-        ("ImageTaskState", states(&of_images, "How an image task stands; the last two are final.")),
-        ("VideoTaskState", states(&of_videos, "How a video or music task stands; the last two are final.")),
+        ("ImageTaskState", states(&of_images, "State of an image task; the last two are final.")),
+        ("VideoTaskState", states(&of_videos, "State of a video or music task; the last two are final.")),
     ]
 }
 
@@ -58,19 +58,32 @@ fn in_progress() -> Value {
 
 fn list() -> Operation {
     let time = or_empty(&Moment::schema());
-    let limit = format!("How many tasks a page has; more than {LIMIT_MAX} is taken for {LIMIT_MAX}.");
+    let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
     get("/tasks", "listTasks", "List tasks")
         .about(
-            "The newest first, in the order of their submission: pages that are joined by their cursors have neither gaps nor \
-             doubles, whatever is submitted meanwhile. Users see their own tasks, administrators those of everybody.",
+            "Returns the caller's tasks, newest first; administrators get the tasks of all users. Following \
+             `next_cursor` neither skips nor repeats tasks, even while new ones are submitted.",
         )
         .query([
-            many_in_query("kind", "Of these kinds.", &or_empty(&TaskKind::schema())),
-            many_in_query("state", "In these states; the name of any kind stands for the same state of all kinds.", &or_empty(&TaskStatus::schema())),
-            in_query("created_from", "Submitted at this time or later.", &time),
-            in_query("created_to", "Submitted before this time; not earlier than `created_from`.", &time),
-            in_query("owner", "Of this user; somebody else's for administrators only.", &or_empty(&UserId::schema())),
-            in_query("cursor", "Where to go on: `next_cursor` of the page before.", &json!({"type": "string", "pattern": CURSOR})),
+            many_in_query("kind", "Only tasks of these kinds.", &or_empty(&TaskKind::schema())),
+            many_in_query(
+                "state",
+                "Only tasks in these states. A state also matches its equivalents of other kinds, so `COMPLETED` \
+                 finds `success`.",
+                &or_empty(&TaskStatus::schema()),
+            ),
+            in_query("created_from", "Only tasks submitted at this time or later.", &time),
+            in_query(
+                "created_to",
+                "Only tasks submitted before this time, which must not be earlier than `created_from`.",
+                &time,
+            ),
+            in_query(
+                "owner",
+                "Only tasks of this user; other users only for administrators.",
+                &or_empty(&UserId::schema()),
+            ),
+            in_query("cursor", "`next_cursor` of the previous page.", &json!({"type": "string", "pattern": CURSOR})),
             in_query("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
         ])
         .shows(
@@ -81,18 +94,20 @@ fn list() -> Operation {
 }
 
 fn hint() -> Operation {
-    post("/hints/{hint}", "hintTask", "Hint that a task has moved")
+    post("/hints/{hint}", "hintTask", "Receive a webhook of a vendor")
         .about(
-            "For vendors: the URL that a submission to one carries as `webhook_url`. The vendor is asked about the task the sooner; \
-             nothing that is sent here is read, let alone believed. The URL is the credential. Needs no body.",
+            "For vendors: the `webhook_url` of a job that the service submitted. The service queries the vendor about \
+             the task sooner; the request body is not read and can be omitted. The URL is the credential.",
         )
-        .answers_text("The vendor will be asked.", "OK")
-        .fails(Code::NotFound, "the URL is not one of this service")
+        .answers_text("The vendor will be queried.", "OK")
+        .fails(Code::NotFound, "the URL was not issued by this service")
 }
 
 fn show() -> Operation {
-    get("/tasks/{task_id}", "getTask", "Show a task of any kind")
-        .about("With every change of its state. Tasks of other users are not found, except by administrators.")
+    get("/tasks/{task_id}", "getTask", "Get a task")
+        .about(
+            "Returns a task of any kind with its history. Tasks of other users are a 404, except for administrators.",
+        )
         .shows("The task.", "Task", &shown())
         .waits()
 }
@@ -101,20 +116,21 @@ fn follow() -> Operation {
     let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", shown());
     get("/tasks/{task_id}/events", "streamTask", "Follow a task")
         .about(
-            "Server-sent events, opened by `retry: 2000`: come back after two seconds when the connection is lost. The first is a \
-             `snapshot`: the task as it is, as `GET /tasks/{task_id}` shows it; each that follows is \
-             a `change`: the task as it was after a change of its state, or when the pictures that it is made from had come, its `progress` \
-             as far as it is recorded; `queue_position` and `hindrance`, which are not recorded, are those of now. `id` is \
-             the position in the log. While more and more of a video is made, and when something else keeps the task from going on \
-             (`hindrance`), `progress` tells so, at most once a second, without an `id`: it is not recorded. After 15 s of silence a comment is sent. The stream ends with the task, when \
-             the reader may not see it any more, and when the service stops. A reader who comes back with `Last-Event-ID` gets the \
-             changes after it, none left out and none twice, and 204 when it has seen the end. When the stream cannot go on, its \
-             last event is `failed`, whose `data` is a problem, as failures are: come back then.",
+            "Streams the changes of a task as server-sent events.\n\n- `snapshot` comes first: the current task, as \
+             `GET /tasks/{task_id}` returns it.\n- `change` follows each change of state, and the arrival of all \
+             input pictures: the task after that change. `progress` is the recorded value; `queue_position` and \
+             `hindrance`, which are not recorded, are current.\n- `progress` reports progress of a video and a new \
+             `hindrance`, at most once a second. It is not recorded and has no `id`.\n- `failed` is the last event of \
+             a stream that cannot continue; its `data` is an error object. Reconnect.\n\nThe `id` of an event is its \
+             position in the log. Reconnect with the last `id` in `Last-Event-ID` to receive all later changes \
+             exactly once, or 204 if the end was received before. `retry: 2000` at the start sets a reconnection \
+             delay of two seconds, and a comment is sent after 15 s of silence. The stream ends with the task, when \
+             the caller loses access, and when the service stops.",
         )
-        .query([last_event_id("The last position that the reader has seen, as browsers send it when they come back.")])
+        .query([last_event_id("Last position received; browsers send it when they reconnect.")])
         .answers_content(200, "The events.", "text/event-stream", &stream::content("TaskStreamEvent", &example))
-        .answers_nothing(204, "The task has ended, and the reader has seen it.")
-        .fails(Code::TooManyStreams, "the account follows as many tasks as one account may")
+        .answers_nothing(204, "The task has ended, and the client has received its last event.")
+        .fails(Code::TooManyStreams, "the account has reached its limit of concurrent event streams")
         .fails(Code::Overloaded, "too many streams are open")
 }
 
@@ -124,79 +140,85 @@ fn cancel() -> Operation {
         "error": {"code": "cancelled", "message": "cancelled on request"}});
     post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
         .about(
-            "The task fails at once with the code `cancelled`, and its webhook is told. A task that has ended stays as it is, \
-             which is no failure. Needs no body.",
+            "Fails the task immediately with the code `cancelled` and sends its webhook. A task that has ended stays \
+             unchanged, which is not an error. The request needs no body.",
         )
-        .shows("The task as it is now.", "Task", &cancelled)
+        .shows("The task after the request.", "Task", &cancelled)
 }
 
 fn task() -> Value {
-    let change =
-        view([field::<TaskStatus>("state", "To which it came.").required(), field::<Moment>("at", "When.").required()]);
+    let change = view([
+        field::<TaskStatus>("state", "New state.").required(),
+        field::<Moment>("at", "Time of the change.").required(),
+    ]);
     let part = json!({"type": "number", "minimum": 0, "maximum": 1});
     view([
         field::<TaskId>("task_id", "The task.").required(),
-        field::<TaskKind>("kind", "Where it was submitted.").required(),
-        field::<TaskStatus>("state", "By the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.").required(),
-        field::<UserId>("owner", "Whose it is. Administrators are told; absent for others, and for a task of nobody."),
+        field::<TaskKind>("kind", "Kind of the task.").required(),
+        field::<TaskStatus>(
+            "state",
+            "State, in the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.",
+        )
+        .required(),
+        field::<UserId>("owner", "Id of the owner. Visible to administrators only; absent for anonymous tasks."),
         field_of(
             "progress",
-            "How far it is; falls only when a video that was being made is begun again after a restart. 0: pictures at URLs are still to come, 0.1: all are here, 0.5: it is being worked on, 1: there \
-             are results. Between 0.5 and 1 it goes forward with what is made of a video. A task that fails stays as far as it was.",
+            "Progress: 0 while inputs are fetched, 0.1 when all have arrived, 0.5 while the job runs, up to 1 as a \
+             video is made, 1 with results. Decreases only if a video has to be started again after a restart of the \
+             service. A failed task keeps its last value.",
             part,
         )
         .required(),
         field_of(
             "queue_position",
-            "Which it is, from 1, of the tasks of everybody of its gateway that are still to be handed to whoever makes them, in the order \
-             in which that is done: videos off peak last, then by priority, then by age. Of a video that the engine inside has, but not \
-             begun, its place there. Absent once it is worked on, and while something else than its turn keeps it from going on (`hindrance`).",
+            "Position, from 1, among the tasks of all users that this gateway has yet to hand over to a vendor or the \
+             built-in engine, in the order of the handover. Off-peak videos come last, and first once half of their \
+             deadline has passed; then priority and age decide. For a video that the built-in engine has received but \
+             not started, its position there. Absent once work has started, and while the task is blocked \
+             (`hindrance`).",
             json!({"type": "integer", "minimum": 1}),
         ),
         field_of(
             "hindrance",
-            "What keeps it from going on: it was tried in vain, and will be tried again. Gone once it has gone on. Not recorded: after a \
-             restart of the service it is absent until the next attempt.",
+            "Reason why the task is blocked; the service keeps retrying. Absent once the task continues, and after a \
+             restart of the service until the next attempt.",
             hindrance(),
         ),
         field_of(
             "request",
-            "What was asked for: every parameter by its name, those that were not given as they are by default. A picture that it is \
-             made from is told by its `digest` (SHA-256), `format`, `bytes`, `width` and `height`, or by its URL until it was fetched; \
-             `payload` and `meta_data` by `digest` and `bytes`. Not in lists.",
+            "All parameters of the request, including defaults; absent in lists. An input picture is shown with \
+             `digest` (SHA-256), `format`, `bytes`, `width` and `height`, or with its URL until it is fetched; \
+             `payload` and `meta_data` with `digest` and `bytes`.",
             json!({"type": "object"}),
         ),
-        field::<u64>("cost", "Credits; given back when the task fails. Images and music cost none.").required(),
-        field::<Moment>("created_at", "When it was submitted.").required(),
-        field::<Moment>("updated_at", "When something of it was last recorded.").required(),
-        field_of("history", "Every change of state, the oldest first.", array(&change)).required(),
+        field::<u64>("cost", "Price in credits; refunded if the task fails. Images and music are free.").required(),
+        field::<Moment>("created_at", "Submission time.").required(),
+        field::<Moment>("updated_at", "Time of the last recorded change.").required(),
+        field_of("history", "Changes of state, oldest first.", array(&change)).required(),
         field_of("generated", "URLs of the results.", array(&Url::schema())).required(),
-        field::<Moment>("expires_at", "Until when the results are kept; only a task with results has it."),
-        field::<bool>("expired", "Whether that time is over: then the URLs lead to nothing."),
-        field_of("error", "Why it failed; only a task that failed has it.", failure_view()),
+        field::<Moment>("expires_at", "Time at which the results are deleted; present for tasks with results only."),
+        field::<bool>("expired", "`true` if the results have been deleted; their URLs are a 404."),
+        field_of("error", "Error; present for failed tasks only.", failure_view()),
     ])
 }
 
 fn hindrance() -> Value {
     view([
-        field::<String>("code", "Stable, for programs.").required().with("examples", Hindrance::CODES),
-        field::<String>("message", "A sentence, for people.").required(),
-        field::<Moment>("at", "When that was met.").required(),
-        field::<Moment>(
-            "next_attempt_at",
-            "When it is tried again, at the latest, unless too much else is being done.",
-        )
-        .required(),
+        field::<String>("code", "Stable reason code, for programs.").required().with("examples", Hindrance::CODES),
+        field::<String>("message", "Description of the reason, for people.").required(),
+        field::<Moment>("at", "Time at which the problem occurred.").required(),
+        field::<Moment>("next_attempt_at", "Latest time of the next attempt, unless the service is at capacity.")
+            .required(),
     ])
 }
 
 fn page() -> Value {
     view([
-        field_of("tasks", "The newest first.", array(&named("Task"))).required(),
-        field::<u64>("limit", "How many tasks a page has at most.").required(),
+        field_of("tasks", "Tasks, newest first.", array(&named("Task"))).required(),
+        field::<u64>("limit", "Page size.").required(),
         field_of(
             "next_cursor",
-            "What to give as `cursor` to go on; absent when there is no more.",
+            "Value of `cursor` for the next page; absent on the last page.",
             json!({"type": "string", "pattern": CURSOR}),
         ),
     ])

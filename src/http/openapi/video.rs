@@ -1,4 +1,4 @@
-//! Described: video tasks, and what they cost.
+//! Video tasks and their prices.
 
 use serde_json::{Value, json};
 
@@ -17,12 +17,15 @@ use crate::projections::task::index::EntryState;
 mod bodies;
 mod submissions;
 
-const ABOUT: &str = "Video generation. A submission is checked whole, becomes durable and is answered at once with a task and its \
-                     price; the work is done after that: `created` while what it is made from is fetched, `queueing` until there is \
-                     a slot, `processing`, then `success` or `failed`.\n\nPictures are given as for images; a watermark too. Callers \
-                     without a token are served while the engine inside makes videos and no setting asks for one; whoever knows the \
-                     id of their task may read and cancel it.\n\nCredits are held at the submission, charged when the video is \
-                     there, and given back once when it fails or is cancelled. They are counted; there is no limit of them.";
+const ABOUT: &str = "Video generation. The service validates a submission completely, stores it durably and returns a \
+                     task with its price; the work follows asynchronously.\n\n- `created`: inputs are being \
+                     fetched.\n- `queueing`: the task waits for a slot.\n- `processing`: the video is being made.\n- \
+                     `success`, `failed`: final.\n\nPictures and watermarks are given as for images. Callers without \
+                     a token are accepted while the built-in engine makes videos and no setting requires a token; \
+                     anyone who knows the id of such a task can read and cancel it.\n\nCredits are held at \
+                     submission, charged when the video is finished, and refunded once if the task fails or is \
+                     cancelled. The operator can limit the credits that a caller spends in a day \
+                     (`limits.credits_per_day`).";
 
 pub fn group(max_images: usize) -> Group {
     let mut components = bodies::components(max_images);
@@ -33,9 +36,9 @@ pub fn group(max_images: usize) -> Group {
 }
 
 const MODEL: &str =
-    "What makes it: price, longest duration and which of the other fields have an effect follow from the model.";
-const RESOLUTION: &str = "How many lines a picture has on its shorter side; 2K are 1440.";
-const STYLE: &str = "How it is drawn: as the pictures are (`general`), or as `anime`.";
+    "Model. It determines the price, the maximum duration and which of the other fields have an effect.";
+const RESOLUTION: &str = "Number of lines on the shorter side; 2K is 1440.";
+const STYLE: &str = "Style of drawing: that of the pictures (`general`) or `anime`.";
 
 const AT: &str = "2026-03-01T09:30:00.000000Z";
 const THEN: &str = "2026-03-01T09:31:12.500000Z";
@@ -44,17 +47,18 @@ const CLIP: &str =
 const COVER: &str =
     "https://registry.example/media/9d4e1e23bd5b727046a9e3b4b7db57bd8d6ee684a1c2b3d4e5f60718293a4b5c.png";
 
-/// A task that is done.
+/// Example of a finished task.
 pub fn done() -> Value {
     json!({"id": TASK, "state": "success", "err_code": "", "credits": 150, "payload": "order 41", "progress": 1.0,
         "creations": [{"id": TASK, "url": CLIP, "cover_url": COVER}]})
 }
 
 fn creations() -> Operation {
-    get("/proxy/videovendor/tasks/{task_id}/creations", "getCreations", "Show what came of a video task")
+    get("/proxy/videovendor/tasks/{task_id}/creations", "getCreations", "Get the creations of a video task")
         .about(
-            "Also what a `callback_url` is told at every change of state. Tasks of other kinds are not found here; nor are those of other \
-             users, except by administrators. Files and payload are kept for a time after the task has ended.",
+            "Returns the state and results of a video task. The `callback_url` receives the same body at every change \
+             of state. Tasks of other kinds are a 404, and so are tasks of other users, except for administrators. \
+             Files and payload are deleted some time after the end of the task.",
         )
         .shows("The task.", "Creations", &done())
         .waits()
@@ -65,95 +69,98 @@ fn cancel() -> Operation {
         "credits": 150, "progress": 0.1, "creations": []});
     post("/proxy/videovendor/tasks/{task_id}/cancel", "cancelVideo", "Cancel a video task")
         .about(
-            "The task fails at once with the code `cancelled`, its credits are given back, and its callback is told. A task that has \
-             ended stays as it is, which is no failure. Needs no body.",
+            "Fails the task immediately with the code `cancelled`, refunds its credits and sends its webhook. A task \
+             that has ended stays unchanged, which is not an error. The request needs no body.",
         )
-        .shows("The task as it is now.", "Creations", &cancelled)
+        .shows("The task after the request.", "Creations", &cancelled)
 }
 
 fn credits() -> Operation {
-    let limit = format!("How many entries a page has; more than {LIMIT_MAX} is taken for {LIMIT_MAX}.");
+    let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
     let entry = json!({"task_id": TASK, "kind": "start-end2video", "credits": 150, "state": "charged", "held_at": AT, "settled_at": THEN});
     let example =
         json!({"balance": -150, "held": 0, "charged": 150, "refunded": 0, "entries": [entry], "limit": LIMIT_DEFAULT});
-    get("/users/credits", "getCredits", "Show what was spent")
+    get("/users/credits", "getCredits", "Get the credits spent")
         .about(
-            "The credits of the caller's tasks: one entry for each task that costs something, the newest first. `held`, `charged` and \
-             `refunded` are sums over all entries, so that everything that was ever held is in exactly one of them.",
+            "Returns the caller's credits: one entry for each task that has a price, newest first. `held`, `charged` \
+             and `refunded` are totals over all entries; each credit is counted in exactly one of them.",
         )
         .query([
-            in_query("user", "Of this user; somebody else for administrators only.", &or_empty(&UserId::schema())),
             in_query(
-                "cursor",
-                "Where to go on: `next_cursor` of the page before.",
-                &json!({"type": "string", "pattern": CURSOR}),
+                "user",
+                "Id of the user, by default the caller; other users only for administrators.",
+                &or_empty(&UserId::schema()),
             ),
+            in_query("cursor", "`next_cursor` of the previous page.", &json!({"type": "string", "pattern": CURSOR})),
             in_query("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
         ])
-        .shows("Sums and a page of entries.", "Ledger", &example)
+        .shows("Totals and a page of entries.", "Ledger", &example)
 }
 
 fn creations_view() -> Value {
     let creation = view([
-        field::<TaskId>("id", "What `video_creation_id` of an extension takes.").required(),
-        field::<Url>("url", "The video as it was asked for.").required(),
-        field::<Url>("cover_url", "A picture of it."),
-        field::<Url>("watermarked_url", "The video with a watermark, where there is one."),
+        field::<TaskId>("id", "Id of the creation, for `video_creation_id` of an extension.").required(),
+        field::<Url>("url", "URL of the video.").required(),
+        field::<Url>("cover_url", "URL of a cover picture."),
+        field::<Url>("watermarked_url", "URL of the video with a watermark, if there is one."),
     ]);
     view([
         field::<TaskId>("id", "The task.").required(),
-        field::<VideoState>("state", "`success` and `failed` are final.").required(),
-        field::<String>("err_code", "Why it failed, for programs; empty when it has not.").required(),
-        field::<String>("message", "Why it failed, for people."),
-        field::<u32>("credits", "What it costs; given back when it fails.").required(),
-        field::<String>("payload", "As it was given."),
+        field::<VideoState>("state", "State; `success` and `failed` are final.").required(),
+        field::<String>("err_code", "Stable error code; empty unless the task failed.").required(),
+        field::<String>("message", "Description of the error, for people."),
+        field::<u32>("credits", "Price in credits; refunded if the task fails.").required(),
+        field::<String>("payload", "Payload of the submission."),
         field_of(
             "progress",
-            "How far it is; falls only when a video that was being made is begun again after a restart.",
+            "Progress. Decreases only if the video has to be started again after a restart of the service.",
             json!({"type": "number", "minimum": 0, "maximum": 1}),
         )
         .required(),
-        field_of("creations", "Empty until there is a video.", array(&creation)).required(),
+        field_of("creations", "Results; empty until the video is finished.", array(&creation)).required(),
     ])
 }
 
 fn ledger_view() -> Value {
     let entry = view([
-        field::<TaskId>("task_id", "The task that costs them.").required(),
-        field::<TaskKind>("kind", "Where it was submitted.").required(),
-        field::<u32>("credits", "What it costs.").required(),
-        field::<EntryState>("state", "What became of them.").required(),
-        field::<Moment>("held_at", "When the task was submitted.").required(),
-        field::<Moment>("settled_at", "When the credits were charged or given back."),
+        field::<TaskId>("task_id", "Id of the task.").required(),
+        field::<TaskKind>("kind", "Kind of the task.").required(),
+        field::<u32>("credits", "Price in credits.").required(),
+        field::<EntryState>("state", "State of the credits.").required(),
+        field::<Moment>("held_at", "Submission time of the task.").required(),
+        field::<Moment>("settled_at", "Time at which the credits were charged or refunded."),
     ]);
     view([
-        field::<i64>("balance", "Below zero what is held and what was charged: nothing is ever paid in.").required(),
-        field::<u64>("held", "Of tasks that have not ended.").required(),
-        field::<u64>("charged", "Of tasks that were done.").required(),
-        field::<u64>("refunded", "Of tasks that failed or were cancelled.").required(),
-        field_of("entries", "The newest first.", array(&entry)).required(),
-        field::<u64>("limit", "How many entries a page has at most.").required(),
+        field::<i64>("balance", "Negative sum of `held` and `charged`; credits are never paid in.").required(),
+        field::<u64>("held", "Credits of unfinished tasks.").required(),
+        field::<u64>("charged", "Credits of successful tasks.").required(),
+        field::<u64>("refunded", "Credits of failed and cancelled tasks.").required(),
+        field_of("entries", "Entries, newest first.", array(&entry)).required(),
+        field::<u64>("limit", "Page size.").required(),
         field_of(
             "next_cursor",
-            "What to give as `cursor` to go on; absent when there is no more.",
+            "Value of `cursor` for the next page; absent on the last page.",
             json!({"type": "string", "pattern": CURSOR}),
         ),
     ])
 }
 
-/// What every submission may fail with.
+/// Adds the errors that all submissions share.
 fn refusals(operation: Operation) -> Operation {
     operation
         .fails(
             Code::Unauthorized,
-            "there is no token, and a remote vendor makes the videos or `auth.video` asks for one",
+            "the request has no token, and videos are made by a remote vendor or `auth.video` requires a token",
         )
-        .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
-        .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
-        .fails(Code::QuotaExceeded, "the caller has submitted, or spent, as much as a day allows")
-        .fails(Code::TooManyCallbacks, "the task has a callback, and too many of the caller's wait for receivers")
+        .fails(Code::ApprovalRequired, "the service requires approved accounts")
+        .fails(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .fails(Code::QuotaExceeded, "the caller has reached the daily limit of tasks or credits")
+        .fails(
+            Code::TooManyCallbacks,
+            "the task has a callback URL, and the account has reached the limit of undelivered webhooks",
+        )
         .fails(
             Code::InvalidInput,
-            "a field is wrong, each of which is named; or a picture is none, over 50 MB or 100 megapixels",
+            "a field is invalid (each is named), or a picture cannot be decoded, or exceeds 50 MB or 100 megapixels",
         )
 }

@@ -1,4 +1,4 @@
-//! Described: the submissions of image jobs.
+//! Submissions of image jobs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::super::operation::{Operation, post};
 use super::created;
 use crate::http::error::Code;
 
-const EVERY_CHANGE: &str = "The webhook is told of every change of status, signed as Standard Webhooks has it.";
+const EVERY_CHANGE: &str = "The webhook receives every change of status, signed according to Standard Webhooks.";
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut operations = vec![upscale(), upscale_precisely(), transfer_style(), relight()];
@@ -25,10 +25,18 @@ fn upscale() -> Operation {
 fn upscale_precisely() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2";
     let example = json!({"image": PIXEL, "scale_factor": 3, "flavor": "photo", "sharpen": 20});
-    let operation =
-        submission(path, "upscaleImagePrecisely", "Upscale an image, adding detail", "PrecisionBody", &example);
+    let operation = submission(
+        path,
+        "upscaleImagePrecisely",
+        "Upscale an image with precision settings",
+        "PrecisionBody",
+        &example,
+    );
     wrapped(operation)
-        .about("The webhook is told once, when the task has ended, signed as Standard Webhooks has it.")
+        .about(
+            "Upscales an image and can add detail. The webhook receives only the end of the task, signed according to \
+             Standard Webhooks.",
+        )
         .fails(Code::InvalidInput, TOO_LARGE)
 }
 
@@ -36,10 +44,10 @@ fn transfer_style() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-style-transfer";
     let example =
         json!({"image": PIXEL, "reference_image": "https://pictures.example/harbour.webp", "engine": "softy"});
-    submission(path, "transferStyle", "Give an image the style of another", "StyleTransferBody", &example)
+    submission(path, "transferStyle", "Transfer a style to an image", "StyleTransferBody", &example)
         .about(format!(
-            "The answer is the task itself, not wrapped in `data`. Without a reference the style is that of the engine, the \
-             flavor and the prompt alone. {EVERY_CHANGE}"
+            "Applies the style of a reference picture, or without one the style of engine, flavor and prompt. The \
+             response is the task itself, not wrapped in `data`. {EVERY_CHANGE}"
         ))
         .shows("The task.", "ImageTask", &created())
         .waits()
@@ -49,11 +57,15 @@ fn transfer_style() -> Operation {
 fn relight() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-relight";
     let example = json!({"image": PIXEL, "prompt": "late sun from the left", "advanced_settings": {"whites": 60}});
-    wrapped(submission(path, "relightImage", "Light an image anew", "RelightBody", &example))
-        .about(format!("Light comes from a reference, or from a light map, or from the prompt and the style alone. {EVERY_CHANGE}"))
+    wrapped(submission(path, "relightImage", "Relight an image", "RelightBody", &example))
+        .about(format!(
+            "Changes the lighting of an image to that of a reference picture or a light map, or according to prompt \
+             and style alone. {EVERY_CHANGE}"
+        ))
         .fails(
             Code::InvalidInput,
-            "a field is wrong; both a reference and a light map are given; or a picture is none, over 50 MB or 100 megapixels",
+            "a field is invalid; both a reference picture and a light map are given; or a picture cannot be decoded, \
+             or exceeds 50 MB or 100 megapixels",
         )
 }
 
@@ -66,37 +78,37 @@ fn enhance_skin() -> [Operation; 3] {
         mode(
             "/proxy/imagevendor/v1/ai/skin-enhancer/creative",
             "enhanceSkinCreatively",
-            "Enhance skin, artistic and stylised",
+            "Enhance skin (creative)",
             "CreativeSkinBody",
             json!({"image": PIXEL, "sharpen": 10, "smart_grain": 5}),
         ),
         mode(
             "/proxy/imagevendor/v1/ai/skin-enhancer/faithful",
             "enhanceSkinFaithfully",
-            "Enhance skin, keeping its texture",
+            "Enhance skin (faithful)",
             "FaithfulSkinBody",
             json!({"image": PIXEL, "skin_detail": 90}),
         ),
         mode(
             "/proxy/imagevendor/v1/ai/skin-enhancer/flexible",
             "enhanceSkinFlexibly",
-            "Enhance skin for one purpose",
+            "Enhance skin (flexible)",
             "FlexibleSkinBody",
             json!({"image": PIXEL, "optimized_for": "improve_lighting"}),
         ),
     ]
 }
 
-/// What all submissions have in common.
+/// Declares a submission with the parts that all submissions share.
 fn submission(path: &'static str, id: &'static str, summary: &'static str, body: &str, example: &Value) -> Operation {
     post(path, id, summary)
         .takes(body, example)
-        .fails(Code::ApprovalRequired, "where the service lets only approved users submit")
-        .fails(Code::TooManySubmissions, "too many of the caller's tasks are unfinished")
-        .fails(Code::QuotaExceeded, "the caller has submitted as many tasks as a day allows")
+        .fails(Code::ApprovalRequired, "the service requires approved accounts")
+        .fails(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .fails(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
         .fails(
             Code::TooManyCallbacks,
-            "the task has a webhook, and too many of the caller's callbacks wait for receivers",
+            "the task has a webhook, and the account has reached the limit of undelivered webhooks",
         )
 }
 
@@ -104,9 +116,9 @@ fn wrapped(operation: Operation) -> Operation {
     operation.shows("The task.", "ImageTaskData", &json!({"data": created()})).waits()
 }
 
-const WRONG: &str = "a field is wrong; or a picture is none, over 50 MB or 100 megapixels";
-const TOO_LARGE: &str =
-    "a field is wrong; or the image is no picture, over 50 MB or 100 megapixels, or its result over 25.3 megapixels";
+const WRONG: &str = "a field is invalid, or a picture cannot be decoded, or exceeds 50 MB or 100 megapixels";
+const TOO_LARGE: &str = "a field is invalid; or the image cannot be decoded, or exceeds 50 MB or 100 megapixels, or \
+                         its result exceeds 25.3 megapixels";
 
 /// A picture of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQaDgAAAIkAWHdFJqQAAAAAElFTkSuQmCC";

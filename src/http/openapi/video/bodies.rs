@@ -1,4 +1,4 @@
-//! Described: the bodies of video submissions. Ranges and defaults come from the types that have them.
+//! Request bodies of video submissions. Ranges and defaults come from the domain types.
 
 use serde_json::{Value, json};
 
@@ -14,10 +14,12 @@ use crate::http::video::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
 
 pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
     let of_frames = format!(
-        "The start frame; an end frame behind it is taken where the setting `video.max_images` is at least {START_END_IMAGES}."
+        "Start frame. A second picture, the end frame, requires the setting `video.max_images` to be at least \
+         {START_END_IMAGES}."
     );
     let of_references = format!(
-        "What appears in the video; more than one where the setting `video.max_images` allows them, up to {REFERENCE_IMAGES}."
+        "Pictures of what appears in the video. More than one requires the setting `video.max_images`, up to \
+         {REFERENCE_IMAGES}."
     );
     vec![
         ("StartEndVideoBody", generate(pictures(&of_frames, max_images.min(START_END_IMAGES)))),
@@ -27,58 +29,61 @@ pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What both endpoints take that make a video of pictures and a prompt, which differ in what the pictures mean.
+/// Request body of both endpoints that make a video from pictures and a prompt; they differ in the meaning of the
+/// pictures.
 fn generate(images: Field) -> Value {
     let usual = Generate::<Source>::default();
     let ratio = format!(
-        "Width to height, each from 1 to {} and neither more than four times the other. When absent that of the first picture, else {}.",
+        "Aspect ratio, width to height: each from 1 to {}, and neither more than four times the other. Defaults to \
+         that of the first picture, or to {} without pictures.",
         AspectRatio::SIDE_MAX,
         AspectRatio::USUAL
     );
     body([
         field_of("aspect_ratio", &ratio, aspect_ratio()),
-        field::<bool>("audio", "Whether there is sound; true by default for vq3-pro, else false."),
+        field::<bool>("audio", "`true` to add sound; the default is `true` for vq3-pro, otherwise `false`."),
         chosen::<AudioType>(
             "audio_type",
-            "What is heard where `audio` is true: `all` is sound effects and voices. Ineffective for q3 models.",
+            "Kind of sound if `audio` is `true`: `all` is sound effects and voices. No effect for q3 models.",
             usual.audio_type.as_str(),
         ),
-        flag("bgm", "Whether there is background music. Ineffective for q3 models."),
+        flag("bgm", "`true` to add background music. No effect for q3 models."),
         callback(),
         field_of("duration", &durations(), seconds(Seconds::MAX)),
-        flag("enhance", "Whether the picture is enhanced."),
+        flag("enhance", "`true` to enhance the picture."),
         images,
-        flag("is_rec", "Whether the recommended prompt is used; 10 credits more."),
+        flag("is_rec", "`true` to use the recommended prompt, for 10 more credits."),
         meta_data(),
         chosen::<VideoModel>("model", MODEL, usual.model.as_str()),
         chosen::<MovementAmplitude>(
             "movement_amplitude",
-            "How much moves. Ineffective for q2 and q3 models.",
+            "Amount of movement. No effect for q2 and q3 models.",
             usual.movement_amplitude.as_str(),
         ),
-        flag("off_peak", "Whether it may be made at any time within 48 hours, for half the price."),
+        flag("off_peak", "`true` to have the video made at any time within 48 hours, for half the price."),
         payload(),
-        field_of("priority", "Which of the tasks that wait goes first: the highest.", integer32())
+        field_of("priority", "Priority among waiting tasks; higher values go first.", integer32())
             .with("default", usual.priority),
-        field::<VideoPrompt>("prompt", "What is to be seen. Needed where there are no images."),
+        field::<VideoPrompt>("prompt", "Prompt that describes the video; required if there are no images."),
         chosen::<Resolution>(
             "resolution",
-            &format!("{RESOLUTION} Those are taken that have a price for the model."),
+            &format!("{RESOLUTION} Only resolutions with a price for the model are accepted."),
             usual.resolution.as_str(),
         ),
-        field::<Seed>("seed", "Where chance begins; drawn when absent."),
+        field::<Seed>("seed", "Seed of the random generator; chosen at random if absent."),
         chosen::<VideoStyle>("style", STYLE, usual.style.as_str()),
-        field::<Label>("voice_id", "Whose voice. Ineffective for q3 models."),
-        flag("watermark", "Whether there is a watermark."),
+        field::<Label>("voice_id", "Id of the voice. No effect for q3 models."),
+        flag("watermark", "`true` to add a watermark."),
         field_of(
             "wm_position",
-            "1 top left, 2 top right, 3 bottom right, 4 bottom left. Ineffective without `watermark`.",
+            "Position of the watermark: 1 top left, 2 top right, 3 bottom right, 4 bottom left. Ignored without \
+             `watermark`.",
             json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 4, "default": 3}),
         ),
         field_of(
             "wm_url",
-            "The watermark; ours when absent or empty. Ineffective without `watermark`. Base64, a data URI with base64, or an \
-             http(s) URL without user name and password.",
+            "Picture of the watermark, as base64, as a data URI with base64, or as an http(s) URL without user name \
+             and password; the default watermark if absent or empty. Ignored without `watermark`.",
             json!({"type": "string"}),
         ),
     ])
@@ -87,22 +92,22 @@ fn generate(images: Field) -> Value {
 fn extend() -> Value {
     body([
         callback(),
-        field_of("duration", "By how many seconds it becomes longer.", seconds(Extend::SECONDS_MAX)),
-        pictures("The end frame.", EXTEND_IMAGES),
+        field_of("duration", "Number of seconds to add.", seconds(Extend::SECONDS_MAX)),
+        pictures("End frame.", EXTEND_IMAGES),
         meta_data(),
         field::<ExtendModel>("model", MODEL).required(),
         payload(),
-        field::<VideoPrompt>("prompt", "What is to be seen."),
+        field::<VideoPrompt>("prompt", "Prompt that describes the video."),
         chosen::<ExtendResolution>("resolution", RESOLUTION, ExtendResolution::P720.as_str()),
         field_of(
             "video_creation_id",
-            "A video that the caller has made: the id of a creation. With `video_url`.",
+            "Id of a finished video of the caller: the id of a creation. Required together with `video_url`.",
             json!({"type": "string", "format": "uuid"}),
         )
         .required(),
         field::<CallbackUrl>(
             "video_url",
-            "Where the video is, such as the URL of that creation: mp4 or webm, at most 100 MiB.",
+            "URL of the video, such as that of the creation: MP4 or WebM, at most 100 MiB.",
         )
         .required(),
     ])
@@ -110,27 +115,27 @@ fn extend() -> Value {
 
 fn multiframe() -> Value {
     let frame = body([
-        field_of("duration", "How long the way to it takes.", seconds(KeyFrame::<Source>::SECONDS_MAX)),
-        picture("key_image", "What the video comes to.").required(),
-        field::<VideoPrompt>("prompt", "What is to be seen on the way."),
+        field_of("duration", "Seconds from the previous frame to this one.", seconds(KeyFrame::<Source>::SECONDS_MAX)),
+        picture("key_image", "Key frame.").required(),
+        field::<VideoPrompt>("prompt", "Prompt that describes the way to this frame."),
     ]);
     let count = Multiframe::<Source>::COUNT;
     let frames = json!({"type": "array", "items": frame, "minItems": count.start(), "maxItems": count.end()});
     body([
         callback(),
-        field_of("image_settings", "The key frames, in order.", frames).required(),
+        field_of("image_settings", "Key frames in order.", frames).required(),
         meta_data(),
         chosen::<ExtendModel>("model", MODEL, ExtendModel::Vq2Turbo.as_str()),
         payload(),
         chosen::<ExtendResolution>("resolution", RESOLUTION, ExtendResolution::P720.as_str()),
-        picture("start_image", "Where the video begins; at the first key frame when absent."),
+        picture("start_image", "First frame; defaults to the first key frame."),
     ])
 }
 
-/// The lengths of each model, so that the document says what the checks say.
+/// Describes the duration limits of each model, as the validation applies them.
 fn durations() -> String {
     let of_models = VideoModel::ALL.iter().map(|model| format!("{} 1 to {}", model.as_str(), model.seconds_max()));
-    format!("Seconds. {}.", of_models.collect::<Vec<_>>().join(", "))
+    format!("Duration in seconds: {}.", of_models.collect::<Vec<_>>().join(", "))
 }
 
 fn seconds(max: u8) -> Value {
@@ -147,16 +152,16 @@ fn aspect_ratio() -> Value {
 
 fn payload() -> Field {
     let schema = json!({"type": "string", "maxLength": PAYLOAD_CHARS_MAX});
-    field_of("payload", "Handed back as it is.", schema)
+    field_of("payload", "Text that is returned unchanged.", schema)
 }
 
 fn meta_data() -> Field {
     let schema = json!({"type": "string", "maxLength": PAYLOAD_CHARS_MAX, "contentMediaType": "application/json"});
-    field_of("meta_data", "JSON in a string; kept with the task.", schema)
+    field_of("meta_data", "JSON in a string, stored with the task.", schema)
 }
 
 fn callback() -> Field {
-    field::<Link>("callback_url", "Told of every change of state; empty means none.")
+    field::<Link>("callback_url", "URL of a webhook for every change of state; empty means none.")
 }
 
 fn pictures(about: &str, max: usize) -> Field {
@@ -168,7 +173,8 @@ fn pictures(about: &str, max: usize) -> Field {
 }
 
 fn picture(name: &'static str, about: &str) -> Field {
-    let about = format!("{about} Base64, a data URI with base64, or an http(s) URL without user name and password.");
+    let about =
+        format!("{about} As base64, as a data URI with base64, or as an http(s) URL without user name and password.");
     field_of(name, &about, json!({"type": "string", "minLength": 1}))
 }
 

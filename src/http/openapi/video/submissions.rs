@@ -1,4 +1,4 @@
-//! Described: the submissions of video jobs, and their answers.
+//! Submissions of video jobs and their responses.
 
 use serde_json::{Value, json};
 
@@ -15,38 +15,40 @@ pub(super) fn components() -> Vec<(&'static str, Value)> {
     vec![("GeneratedVideo", generated()), ("ExtendedVideo", extended()), ("MultiframeVideo", joined())]
 }
 
-/// How what is generated is priced.
+/// Price rule of generated videos.
 const BY_THE_SECOND: &str =
-    "The price is by model, resolution and seconds; half of it, rounded up, with `off_peak`; 10 more with `is_rec`.";
-/// Where more is said.
-const PAGES: &str = "It is in the answer, as `credits`; the list of prices is its operator's (as it comes, data/pricing.toml of the sources). What \
-                     becomes of the task: `GET /proxy/videovendor/tasks/{task_id}/creations`; what was spent: `GET /users/credits`. What the engine \
-                     inside makes of it: docs/video.md of the sources.";
+    "The price depends on model, resolution and duration. `off_peak` halves it, rounded up; `is_rec` adds 10.";
+/// References to related operations and documentation.
+const PAGES: &str = "The response has the price in `credits`. The operator sets the prices (default: \
+                     data/pricing.toml in the source repository).\n\nFollow the task with `GET \
+                     /proxy/videovendor/tasks/{task_id}/creations`; `GET /users/credits` returns the credits spent. \
+                     The built-in engine is described in docs/video.md in the source repository.";
 
 pub(super) fn operations() -> [Operation; 4] {
     let picture = "https://pictures.example/harbour.webp";
     let generate =
         json!({"images": [picture], "prompt": "slow pan over the harbour", "duration": 5, "payload": "order 41"});
     [
-        submission("/proxy/videovendor/start-end2video", "startEndToVideo", "Make a video from its first frame")
+        submission("/proxy/videovendor/start-end2video", "startEndToVideo", "Make a video from a start frame")
             .about(format!(
-                "The picture is the first frame; with two, where the service takes them, the second is the last one. Without pictures \
-                 the prompt alone says what is to be seen. {BY_THE_SECOND} {PAGES}"
+                "Makes a video that starts with the picture. A second picture, where the service accepts two, is the \
+                 last frame. Without pictures, the prompt alone describes the video.\n\n{BY_THE_SECOND} {PAGES}"
             ))
             .takes("StartEndVideoBody", &generate)
             .shows("The task.", "GeneratedVideo", &generated_example(picture)),
-        submission("/proxy/videovendor/reference2video", "referenceToVideo", "Make a video of what pictures show")
+        submission("/proxy/videovendor/reference2video", "referenceToVideo", "Make a video from reference pictures")
             .about(format!(
-                "The pictures are no frames: what they show appears in the video, in the scene that the prompt names. Without pictures \
-                 the prompt alone says what is to be seen. {BY_THE_SECOND} {PAGES}"
+                "Makes a video in which the contents of the pictures appear, in the scene that the prompt describes; \
+                 the pictures are not frames of it. Without pictures, the prompt alone describes the \
+                 video.\n\n{BY_THE_SECOND} {PAGES}"
             ))
             .takes("ReferenceVideoBody", &generate)
             .shows("The task.", "GeneratedVideo", &generated_example(picture)),
-        submission("/proxy/videovendor/extend", "extendVideo", "Make a video longer")
+        submission("/proxy/videovendor/extend", "extendVideo", "Extend a video")
             .about(format!(
-                "What comes of it is the video that was given and, behind it, `duration` seconds more; with a picture, on to that as \
-                 the end frame. `video_creation_id` names a video that the caller has made and that is done, `video_url` says where \
-                 the video is that goes on: both are needed. The price is by the seconds that are added. {PAGES}"
+                "Makes a video that consists of the given video and `duration` more seconds; a picture is the end \
+                 frame. Both `video_creation_id`, a finished video of the caller, and `video_url`, the location of \
+                 the video to extend, are required.\n\nThe price depends on the seconds that are added. {PAGES}"
             ))
             .takes(
                 "ExtendVideoBody",
@@ -58,11 +60,12 @@ pub(super) fn operations() -> [Operation; 4] {
                 &json!({"task_id": TASK, "state": "created", "credits": 30, "created_at": AT, "duration": 4,
                     "model": "vq2-turbo", "resolution": "720p", "video_creation_id": TASK, "video_url": CLIP}),
             ),
-        submission("/proxy/videovendor/multiframe", "multiframeToVideo", "Make a video through key frames")
+        submission("/proxy/videovendor/multiframe", "multiframeToVideo", "Make a video from key frames")
             .about(format!(
-                "From `start_image`, or from the first key frame where there is none, to each key frame in turn, each with its time and \
-                 its prompt: the video is as long as all of them together. The price is that of one second of an extension for each \
-                 key frame, and that of a further second for every second of the video. {PAGES}"
+                "Makes a video that starts with `start_image`, or without it the first key frame, and goes through \
+                 the key frames in order, each with its own duration and prompt. The durations add up to that of the \
+                 video.\n\nThe price is that of one second of an extension for each key frame, plus that of a further \
+                 second for every second of the video. {PAGES}"
             ))
             .takes("MultiframeBody", &json!({"image_settings": frames(picture)}))
             .shows(
@@ -88,14 +91,14 @@ fn generated_example(picture: &str) -> Value {
         "prompt": "slow pan over the harbour", "seed": 1_804_289_383, "style": "general", "watermark": false})
 }
 
-/// What every answer says.
+/// Fields of all responses.
 fn common() -> Vec<Field> {
     vec![
-        field::<TaskId>("task_id", "The task, by which it is asked after.").required(),
-        field::<VideoState>("state", "`created`, unless the caller has waited.").required(),
-        field::<u32>("credits", "What it costs: held now, charged when it is done.").required(),
-        field::<Moment>("created_at", "When it was submitted.").required(),
-        field::<String>("payload", "As it was given."),
+        field::<TaskId>("task_id", "Id of the task, for status requests.").required(),
+        field::<VideoState>("state", "State: `created`, unless the request waited with `Prefer`.").required(),
+        field::<u32>("credits", "Price in credits: held now, charged when the video is finished.").required(),
+        field::<Moment>("created_at", "Submission time.").required(),
+        field::<String>("payload", "Value from the request."),
     ]
 }
 
@@ -103,16 +106,16 @@ fn generated() -> Value {
     view(common().into_iter().chain([
         field::<VideoModel>("model", MODEL).required(),
         field::<Resolution>("resolution", RESOLUTION).required(),
-        field::<String>("aspect_ratio", "Absent while it is that of a picture."),
-        field::<bool>("bgm", "Whether background music was asked for.").required(),
+        field::<String>("aspect_ratio", "Aspect ratio; absent if taken from a picture."),
+        field::<bool>("bgm", "`true` if background music was requested.").required(),
         seconds(),
         images(),
-        field::<MovementAmplitude>("movement_amplitude", "How much moves.").required(),
-        field::<bool>("off_peak", "Whether it may be made at any time within 48 hours.").required(),
+        field::<MovementAmplitude>("movement_amplitude", "Amount of movement.").required(),
+        field::<bool>("off_peak", "`true` if the video may be made at any time within 48 hours.").required(),
         prompt(),
-        field::<Seed>("seed", "As it was given or drawn.").required(),
+        field::<Seed>("seed", "Seed from the request, or the random one.").required(),
         field::<VideoStyle>("style", STYLE).required(),
-        field::<bool>("watermark", "Whether a watermark was asked for.").required(),
+        field::<bool>("watermark", "`true` if a watermark was requested.").required(),
     ]))
 }
 
@@ -123,29 +126,29 @@ fn extended() -> Value {
         seconds(),
         images(),
         prompt(),
-        field::<String>("video_creation_id", "As it was given."),
-        field::<String>("video_url", "As it was given."),
+        field::<String>("video_creation_id", "Value from the request."),
+        field::<String>("video_url", "Value from the request."),
     ]))
 }
 
 fn joined() -> Value {
-    let frame = view([field::<String>("key_image", "As it was given."), seconds(), prompt()]);
+    let frame = view([field::<String>("key_image", "Value from the request."), seconds(), prompt()]);
     view(common().into_iter().chain([
         field::<ExtendModel>("model", MODEL).required(),
         field::<ExtendResolution>("resolution", RESOLUTION).required(),
-        field_of("image_settings", "The key frames, in order.", array(&frame)).required(),
-        field::<String>("start_image", "As it was given."),
+        field_of("image_settings", "Key frames in order.", array(&frame)).required(),
+        field::<String>("start_image", "Value from the request."),
     ]))
 }
 
 fn images() -> Field {
-    field_of("images", "As they were given.", array(&String::schema()))
+    field_of("images", "Pictures from the request.", array(&String::schema()))
 }
 
 fn prompt() -> Field {
-    field::<VideoPrompt>("prompt", "As it was given.")
+    field::<VideoPrompt>("prompt", "Value from the request.")
 }
 
 fn seconds() -> Field {
-    field::<u32>("duration", "Seconds.").required()
+    field::<u32>("duration", "Duration in seconds.").required()
 }
