@@ -1,5 +1,5 @@
-//! `mediary audit …`: who changed what, when and why, of a running service or of the directory of a stopped one; and the proof
-//! that the log is whole.
+//! `mediary audit …`: queries the audit log of a running service or of the data directory of a stopped one, verifies it
+//! and exports it.
 
 mod ask;
 mod follow;
@@ -24,8 +24,8 @@ use crate::audit::thing::Thing;
 macro_rules! with_things {
     ($examples:literal) => {
         concat!(
-            "A thing is its kind, a slash and its id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>, task/<uuid>, ",
-            "delivery/<uuid>.\n\nExamples:\n",
+            "A resource is written as kind/id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>,\n",
+            "task/<uuid>, delivery/<uuid>.\n\nExamples:\n",
             $examples
         )
     };
@@ -34,7 +34,8 @@ macro_rules! with_things {
 macro_rules! with_words {
     ($examples:literal) => {
         concat!(
-            "A moment is a position (1042), a time (2026-01-31T12:00:00Z) or a date (2026-01-31, in UTC: its end, or its beginning for --from).\n",
+            "A point in time is a log position (1042), a time (2026-01-31T12:00:00Z) or a date in UTC\n",
+            "(2026-01-31: the end of the day, with --from its start).\n",
             with_things!($examples)
         )
     };
@@ -68,16 +69,16 @@ const DIFF_HELP: &str = with_words!(
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// The events: a table for people, with --json a line of JSON each for machines
+    /// List events, as a table or with --json as JSON Lines
     #[command(after_help = LOG_HELP)]
     Log(log::Arguments),
-    /// The history of one thing: each event with what it changed, before and after
+    /// Show the history of a resource: each event with the values before and after
     #[command(after_help = SHOW_HELP)]
     Show(ShowArguments),
-    /// One thing as it was, as the service would have shown it to an administrator
+    /// Show a resource as an administrator would have seen it at a point in time
     #[command(after_help = AS_OF_HELP)]
     AsOf(AsOfArguments),
-    /// What changed between two moments, thing by thing
+    /// Show what changed between two points in time, by resource
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
     #[command(flatten)]
@@ -86,7 +87,8 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// The thing, such as publisher/acme
+    /// Resource, such as publisher/acme
+    #[arg(value_name = "RESOURCE")]
     thing: String,
     #[command(flatten)]
     output: Output,
@@ -96,9 +98,10 @@ pub(super) struct ShowArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AsOfArguments {
-    /// A position, a time or a date
+    /// Log position, time or date
     when: String,
-    /// The thing, such as publisher/acme
+    /// Resource, such as publisher/acme
+    #[arg(value_name = "RESOURCE")]
     thing: String,
     #[command(flatten)]
     output: Output,
@@ -108,11 +111,11 @@ pub(super) struct AsOfArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArguments {
-    /// The earlier moment
+    /// Start: log position, time or date
     from: String,
-    /// The later one
+    /// End: log position, time or date
     to: String,
-    /// Only this thing, or all of a kind (node/)
+    /// Only this resource, or all resources of a kind (node/)
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
     #[command(flatten)]
@@ -123,10 +126,10 @@ pub(super) struct DiffArguments {
 
 #[derive(Debug, Args)]
 struct Output {
-    /// JSON for machines: a line each
+    /// Print JSON Lines
     #[arg(long)]
     json: bool,
-    /// Ids whole and texts uncut, as they always are when stdout is no terminal
+    /// Do not shorten ids and texts; implied if stdout is not a terminal
     #[arg(long)]
     wide: bool,
 }

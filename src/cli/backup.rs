@@ -18,20 +18,24 @@ use crate::proof::line;
 use crate::words::count;
 
 pub(super) const BACKUP_HELP: &str = "\
-The backup is consistent at the position that is printed. Run again with the same directory it copies what is new; killed half way it
-leaves the backup before. In it: the journal and its signing key, secrets of the service, keys of users, archives, pictures. Not in it:
-what is made anew (sled, kept answers). Whoever holds it holds all of that: keep it as you keep the data directory.
+The backup is consistent at the log position that is printed. A repeated backup to the same directory
+copies only new data; an interrupted one leaves the previous backup intact.
+
+It contains the journal and its signing key, the secrets of the service, the keys of users, archives
+and pictures, but not sled and stored responses, which the service recreates. Protect a backup like
+the data directory.
 
 Examples:
   mediary backup /mnt/backup/mediary
   mediary backup --verify /mnt/backup/mediary
   mediary --data-dir /srv/mediary backup /mnt/backup/mediary
 
-Exit codes: 0 done, 1 damaged or could not run; with --verify 0 whole, 1 damage was found, 2 it could not be verified.";
+Exit codes: 0 success, 1 damage or failure; with --verify: 0 intact, 1 damage found, 2 not verifiable.";
 
 pub(super) const RESTORE_HELP: &str = "\
-Everything is verified before anything is written: the signed manifest, the hash of every file, the journal with its chain. The data
-directory must be empty or not there; it appears whole or not at all.
+The command verifies the signed manifest, the hash of every file and the hash chain of the journal
+before it writes anything. The data directory must be empty or missing; it is created completely or
+not at all.
 
 Examples:
   mediary restore /mnt/backup/mediary
@@ -39,10 +43,10 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct Backup {
-    /// The backup directory; made when it is not there
+    /// Backup directory; created if missing
     #[arg(value_name = "DIR")]
     to: PathBuf,
-    /// Verify the backup that is there, and take none
+    /// Verify the existing backup instead of creating one
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -51,7 +55,7 @@ pub(super) struct Backup {
 
 #[derive(Debug, Args)]
 pub(super) struct Restore {
-    /// The backup directory
+    /// Backup directory
     #[arg(value_name = "DIR")]
     from: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `mediary completions` and `mediary man`: the command line told to shells and to readers of manuals.
+//! `mediary completions` and `mediary man`: shell completion scripts and manual pages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,21 +16,21 @@ Examples:
   mediary completions fish > ~/.config/fish/completions/mediary.fish
   mediary completions powershell >> $PROFILE
 
-Folders that are not there have to be made first; a new shell knows them.";
+Create missing directories first. New shells use the completions.";
 
 pub(super) const MAN_HELP: &str = "\
 Examples:
-  mediary man ~/.cargo/share/man/man1 && man mediary-backup    # man looks there when ~/.cargo/bin is on the PATH";
+  mediary man ~/.cargo/share/man/man1 && man mediary-backup    # man searches there if ~/.cargo/bin is in PATH";
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// Where the pages are written; made when it is not there
+    /// Directory for the pages; created if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

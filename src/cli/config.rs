@@ -1,4 +1,4 @@
-//! `mediary config`: the effective configuration, each value with where it came from; or what every setting means.
+//! `mediary config`: prints the effective configuration with the source of each value, or a reference of all settings.
 
 use anyhow::Context;
 use clap::Args;
@@ -8,7 +8,7 @@ use crate::config::reference;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Print what every setting means in place of what is in effect, as Markdown
+    /// Print a reference of all settings as Markdown instead
     #[arg(long)]
     reference: bool,
     #[command(flatten)]

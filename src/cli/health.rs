@@ -1,4 +1,4 @@
-//! `mediary health`: whether the service can work, as an exit code for whoever watches it.
+//! `mediary health`: readiness of the service as an exit code, for supervisors.
 
 use std::path;
 
@@ -12,20 +12,20 @@ use crate::data_dir::DataDir;
 use crate::outbound::api::probe;
 
 pub(super) const HELP: &str = "\
-Asks the service once whether it takes work (GET /ready), waits 5 s at most for the answer, and tells it by the exit code. No token is needed.
+Sends one GET /ready, with a timeout of 5 s, and reports the result in the exit code. Needs no token.
 
 Examples:
   mediary health
   mediary health --url https://registry.example.org
-  mediary --data-dir /srv/mediary health || echo 'it takes no work'
+  mediary --data-dir /srv/mediary health || echo 'not ready'
 
-Exit codes: 0 ready, 1 not ready (starting, or it takes no changes) or not there. Without --url it is about the service of the data
-directory alone: where none runs on it, nobody is asked.";
+Exit codes: 0 ready, 1 not ready (starting or not accepting changes) or unreachable. Without --url,
+only a service that runs on the data directory is checked.";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Ask the service at this URL [default: the one that runs on the data directory, where it says that it listens; where it does not
-    /// say so yet, or a command holds the directory, where one with these settings does]
+    /// URL of the service [default: the address recorded by the service that runs on the data directory, otherwise the
+    /// listen address of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]

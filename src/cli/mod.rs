@@ -1,7 +1,7 @@
-//! The command line. `mediary` alone means `mediary serve`.
+//! Command line. Without a command, `mediary` runs `serve`.
 //!
-//! Exit codes: 0 done, or stopped as asked; 1 could not run (port taken, data directory in use, damaged log); 2 wrong
-//! usage or configuration. Commands that verify say 1 for damage and 2 for what could not be verified.
+//! Exit codes: 0 success or stopped on request; 1 failure (port taken, data directory in use, damaged log); 2 wrong
+//! usage or configuration. Verification commands exit with 1 for damage and 2 if the verification is incomplete.
 
 mod audit;
 mod backup;
@@ -37,12 +37,14 @@ Examples:
   mediary backup /mnt/backup/mediary
   mediary config --config /etc/mediary.toml
 
-Each command ends its own help with examples: `mediary backup --help`. Every setting can be given in mediary.toml, as an environment
-variable (MEDIARY_LISTEN, MEDIARY_TASKS__DEADLINE) or, the usual ones, as a flag before the command, or after one that heeds it; later
-ones win. `mediary config` lists all of them with their values.
+The help of each command has more examples: `mediary backup --help`.
 
-Exit codes: 0 done or stopped as asked, 1 could not run, 2 wrong usage or configuration. `audit verify` and `backup --verify`: 0 clean,
-1 damage, 2 could not be verified.";
+Settings come from mediary.toml, from environment variables (MEDIARY_LISTEN,
+MEDIARY_TASKS__DEADLINE) and, for the most common ones, from flags before or after the command; the
+last of these takes precedence. `mediary config` lists all settings with their values.
+
+Exit codes: 0 success or stopped on request, 1 failure, 2 wrong usage or configuration.
+`audit verify` and `backup --verify`: 0 clean, 1 damage found, 2 verification incomplete.";
 
 const SERVE_HELP: &str = "\
 Examples:
@@ -50,22 +52,23 @@ Examples:
   mediary serve --listen 0.0.0.0:8080 --public-url https://media.example.org --log-format json
   mediary serve --config /etc/mediary.toml
 
-SIGTERM and SIGINT stop it gracefully: requests in flight are answered (10 s at most), jobs that are not done within 5 s go on after the
-next start, and what was answered is kept. These flags are the usual settings; what every setting does, and its default:
-`mediary config --reference`. What is in effect: `mediary config`.";
+SIGTERM and SIGINT stop the service gracefully: it finishes requests in flight for up to 10 s and
+running jobs for up to 5 s. Unfinished jobs continue after the next start.
+
+`mediary config --reference` describes every setting, `mediary config` prints the effective values.";
 
 const CONFIG_HELP: &str = "\
 Examples:
   mediary config
   mediary config --config /etc/mediary.toml
-  mediary config --data-dir /srv/mediary | grep -v '# default$'     # only what is set somewhere
+  mediary config --data-dir /srv/mediary | grep -v '# default$'     # without defaults
   mediary config --reference | less";
 
 const OPENAPI_HELP: &str = "\
 Examples:
   mediary openapi > openapi.json";
 
-/// A node registry and media generation gateway: one binary, its storage inside, every change an event.
+/// Node registry and media generation gateway with an embedded event log
 #[derive(Debug, Parser)]
 #[command(name = "mediary", version = env!("BUILD_VERSION"), after_help = AFTER_HELP)]
 struct Arguments {
@@ -77,48 +80,48 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the service (this is what happens without a command)
+    /// Run the service (default)
     #[command(after_help = SERVE_HELP)]
     Serve(SettingFlags),
-    /// Print the effective configuration, each value with where it came from, secrets masked
+    /// Print the effective configuration with the source of each value; secrets are masked
     #[command(after_help = CONFIG_HELP)]
     Config(config::Arguments),
-    /// Print the OpenAPI 3.1 document of everything that the service answers
+    /// Print the OpenAPI 3.1 document of the service
     #[command(after_help = OPENAPI_HELP)]
     Openapi,
-    /// Ask a running service whether it can work
+    /// Check whether a running service is ready
     #[command(after_help = health::HELP)]
     Health(health::Arguments),
-    /// Fill a running service with a sample registry, and have a picture, a film and a piece of music made
+    /// Load a sample registry into a running service and generate a picture, a video and a piece of music
     #[command(after_help = demo::HELP)]
     Demo(demo::Arguments),
-    /// Print what a shell needs to complete commands, flags and their values
+    /// Print a shell completion script
     #[command(after_help = completions::COMPLETIONS_HELP)]
     Completions(completions::Completions),
-    /// Write manual pages, one for each command
+    /// Write manual pages, one per command
     #[command(after_help = completions::MAN_HELP)]
     Man(completions::Man),
-    /// What is made from the log to be read
+    /// Manage read models and the index of the log
     #[command(subcommand, after_help = projections::HELP)]
     Projections(projections::Command),
-    /// Who changed what, when and why, and the proof that the log is whole
+    /// Query, verify and export the audit log
     #[command(subcommand, after_help = audit::HELP)]
     Audit(audit::Command),
-    /// Copy log and files to a backup directory, also while the service runs; or verify one
+    /// Back up log and files to a directory, also while the service runs, or verify a backup
     #[command(after_help = backup::BACKUP_HELP)]
     Backup(backup::Backup),
-    /// Verify a backup, and put it back as a data directory
+    /// Verify a backup and restore it to a data directory
     #[command(after_help = backup::RESTORE_HELP)]
     Restore(backup::Restore),
 }
 
-/// The flags of commands that work on a data directory and do not serve.
+/// Flags of commands that work on a data directory without serving.
 #[derive(Debug, Default, Args)]
 struct DirectoryFlags {
-    /// The settings file, in place of mediary.toml in the working directory
+    /// Settings file to use instead of mediary.toml in the working directory
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The data directory
+    /// Data directory
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
 }
@@ -138,25 +141,25 @@ impl DirectoryFlags {
 
 #[derive(Debug, Default, Args)]
 struct SettingFlags {
-    /// The settings file, in place of mediary.toml in the working directory
+    /// Settings file to use instead of mediary.toml in the working directory
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The address and port to listen on, such as 127.0.0.1:8080; port 0 takes a free one
+    /// Address and port to listen on, such as 127.0.0.1:8080; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Where everything is kept: event log, read models, media files
+    /// Data directory with the event log, read models and media files
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// The base of every URL that the service hands out
+    /// Base of all URLs that the service returns
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Threads that serve HTTP; 0 means one per core
+    /// Number of HTTP worker threads; 0 means one per core
     #[arg(long, value_name = "COUNT")]
     workers: Option<String>,
-    /// How much is logged: off, error, warn, info, debug or trace; also by target, as in `info,mediary::http=debug`
+    /// Log level: off, error, warn, info, debug or trace; per target as in `info,mediary::http=debug`
     #[arg(long, value_name = "LEVEL", value_parser = Usual(&["off", "error", "warn", "info", "debug", "trace"]), hide_possible_values = true)]
     log_level: Option<String>,
-    /// How log lines are written: text or json
+    /// Log format: text or json
     #[arg(long, value_name = "FORMAT", value_parser = Usual(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
 }

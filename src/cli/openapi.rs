@@ -1,4 +1,4 @@
-//! `mediary openapi`: the OpenAPI document of everything that the service answers.
+//! `mediary openapi`: prints the OpenAPI document of the service.
 
 use anyhow::Context;
 

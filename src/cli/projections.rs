@@ -1,7 +1,7 @@
-//! `mediary projections rebuild`: everything that is only read is dropped and made anew from the journal.
+//! `mediary projections rebuild`: deletes all derived data and rebuilds it from the journal.
 //!
-//! The read models live in memory, so every start makes them anew; what is kept on disk to be read is sled's copy of the
-//! log. It is dropped only after the journal has been read whole and found sound: the journal is what it is made of.
+//! Read models live in memory and are rebuilt by every start. The derived data on disk is sled's copy of the log, which
+//! is deleted only after the whole journal has been verified, since it is rebuilt from the journal.
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -28,7 +28,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Drop everything that is only read, and make it anew from the log; the service must not be running
+    /// Delete the index and the snapshots, and rebuild the index from the journal; the service must be stopped
     #[command(after_help = REBUILD_HELP)]
     Rebuild(DirectoryFlags),
 }

@@ -1,4 +1,4 @@
-//! `mediary serve`: runs the service until it is told to stop, and says how to reach it.
+//! `mediary serve`: runs the service until a stop signal and prints how to reach it.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;

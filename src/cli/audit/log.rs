@@ -1,4 +1,4 @@
-//! `mediary audit log`: the events that pass a filter.
+//! `mediary audit log`: lists the events that match a filter.
 
 use std::ops::ControlFlow;
 
@@ -20,25 +20,25 @@ use crate::domain::value::Invalid;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Arguments {
-    /// Only events of this thing, or of all of a kind (node/)
+    /// Only events of this resource, or of all resources of a kind (node/)
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
-    /// Only events of this type (may be given several times)
+    /// Only events of this type (repeatable)
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
     /// Only events caused by this actor: system, user/<uuid>, token/<uuid> or a UUID
     #[arg(long, value_name = "ACTOR")]
     actor: Option<String>,
-    /// Only events of the request with this id
+    /// Only events caused by the request with this id
     #[arg(long, value_name = "ID")]
     request: Option<String>,
-    /// From this position, time or (start of) day on
+    /// Start: log position, time or date (from the start of the day)
     #[arg(long, value_name = "WHEN")]
     from: Option<String>,
-    /// Up to this position, time or (end of) day
+    /// End: log position, time or date (to the end of the day)
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
-    /// Go on with what happens next, until it is stopped; the service must be running
+    /// Keep printing new events until interrupted; requires a running service
     #[arg(long)]
     follow: bool,
     #[command(flatten)]

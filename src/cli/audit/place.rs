@@ -25,11 +25,11 @@ use crate::projections::node::view::Links;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct PlaceArguments {
-    /// Ask the service at this URL [default: the data directory; if a service holds it, that service]
+    /// URL of the service to query [default: the data directory, or the service that runs on it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator of that service [default: that of the environment; for the service of the data directory also the
-    /// configured one, then admin-token there]
+    /// Administrator token for that service [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the
+    /// settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]

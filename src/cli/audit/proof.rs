@@ -1,4 +1,4 @@
-//! `mediary audit verify`, `checkpoint` and `export`: the log as proof.
+//! `mediary audit verify`, `checkpoint` and `export`.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::proof::export;
 use crate::words::count;
 
 const CHECKPOINT_HELP: &str = "\
-Keep checkpoints where whoever runs the service cannot change them; `mediary audit verify --since` tells later whether the history
-still contains them. They hold hashes only.
+Keep checkpoints where the operator of the service cannot change them. `mediary audit verify --since`
+checks later that the history still contains them. A checkpoint contains hashes only.
 
 Examples:
   mediary audit checkpoint --out 2026-11-21.checkpoint
@@ -27,39 +27,40 @@ Examples:
   mediary audit verify --since 2026-11-21.checkpoint";
 
 const EXPORT_HELP: &str = "\
-The export is JSON Lines: a header, a line for each commit with its events and the bytes that the hash chain covers, signed
-checkpoints in between. `mediary audit verify --file` checks it on any machine. It holds everything that the log holds.
+The export is JSON Lines: a header, one line per commit with its events and the bytes that the hash
+chain covers, and signed checkpoints in between. It contains the whole log and can be checked on any
+machine with `mediary audit verify --file`.
 
 Examples:
   mediary audit export log.jsonl
   mediary audit export - | zstd > log.jsonl.zst
   mediary audit verify --file log.jsonl --key 3b6a…
 
-A file that is there already is replaced when the export is whole and on the disk; when it fails, that file is as it was.";
+An existing file is replaced only after the export is complete and on disk.";
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
-    /// Verify the log and everything that belongs to it, and say what is wrong and where
+    /// Verify the log and all its files, and report any damage
     #[command(after_help = verify::HELP)]
     Verify(verify::Arguments),
-    /// Print a signed statement of what the history is now, to be kept elsewhere
+    /// Print a signed checkpoint of the log, to be kept elsewhere
     #[command(after_help = CHECKPOINT_HELP)]
     Checkpoint(Checkpoint),
-    /// Write the whole log as JSON Lines that can be verified with the public key alone
+    /// Export the whole log as JSON Lines, verifiable with the public key alone
     #[command(after_help = EXPORT_HELP)]
     Export(Export),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Checkpoint {
-    /// Write it to this file in place of stdout
+    /// File to write instead of stdout
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Ask this running service, in place of reading the data directory
+    /// URL of a running service to query instead of the data directory
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator of that service [default: that of the environment; for the service of the data directory also the
-    /// configured one, then admin-token there]
+    /// Administrator token for that service [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the
+    /// settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN", requires = "url")]
     token: Option<String>,
     #[command(flatten)]
@@ -68,7 +69,7 @@ pub(in crate::cli) struct Checkpoint {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
-    /// Where to write it; - is stdout
+    /// File to write; - is stdout
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]

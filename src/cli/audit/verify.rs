@@ -1,4 +1,4 @@
-//! `mediary audit verify`: a data directory, or an export of another machine. Exit codes: 0 clean, 1 damage, 2 could not run.
+//! `mediary audit verify`: verifies a data directory or an export. Exit codes: 0 clean, 1 damage, 2 incomplete.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -18,32 +18,35 @@ use crate::proof::exported::{self, Known};
 use crate::proof::{directory, line};
 
 pub(super) const HELP: &str = "\
-Of a data directory: every record of the journal (checksum, position, hash chain, shape, version of its stream), the signed HEAD, sled
-against the journal, the snapshot of the read models against a fold of the journal, every file against the hash in its name, every
-archive that a version names, the key of every user against what is sealed with it. While a service runs on the directory the journal
-is read up to its signed HEAD and sled is left out. Nothing is ever changed. sled is compared on a copy among the temporary files
-(TMPDIR).
+Checks a data directory without changing it:
+  - every journal record: checksum, position, hash chain, format, stream version; the signed HEAD
+  - sled against the journal, on a temporary copy (TMPDIR)
+  - the snapshot of the read models against a replay of the journal
+  - every file against the hash in its name, and the archive of every version
+  - the key of every user against the data encrypted with it
+While a service runs on the directory, the journal is checked up to its signed HEAD, and sled is not
+checked.
 
 Examples:
   mediary audit verify
   mediary audit verify --since 2026-11-21.checkpoint
   mediary audit verify --file log.jsonl --key 3b6a…
 
-Exit codes: 0 clean, 1 damage was found (a line for each), 2 it, or part of it, could not be verified. An export without --key or
---since ends with 2: nothing shows who made it.";
+Exit codes: 0 clean, 1 damage found (one line each), 2 verification incomplete. Without --key or
+--since, an export exits with 2, because nothing proves its origin.";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Arguments {
-    /// Verify this export in place of a data directory; - is stdin
+    /// Export to verify instead of a data directory; - is stdin
     #[arg(long, value_name = "EXPORT")]
     file: Option<PathBuf>,
-    /// The public key of the log that the export must be signed with, 64 hexadecimal digits
+    /// Public key that must have signed the export, 64 hexadecimal digits
     #[arg(long, value_name = "HEX", requires = "file", conflicts_with = "since")]
     key: Option<String>,
-    /// A checkpoint, taken earlier and kept elsewhere, that the history must contain
+    /// Earlier checkpoint that the history must contain
     #[arg(long, value_name = "CHECKPOINT")]
     since: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `mediary demo`: fills a running service with a sample registry and has one job of each kind done, all through its public interface.
+//! `mediary demo`: loads a sample registry into a running service and runs one job of each kind, through the public API.
 
 mod archive;
 mod contact;
@@ -33,8 +33,8 @@ const PUBLISHERS_AT_ONCE: usize = 4;
 const REFUSALS_SHOWN: usize = 10;
 
 pub(super) const HELP: &str = "\
-What is there stays as it is, so that it may be stopped and run again. A picture and a film are kept by the service as long as it keeps
-results; music is not kept, it is written to a file here.
+Existing resources stay unchanged, so the command can be interrupted and repeated. The service keeps
+the picture and the video as long as other results; the music is written to a local file.
 
 Examples:
   mediary demo
@@ -44,21 +44,21 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The service to fill [default: the one that runs on the data directory, else where one with these settings listens]
+    /// URL of the service [default: the service that runs on the data directory, otherwise the listen address of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token of an administrator [default: that of the environment; for the service of the data directory also the configured one, then
-    /// admin-token there]
+    /// Administrator token [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the settings file or
+    /// the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Load this publisher of the sample only (may be given several times)
+    /// Load only this sample publisher (repeatable)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
-    /// Where the piece of music is written, which the service does not keep
+    /// File for the piece of music, which the service does not keep
     #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus", conflicts_with = "contact_sheet")]
     music: PathBuf,
-    /// Make a contact sheet of the image engine in this directory instead: every preset and both ends of every parameter on three
-    /// photographs, as one jpeg and as single files
+    /// Write a contact sheet of the image jobs to this directory instead: every preset and both ends of every parameter
+    /// on three photographs, as one JPEG and as single files
     #[arg(long, value_name = "DIR", conflicts_with = "only")]
     contact_sheet: Option<PathBuf>,
     #[command(flatten)]
