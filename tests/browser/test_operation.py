@@ -397,7 +397,7 @@ class Operation(BrowserTest):
             wait_until(lambda: send("GET", f"/tasks/{task}", token=token)["state"] in ("COMPLETED", "success"))
         page = self.page("/tasks", token=ADMIN)
         # Then each has its owner, and what is the same is called the same
-        for task, owner, job in ((picture, ada, "Upscale an image"), (video, eve, "Make a video from its first frame")):
+        for task, owner, job in ((picture, ada, "Upscale an image"), (video, eve, "Make a video from a start frame")):
             row = page.get_by_role("row").filter(has_text=task)
             expect(row).to_contain_text(owner["name"])
             expect(row).to_contain_text(job)

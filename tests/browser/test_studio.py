@@ -105,7 +105,7 @@ class Studio(BrowserTest):
     def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
         page = self.page("/studio", token=ADMIN, size={"width": 360, "height": 740})
         page.get_by_role("combobox", name="Job").select_option("relightImage")
-        expect(page.locator("section[aria-label=Job] h2")).to_have_text("Light an image anew")
+        expect(page.locator("section[aria-label=Job] h2")).to_have_text("Relight an image")
         page.get_by_role("combobox", name="Job").select_option("upscaleImage")
         page.get_by_role("button", name="Use a sample").click()
         page.get_by_role("button", name="Make it").click()

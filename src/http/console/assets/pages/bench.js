@@ -31,7 +31,7 @@ export function Bench({ document, job, user }) {
   return html`<div class="bench">
     <section class="panel" aria-label="Job">
       <h2>${job.summary}</h2>
-      <details class="more"><summary>What the interface says</summary><${Prose} text=${job.description?.split('\n\nWho may:')[0]} name="muted" />
+      <details class="more"><summary>What the interface says</summary><${Prose} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
         <p><a href=${to('docs', job.operationId)}>Its reference</a></p></details>
       <form class="form" onSubmit=${send} novalidate>
         <${FormTrouble} problem=${problem} />
