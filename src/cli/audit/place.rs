@@ -28,8 +28,8 @@ pub(in crate::cli) struct PlaceArguments {
     /// URL of the service to query [default: the data directory, or the service that runs on it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token for that service [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the
-    /// settings file or the file admin-token in that directory]
+    /// Administrator token for that service [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also
+    /// the settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]

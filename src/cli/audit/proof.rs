@@ -59,8 +59,8 @@ pub(in crate::cli) struct Checkpoint {
     /// URL of a running service to query instead of the data directory
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token for that service [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the
-    /// settings file or the file admin-token in that directory]
+    /// Administrator token for that service [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also
+    /// the settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN", requires = "url")]
     token: Option<String>,
     #[command(flatten)]

@@ -44,11 +44,12 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// URL of the service [default: the service that runs on the data directory, otherwise the listen address of the settings]
+    /// URL of the service [default: the service that runs on the data directory, otherwise the listen address of the
+    /// settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token [default: MEDIARY_ADMIN_TOKEN; for the service of the data directory also the settings file or
-    /// the file admin-token in that directory]
+    /// Administrator token [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings file
+    /// or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Load only this sample publisher (repeatable)

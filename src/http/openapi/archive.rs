@@ -57,15 +57,12 @@ fn publishing() -> Vec<Operation> {
             )
             .takes("PublicationBody", &version)
             .creates(
-                "The version, and the URL for its archive.",
+                "The version and its upload URL.",
                 "Publication",
                 &json!({"signedUrl": ticket, "node_version": version_example()}),
             )
             .fails(Code::QuotaExceeded, "the publisher has reached its daily limit of new versions or nodes")
-            .fails(
-                Code::AlreadyExists,
-                "the version exists or existed before, or the node belongs to another publisher",
-            )
+            .fails(Code::AlreadyExists, "the version exists or existed, or another publisher owns the node")
             .fails(Code::Conflict, "the node would have more than 100 languages")
             .fails(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
         post(
@@ -97,10 +94,7 @@ fn publishing() -> Vec<Operation> {
             .shows("The updated version.", "NodeVersion", &version_example())
             .with_header(200, "Idempotent-Replayed")
             .fails(Code::InvalidArchive, "the body is not an acceptable zip archive; `details` lists the problems")
-            .fails(
-                Code::UploadLinkInvalid,
-                "the URL was not issued by this service, or the user who requested it has lost access",
-            )
+            .fails(Code::UploadLinkInvalid, "this service did not issue the URL, or its requester has lost access")
             .fails(Code::TooManyTransfers, "the account has reached its limit of concurrent uploads")
             .fails(Code::QuotaExceeded, "the account has reached its daily limit of uploaded bytes")
             .fails(Code::UploadLinkExpired, "request a new URL")
@@ -108,13 +102,10 @@ fn publishing() -> Vec<Operation> {
             .fails(Code::NotFound, "the version no longer exists")
             .fails(
                 Code::Conflict,
-                "the version already has an archive, or its status does not allow one; with `Retry-After` if another \
+                "the version already has an archive, or its status does not allow one; with `Retry-After`, another \
                  upload for it is in progress",
             )
-            .fails(
-                Code::IdempotencyKeyReused,
-                "the request has a key, and the version already has a different archive",
-            ),
+            .fails(Code::IdempotencyKeyReused, "there is a key, but the version already has a different archive"),
     ]
 }
 

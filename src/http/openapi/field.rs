@@ -39,7 +39,7 @@ impl Field {
     #[must_use]
     pub fn of_administrators(self) -> Self {
         let about = self.schema["description"].as_str().unwrap_or_default();
-        let about = format!("{about} Set by administrators only; ignored for other callers.");
+        let about = format!("{about} Accepted from administrators only; ignored from other callers.");
         self.with("description", about).with("x-administrators-only", true)
     }
 

@@ -45,10 +45,7 @@ pub fn group() -> Group {
                     field::<Name>("name", "Display name.").required(),
                 ]),
             ),
-            (
-                "OwnReview",
-                view([field_of("star", "Stars given by the caller; absent if there is no review.", stars())]),
-            ),
+            ("OwnReview", view([field_of("star", "Stars given by the caller, if any.", stars())])),
         ]
         .into_iter()
         .chain(translations())
@@ -91,10 +88,7 @@ fn lists() -> Vec<Operation> {
                  administrators can include them."
             ))
             .query(paging(LIMIT_MAX, LIMIT_MAX))
-            .query([flag_in_query(
-                "include_banned",
-                "Include banned nodes; only for members and administrators, ignored for other callers.",
-            )])
+            .query([flag_in_query("include_banned", "Include banned nodes, for members and administrators.")])
             .answers(200, "The nodes.", &array(&named("Node")), &json!([node_example()]))
             .with_header(200, "X-Total-Count")
             .with_header(200, "Link"),
@@ -337,16 +331,13 @@ fn node_view() -> Value {
     ];
     let said = said().into_iter().filter(|field| !field.is("translations"));
     let fields = said.chain(facts()).map(|field| field.required_among(&always));
-    view(
-        fields.chain([
-            field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
-            field_of("latest_version", "Highest active version; absent if there is none.", named("NodeVersion")),
-            field_of("publisher", "Publisher of the node.", named("NodeOwner")).required(),
-            field::<NodeStatus>("status", "Status: active or banned. Nodes of a banned publisher are shown as banned.")
-                .required(),
-            field_of("translations", "Translated texts: language → field → text.", named("Translations")),
-        ]),
-    )
+    view(fields.chain([
+        field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
+        field_of("latest_version", "Highest active version; absent if there is none.", named("NodeVersion")),
+        field_of("publisher", "Publisher of the node.", named("NodeOwner")).required(),
+        field::<NodeStatus>("status", "Active or banned; nodes of a banned publisher are banned.").required(),
+        field_of("translations", "Translated texts: language → field → text.", named("Translations")),
+    ]))
 }
 
 /// Schema of the texts of one language by field.
@@ -368,9 +359,8 @@ fn by_language(texts: &Value) -> Value {
 /// Components of translations in responses and requests; in requests `null` means absent here too. The parts are named
 /// components because client generators drop unnamed alternatives of objects with arbitrary keys.
 fn translations() -> [(&'static str, Value); 4] {
-    let whole =
-        body([field_of("translations", "Translated texts: language → field → text.", named("TextsByLanguageBody"))
-            .required()]);
+    let about = "Translated texts: language → field → text.";
+    let whole = body([field_of("translations", about, named("TextsByLanguageBody")).required()]);
     [
         ("Translations", by_language(&texts(&Text::<1000>::schema()))),
         ("TextsBody", texts(&or_null(Text::<1000>::schema()))),

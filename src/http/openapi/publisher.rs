@@ -196,7 +196,7 @@ fn member_view() -> Value {
 pub fn include_banned() -> Value {
     super::parameter::flag_in_query(
         "include_banned",
-        "Include banned ones; only for administrators, ignored for other callers.",
+        "Include banned entries; only for administrators, ignored for other callers.",
     )
 }
 

@@ -94,7 +94,7 @@ fn list() -> Operation {
 }
 
 fn hint() -> Operation {
-    post("/hints/{hint}", "hintTask", "Receive a webhook of a vendor")
+    post("/hints/{hint}", "hintTask", "Notify the service of a vendor update")
         .about(
             "For vendors: the `webhook_url` of a job that the service submitted. The service queries the vendor about \
              the task sooner; the request body is not read and can be omitted. The URL is the credential.",
