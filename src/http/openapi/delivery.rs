@@ -37,7 +37,7 @@ fn listed() -> Operation {
 fn redelivered() -> Operation {
     post("/deliveries/{delivery_id}/redeliver", "redeliver", "Redeliver a webhook")
         .about(
-            "Queues a delivered, stopped or failed delivery again, with the same `webhook-id` and the full retry \
+            "Queues a `delivered`, `stopped` or `dead` delivery again, with the same `webhook-id` and the full retry \
              schedule. Deliveries of later changes of the same task wait for it. The request needs no body.",
         )
         .shows("The updated delivery.", "Delivery", &example("pending"))
