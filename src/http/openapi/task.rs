@@ -206,7 +206,7 @@ fn hindrance() -> Value {
     view([
         field::<String>("code", "Stable reason code, for programs.").required().with("examples", Hindrance::CODES),
         field::<String>("message", "Description of the reason, for people.").required(),
-        field::<Moment>("at", "Time at which the problem occurred.").required(),
+        field::<Moment>("at", "Time of the last failed attempt.").required(),
         field::<Moment>("next_attempt_at", "Latest time of the next attempt, unless the service is at capacity.")
             .required(),
     ])
