@@ -74,7 +74,8 @@ fn lists() -> Vec<Operation> {
                  tags.\n\n- The last word also matches the beginning of a word.\n- Case and separators are ignored: \
                  `faceswap`, `face-swap` and `Face Swap` find each other.\n- An exact id comes first, then relevance, \
                  then downloads; `sort` replaces this order.\n- Without `search`, or with an empty one, all nodes \
-                 that match the filters are listed. A search without letters or digits finds nothing.",
+                 that match the filters are listed, most downloaded first. A search without letters or digits finds \
+                 nothing.",
             )
             .query([in_query("search", "Words to search for.", &search)])
             .query(paging(10, LIMIT_MAX))
