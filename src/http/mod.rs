@@ -32,6 +32,7 @@ mod front;
 mod gate;
 mod health;
 mod hint;
+pub mod host;
 mod idempotency;
 mod image;
 mod install;

@@ -14,6 +14,7 @@ use super::audit_stream::STREAMS_MAX;
 use super::body::BodyRoom;
 use super::foreign::Pages;
 use super::front::Front;
+use super::host::AllowedHosts;
 use super::limits::Limits;
 use super::node::ReadyPages;
 use super::sse::TaskStreams;
@@ -164,6 +165,8 @@ pub enum CorsOrigins {
 pub struct HttpOptions {
     /// The base of every URL that the service hands out, without a slash at the end.
     pub public_url: String,
+    /// Hosts by which the service may be addressed.
+    pub allowed_hosts: AllowedHosts,
     /// Threads that serve requests: 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Connections that may be open at a time.

@@ -28,6 +28,7 @@ mod foreign;
 mod golden;
 mod habits;
 mod health;
+mod hosts;
 mod idempotency;
 mod image;
 mod install;

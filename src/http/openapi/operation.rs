@@ -225,6 +225,7 @@ impl Operation {
             Code::Unauthorized,
             Code::IssuerUnavailable,
             Code::NotAcceptable,
+            Code::MisdirectedRequest,
             Code::HeadersTooLarge,
             Code::Internal,
         ];
@@ -370,8 +371,11 @@ mod tests {
             operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
         };
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
-        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 429, 431, 500, 503]);
+        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
-        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 429, 431, 500, 503, 507]);
+        assert_eq!(
+            statuses(write, Action::DeletePublisher),
+            [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]
+        );
     }
 }
