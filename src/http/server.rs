@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
 use super::audit_stream::STREAMS_MAX;
-use super::body::BodyRoom;
+use super::body::BodyBudget;
 use super::foreign::Pages;
 use super::front::Front;
 use super::host::AllowedHosts;
@@ -215,8 +215,8 @@ pub struct Shared {
     pub limits: Limits,
     /// Submissions that are being checked.
     pub submissions: Submissions,
-    /// Room for request bodies.
-    pub bodies: BodyRoom,
+    /// Memory for request bodies.
+    pub bodies: BodyBudget,
     /// Bounds how many pictures are decoded at a time.
     pub decoders: Arc<Semaphore>,
     /// Pages of lists of nodes.
@@ -236,7 +236,7 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyBudget::default(), Arc::default());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
         let music_streams = Arc::new(Semaphore::new(services.options.music.streams));

@@ -9,6 +9,7 @@ mod archive_check;
 mod audit;
 mod backup;
 mod ban;
+mod bodies;
 mod bulk;
 mod callbacks_doc;
 mod callbacks_rust;

@@ -267,6 +267,12 @@ impl Operation {
         by_status(&failures, self.is_keyed())
     }
 
+    /// The schema of its JSON body, with its method and path.
+    pub fn json_body(&self) -> Option<(Method, &'static str, Value)> {
+        let schema = self.body.as_ref()?["content"].get("application/json")?.get("schema")?;
+        Some((self.method.clone(), self.path, schema.clone()))
+    }
+
     /// The operation as the document has it.
     pub fn show(self, tag: &'static str, action: Action, limit: BodyLimit) -> Shown {
         let failures = self.failures(action);
