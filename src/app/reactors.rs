@@ -112,7 +112,7 @@ fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Res
 
 /// What may be reached by callbacks, inputs and results.
 pub(super) fn address_rules(settings: &Settings) -> AddressRules {
-    AddressRules { allow_private: settings.private_addresses_allowed(), allow: settings.egress.allow.clone() }
+    AddressRules { allow_private: settings.private_rule().is_allowed, allow: settings.egress.allow.clone() }
 }
 
 impl Reactors {

@@ -12,12 +12,13 @@ use tokio::sync::{Semaphore, watch};
 
 use super::account_pool::AccountPool;
 use super::audit_stream::AUDIT_STREAMS_MAX;
-use super::body::BodyRoom;
+use super::body::BodyBudget;
 use super::daily_quotas::DailyQuotas;
 use super::error::Code;
 use super::file::DOWNLOADS_MAX;
 use super::foreign::Pages;
 use super::front::Front;
+use super::host::AllowedHosts;
 use super::limits::Limits;
 use super::node::ReadyPages;
 use super::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
@@ -172,6 +173,8 @@ pub enum CorsOrigins {
 pub struct HttpOptions {
     /// The base of every URL that the service hands out, without a slash at the end.
     pub public_url: String,
+    /// Hosts by which the service may be addressed.
+    pub allowed_hosts: AllowedHosts,
     /// Threads that serve requests: 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Connections that may be open at a time.
@@ -224,8 +227,8 @@ pub struct Shared {
     pub daily: DailyQuotas,
     /// Submissions that are being checked.
     pub submissions: Submissions,
-    /// Room for request bodies.
-    pub bodies: BodyRoom,
+    /// Memory for request bodies.
+    pub bodies: BodyBudget,
     /// Bounds how many pictures are decoded at a time.
     pub decoders: Arc<Semaphore>,
     /// Pages of lists of nodes.
@@ -247,7 +250,7 @@ impl Shared {
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyBudget::default(), Arc::default());
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
         let (bytes, clock) = (services.bytes_per_day.clone(), &services.surroundings);
         let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);

@@ -77,7 +77,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
         drop(turn);
         kept.map(|kept| (kept, callback, body, place))
     };
-    let (work, callback, body, place) = web::block(work).await.map_err(Problem::internal)??;
+    let (work, callback, mut body, place) = web::block(work).await.map_err(Problem::internal)??;
 
     if callback.is_some() {
         check_callbacks(services, owner)?;
@@ -89,6 +89,8 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     services.dispatch.task(task, TaskCommand::Submit(submission), why).await?;
     drop(place);
     let wait = Wait::of(call.headers());
+    // The answer repeats what was given; without room for that it comes at once.
+    let wait = if wait.is_asked() && !body.release_for_waiting(&shared.bodies) { Wait::NONE } else { wait };
     let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
     let state = waited.map_or(TaskStatus::Created, |record| record.status);
     wait.told_in(Answer::ok(&echo::submitted(task, at, &work, &body, state))?)
