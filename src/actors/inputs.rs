@@ -8,11 +8,12 @@ use crate::domain::image::{ImageJob, ImageWork, Picture};
 use crate::domain::task::{Failure, TaskCommand, Work};
 use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Clip, VideoFormat, VideoWork};
-use crate::media::input::{self, Inspected};
+use crate::media::decoders::{DecodeError, measure};
+use crate::media::input::Inspected;
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
 
-/// Pictures that are looked at at once: each may take 16 bytes a pixel.
+/// Pictures that are looked at at once, within the memory of all decoders.
 const LOOKED_AT_ONCE: usize = 2;
 
 /// Why an input is not there.
@@ -100,11 +101,11 @@ impl Inputs {
         let store = self.store.clone();
         blocking(move || {
             let bytes = &file.bytes;
-            let Inspected { format, width, height } = input::measure(bytes).map_err(|reason| invalid(&reason))?;
+            let Inspected { format, width, height } = measure(bytes).map_err(|reason| invalid(&reason))?;
             if let Some(job) = measured_by {
                 job.check_output(width, height).map_err(|reason| too_large(&reason))?;
             }
-            input::inspect(bytes).map_err(|reason| invalid(&reason))?;
+            store.decoders().inspect(bytes).map_err(undecoded)?;
             store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
         })
         .await
@@ -150,6 +151,13 @@ fn unavailable(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
 
 fn invalid(reason: &Invalid) -> InputFailure {
     InputFailure::Final(Failure::new("input_invalid", &format!("a fetched input {reason}")))
+}
+
+fn undecoded(error: DecodeError) -> InputFailure {
+    match error {
+        DecodeError::Invalid(reason) => invalid(&reason),
+        DecodeError::Busy => InputFailure::Ours(error.to_string()),
+    }
 }
 
 fn too_large(reason: &Invalid) -> InputFailure {

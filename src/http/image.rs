@@ -21,7 +21,7 @@ use crate::projections::task::ImageTaskView;
 mod check;
 mod jobs;
 
-pub(super) use check::drawn_from;
+pub(super) use check::{drawn_from, inspect};
 
 use check::ReadJob;
 
@@ -119,7 +119,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     // The thread works on when the caller goes away; the place, and the room of the body, stay taken for just as long.
     let work = move || {
         let body = body.parse()?;
-        let checked = check::check(&body, read)?;
+        let checked = check::check(&body, read, store.decoders())?;
         // Writing waits for the disk: meanwhile the processor decodes for others.
         drop(turn);
         let kept = checked.keep(&store, &space, drawn);

@@ -13,7 +13,7 @@ use super::authorize;
 use super::body::Json;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
-use super::image::{check_callbacks, drawn_from};
+use super::image::{check_callbacks, drawn_from, inspect};
 use super::server::Services;
 use super::task::advanced;
 use super::waiting::Wait;
@@ -71,7 +71,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     let drawn = drawn_from(task);
     // The thread works on when the caller goes away; turn and place stay taken for just as long.
     let work = move || {
-        let checked = check::check(&body, read, &bounds, &tariff)?;
+        let checked = check::check(&body, read, &bounds, &tariff, store.decoders())?;
         let callback = checked.callback.clone();
         let kept = checked.keep(&store, &space, drawn);
         drop(turn);

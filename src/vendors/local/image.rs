@@ -14,7 +14,7 @@ use super::job::Ready;
 use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
-use crate::media::input::{self, Decoded};
+use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
@@ -164,7 +164,8 @@ impl Engine {
             .jobs
             .patiently(key, || self.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
+        let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
+        decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
         let Progress::Done(Results::Pictures(pictures)) = &done else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
-        assert_eq!(input::inspect(&bytes).unwrap().format, ImageFormat::Png);
+        assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
         // Asked again, it says the same.
         assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
     }

@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::domain::task::{Failure, VendorKey};
+use crate::media::decoders::{DecodeError, Decoders};
+use crate::media::input::Decoded;
 use crate::space::lacking;
 use crate::vendors::{ErrorKind, VendorError};
 
@@ -219,6 +221,19 @@ impl<T: Clone> Jobs<T> {
                     rest();
                 }
                 other => return other,
+            }
+        }
+    }
+
+    /// Decodes a picture of a job, and waits for the memory that it takes while the job is wanted. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Decoders::decode`].
+    pub fn decode(&self, key: &VendorKey, decoders: &Decoders, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+        loop {
+            match decoders.decode(bytes) {
+                Err(DecodeError::Busy) if !self.is_forsaken(key) => {}
+                decoded => return decoded,
             }
         }
     }

@@ -14,7 +14,7 @@ use super::{Fault, Film, Watch, extend, render};
 use crate::domain::image::{ImageFormat, Source};
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
-use crate::media::input::{self, Pixels};
+use crate::media::input::Pixels;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
@@ -231,8 +231,8 @@ impl Inputs for Interest<'_> {
         let bytes = self
             .patiently(|| self.engine.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        let decoded =
-            input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
+        let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
+        let decoded = decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
         Ok(decoded.pixels)
     }
 
