@@ -32,8 +32,6 @@ use crate::priority::{Work, yield_to_answers};
 use crate::projections::ReadModels;
 use crate::telemetry::trace::Tracer;
 
-/// How many callbacks may be under way to one receiver.
-const CALLBACKS_PER_RECEIVER: usize = 8;
 /// How long an input may take to arrive.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
 /// Bytes of pictures that are fetched and not stored yet, at most: five of the largest.
@@ -128,6 +126,7 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let per_receiver = settings.callbacks.per_receiver;
         let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
         let inputs = Inputs::new(fetcher, store.clone()).with_footage(footage_fetcher, &public_url);
@@ -145,10 +144,10 @@ impl Reactors {
             for (poller, bounds) in pollers {
                 keep_running(poller, bounds, surroundings.clone());
             }
-            let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
+            let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let telling = Telling { sender, tracer, store, keyring, public_url };
             let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);
-            let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
+            let calling = ReactorOptions { concurrency, lane: per_receiver };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
