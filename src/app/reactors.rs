@@ -146,7 +146,8 @@ impl Reactors {
             }
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let telling = Telling { sender, tracer, store, keyring, public_url };
-            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);
+            let bounds = (per_account, per_receiver);
+            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, bounds);
             let calling = ReactorOptions { concurrency, lane: per_receiver };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
