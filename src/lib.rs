@@ -5,7 +5,7 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
-pub mod fair_semaphore;
+pub mod fairness;
 pub mod priority;
 pub mod space;
 pub mod telemetry;

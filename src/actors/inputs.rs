@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
+use crate::domain::ids::UserId;
 use crate::domain::image::{ImageJob, ImageWork, Picture};
 use crate::domain::task::{Failure, TaskCommand, Work};
 use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Clip, VideoFormat, VideoWork};
+use crate::fairness::FairSemaphore;
 use crate::media::decoders::{DecodeError, measure};
 use crate::media::input::Inspected;
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
 
 /// Pictures that are looked at at once, within the memory of all decoders.
-const LOOKED_AT_ONCE: usize = 2;
+const LOOKED_AT_ONCE: u64 = 2;
 
 /// Why an input is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum InputFailure {
 pub struct Inputs {
     fetcher: Fetcher,
     store: Store,
-    looking: Arc<Semaphore>,
+    looking: FairSemaphore<Option<UserId>>,
     footage: Option<Footage>,
 }
 
@@ -48,7 +48,7 @@ impl Inputs {
     /// Inputs that go to `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: Store) -> Self {
-        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)), footage: None }
+        Self { fetcher, store, looking: FairSemaphore::new(LOOKED_AT_ONCE), footage: None }
     }
 
     /// The same, which also fetches videos; those below `public_url`, which has no trailing slash, are our own.
@@ -57,33 +57,33 @@ impl Inputs {
         Self { footage: Some(Footage { fetcher, own: format!("{public_url}/media/").into() }), ..self }
     }
 
-    /// Fetches what of a job is at URLs still: every picture, in the order in which the job names them, and then the video.
+    /// Fetches the inputs of a job that are still at URLs, in the turn of its account: every picture, in the order in which the job names them, and then the video.
     ///
     /// # Errors
     /// The first failure.
-    pub async fn fetch(&self, work: &Work) -> Result<TaskCommand, InputFailure> {
+    pub async fn fetch(&self, account: Option<UserId>, work: &Work) -> Result<TaskCommand, InputFailure> {
         match work {
-            Work::Image(work) => self.fetch_for_image(work).await,
-            Work::Video(work) => self.fetch_for_video(work).await,
+            Work::Image(work) => self.fetch_for_image(account, work).await,
+            Work::Video(work) => self.fetch_for_video(account, work).await,
             Work::Music(_) => Ok(TaskCommand::RecordInputs { inputs: Vec::new() }),
         }
     }
 
-    async fn fetch_for_image(&self, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_image(&self, account: Option<UserId>, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
             // Only the picture that is worked on decides the size of the result.
             let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
-            inputs.push(self.picture(url, measured_by).await?);
+            inputs.push(self.picture(account, url, measured_by).await?);
         }
         Ok(TaskCommand::RecordInputs { inputs })
     }
 
-    async fn fetch_for_video(&self, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_video(&self, account: Option<UserId>, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         for url in work.remote() {
-            inputs.push(self.picture(url, None).await?);
+            inputs.push(self.picture(account, url, None).await?);
         }
         match work.footage() {
             Some(footage) if inputs.is_empty() => {
@@ -93,11 +93,14 @@ impl Inputs {
         }
     }
 
-    async fn picture(&self, url: &CallbackUrl, measured_by: Option<ImageJob>) -> Result<Picture, InputFailure> {
+    async fn picture(
+        &self,
+        account: Option<UserId>,
+        url: &CallbackUrl,
+        measured_by: Option<ImageJob>,
+    ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
-        let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
-            return Err(InputFailure::Ours("the service stops".to_owned()));
-        };
+        let _turn = self.looking.acquire(account, 1).await;
         let store = self.store.clone();
         blocking(move || {
             let bytes = &file.bytes;

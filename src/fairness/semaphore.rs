@@ -4,17 +4,13 @@
 //! No published crate combines weights with turns by key, so this one does.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Key by which callers take turns.
-pub trait TurnKey: Clone + Eq + Hash {}
-
-impl<K: Clone + Eq + Hash> TurnKey for K {}
+use super::TurnKey;
 
 /// Weighted semaphore with turns by key. Cheap to clone.
 ///

@@ -32,6 +32,7 @@ use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
+use crate::fairness::FairSemaphore;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -214,8 +215,8 @@ pub struct Shared {
     pub submissions: Submissions,
     /// Room for request bodies.
     pub bodies: BodyRoom,
-    /// Bounds how many pictures are decoded at a time.
-    pub decoders: Arc<Semaphore>,
+    /// Bounds how many submissions have their pictures decoded at a time; accounts take turns.
+    pub decoders: FairSemaphore<Option<UserId>>,
     /// Pages of lists of nodes.
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
@@ -232,7 +233,7 @@ impl Shared {
     /// What a service with these parts starts with.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
+        let decoders = FairSemaphore::new(services.options.workers.max(1) as u64);
         let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::domain::value::Invalid;
-use crate::fair_semaphore::{FairPermit, FairSemaphore};
+use crate::fairness::{FairPermit, FairSemaphore};
 
 use super::input::{Decoded, Inspected, Measured};
 

@@ -26,7 +26,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 /// The rooms, lowest first: a room may name those above it in this list, not its neighbours.
 const LAYERS: &[&[&str]] = &[
-    &["domain", "clock", "data_dir", "fair_semaphore", "priority", "space", "telemetry", "words"],
+    &["domain", "clock", "data_dir", "fairness", "priority", "space", "telemetry", "words"],
     &["personal"],
     &["events", "media", "outbound"],
     &["oidc", "vendors", "projections"],
