@@ -26,6 +26,11 @@ pub struct Answer<'c> {
 }
 
 impl Answer<'_> {
+    /// Returns `true` if the service closes the connection after this answer.
+    pub fn closes(&self) -> bool {
+        header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
     /// Its status, and what its body says of an error.
     pub fn told(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
