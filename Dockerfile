@@ -1,6 +1,7 @@
 # Built from source, small, not run as root.
 #   docker build --build-arg BUILD_COMMIT=$(git rev-parse --short=12 HEAD) -t mediary .
 #   docker run --stop-timeout 60 -p 8080:8080 -v mediary:/var/lib/mediary -e MEDIARY_PUBLIC_URL=http://localhost:8080 --name mediary mediary
+#   # Other containers name it by another host: -e MEDIARY_ALLOWED_HOSTS=mediary
 #   docker exec mediary cat /var/lib/mediary/admin-token
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
@@ -23,7 +24,7 @@ COPY --from=build /src/target/release/mediary /usr/local/bin/mediary
 WORKDIR /etc/mediary
 # By number, so that an orchestrator sees that it is not root.
 USER 10001:10001
-ENV MEDIARY_LISTEN=0.0.0.0:8080 MEDIARY_DATA_DIR=/var/lib/mediary MEDIARY_LOG__FORMAT=json
+ENV MEDIARY_LISTEN=0.0.0.0:8080 MEDIARY_DATA_DIR=/var/lib/mediary MEDIARY_LOG__FORMAT=json MEDIARY_EGRESS__PRIVATE=deny
 VOLUME /var/lib/mediary
 EXPOSE 8080
 STOPSIGNAL SIGTERM

@@ -16,7 +16,7 @@ use super::opening::{OpenedLog, SnapshotUse, log_options, open_models, timed};
 use super::prices::open_tariff;
 use super::upload_key::{kept_upload_key, new_upload_key};
 use crate::clock::Surroundings;
-use crate::config::Settings;
+use crate::config::{PrivateRule, Settings};
 use crate::data_dir::DataDir;
 use crate::domain::video::Tariff;
 use crate::events::sled_log::SledLog;
@@ -71,6 +71,7 @@ impl Bound {
         let (listener, address) = listen(settings.listen)?;
         let data = held.map_or_else(|| open_data_dir(root), Ok)?;
         let (token, admin_token) = admin_token(&data, settings.admin_token.as_ref(), &surroundings)?;
+        log_egress_rule(&settings);
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })
     }
@@ -89,7 +90,8 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) = (open_store(data, surroundings)?, kept_upload_key(data)?);
+        let (store, upload_key) =
+            (open_store(data, surroundings, settings.media.decode_memory)?, kept_upload_key(data)?);
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
@@ -131,6 +133,12 @@ pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
         tracing::warn!("others can read what is kept in the data directory; if they should not: {command}");
     }
     Ok(data)
+}
+
+/// Logs which rule for private addresses is in effect, and which setting decides it.
+fn log_egress_rule(settings: &Settings) {
+    let PrivateRule { is_allowed, reason } = settings.private_rule();
+    tracing::info!(private = if is_allowed { "allowed" } else { "denied" }, reason, "egress rule");
 }
 
 /// A listener, and the address that is really bound. Before the token is made: one that a start without a port had made would

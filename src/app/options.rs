@@ -6,6 +6,7 @@ use super::limits;
 use crate::actors::router::RouterOptions;
 use crate::actors::system::ActorOptions;
 use crate::config::{AllowedOrigins, Settings};
+use crate::http::host::AllowedHosts;
 use crate::http::server::{CorsOrigins, HttpOptions, MusicOptions};
 
 /// How many commands of one kind may wait for their router.
@@ -27,6 +28,7 @@ pub(super) fn workers(settings: &Settings) -> usize {
 pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions {
     HttpOptions {
         public_url: public_url.to_owned(),
+        allowed_hosts: AllowedHosts::new(settings.listen, settings.public_url.as_deref(), &settings.allowed_hosts),
         workers: workers(settings),
         connections: settings.limits.connections,
         cors_origins: match &settings.cors.allowed_origins {

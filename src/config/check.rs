@@ -221,6 +221,18 @@ pub(super) fn networks() -> Kind<Vec<AllowEntry>> {
     Kind::new(allowed, |value| value.as_array()?.iter().map(|item| AllowEntry::parse(item.as_str()?).ok()).collect())
 }
 
+/// Host names and addresses without ports, or `*` among them for any.
+pub(super) fn hosts() -> Kind<Vec<String>> {
+    let allowed = "a list of host names and IP addresses without ports, such as \"media.internal\", or \"*\"";
+    Kind::new(allowed, |value| {
+        let host = |text: &str| match text {
+            "*" => Some(text.to_owned()),
+            text => url::Host::parse(text).ok().map(|host| host.to_string()),
+        };
+        value.as_array()?.iter().map(|item| host(item.as_str()?)).collect()
+    })
+}
+
 /// Addresses and networks, without names: those that a peer has.
 pub(super) fn proxies() -> Kind<Vec<Network>> {
     Kind::new("a list of IP addresses and networks, such as \"127.0.0.1\" or \"10.0.0.0/8\"", |value| {
@@ -329,6 +341,14 @@ mod tests {
         assert_eq!(allowed_by(&networks(), &good), good);
         assert_eq!(allowed_by(&proxies(), &["['::1', '10.0.0.0/8']", "['hooks.internal']", "[]"]).len(), 2);
         assert_eq!(allowed_by(&networks(), &["['10.0.0.0/33']", "['a b']", "['::1/']", "[5]", "'::1'"]), [""; 0]);
+    }
+
+    #[test]
+    fn hosts_have_no_port() {
+        let good = ["['media.internal', '10.1.2.3', '[::1]', '*']", "[]"];
+
+        assert_eq!(allowed_by(&hosts(), &good), good);
+        assert_eq!(allowed_by(&hosts(), &["['a:80']", "['http://a']", "['a b']", "['']", "'a'", "[5]"]), [""; 0]);
     }
 
     #[test]

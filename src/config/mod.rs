@@ -4,6 +4,7 @@
 //! stops the start, and everything that is wrong is told at once.
 
 mod check;
+mod egress;
 mod file;
 mod hint;
 mod limits;
@@ -19,15 +20,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use egress::{EgressSettings, PrivateAccess, PrivateRule};
 pub use hint::distance;
 pub use limits::{LimitSettings, ProxyHeader, RateSetting};
 pub use oidc::OidcSettings;
 pub use problem::{Problem, Problems};
 pub use reference::reference;
 pub use settings::{
-    ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EgressSettings, JournalSettings,
-    LocalImageSettings, LogSettings, PrivateAccess, RegistrySettings, Secret, Settings, SnapshotSettings,
-    StorageSettings, TaskSettings, VideoSettings,
+    ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, JournalSettings, LocalImageSettings,
+    LogSettings, RegistrySettings, Secret, Settings, SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
 };
 pub use source::{Flag, Source};
 pub use telemetry::TelemetrySettings;
@@ -190,8 +191,9 @@ mod tests {
         assert_eq!(configuration.settings.data_dir, Path::new("b"));
         assert_eq!(configuration.settings.workers, 3);
         assert_eq!(configuration.settings.tasks.deadline, Duration::from_mins(6));
-        let sources: Vec<_> = configuration.entries.iter().take(5).map(|entry| entry.source.to_string()).collect();
-        let expected = ["mediary.toml:1", "environment MEDIARY_DATA_DIR", "default", "default", "flag --workers"];
+        let sources: Vec<_> = configuration.entries.iter().take(6).map(|entry| entry.source.to_string()).collect();
+        let expected =
+            ["mediary.toml:1", "environment MEDIARY_DATA_DIR", "default", "default", "default", "flag --workers"];
         assert_eq!(sources, expected);
     }
 
@@ -299,20 +301,6 @@ mod tests {
 
         assert_eq!(again.settings.listen.to_string(), "[::1]:0");
         assert!(printed.starts_with("listen = \"[::1]:0\"                       # flag --listen\n"), "{printed}");
-    }
-
-    #[test]
-    fn private_addresses_are_open_only_to_a_service_on_loopback() {
-        let allowed = |listen, private| {
-            given()
-                .environment(&[("MEDIARY_LISTEN", listen), ("MEDIARY_EGRESS__PRIVATE", private)])
-                .configuration()
-                .settings
-                .private_addresses_allowed()
-        };
-
-        assert!(allowed("127.0.0.1:0", "auto") && allowed("[::1]:0", "auto") && allowed("0.0.0.0:0", "allow"));
-        assert!(!allowed("0.0.0.0:0", "auto") && !allowed("192.168.0.1:0", "auto") && !allowed("127.0.0.1:0", "deny"));
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::check::{
-    Kind, address, base_url, choice, directory, duration, file, log_filter, networks, origins, size, token, truth,
-    whole,
+    Kind, address, base_url, choice, directory, duration, file, hosts, log_filter, origins, size, token, truth, whole,
 };
+use super::egress::EgressSettings;
 use super::limits::LimitSettings;
 use super::oidc::OidcSettings;
 use super::problem::{Problem, Problems, shown};
@@ -16,7 +16,6 @@ use super::source::{Entry, Layers};
 use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::http::server::WORKERS_MAX;
-use crate::outbound::address::AllowEntry;
 use crate::telemetry::{ClientAddress, Filter, Format};
 
 /// How the service runs.
@@ -29,6 +28,8 @@ pub struct Settings {
     pub admin_token: Option<Secret>,
     /// Without a slash at its end; `http://` and the bound address when there is none.
     pub public_url: Option<String>,
+    /// Hosts that requests may name besides the local ones and that of `public_url`; `*` for any.
+    pub allowed_hosts: Vec<String>,
     /// HTTP worker threads; 0 means one per core.
     pub workers: usize,
     pub auth: AuthSettings,
@@ -72,14 +73,6 @@ pub struct AuthSettings {
 pub struct RegistrySettings {
     /// Whether a version stays Pending after its upload, until an administrator has looked at it.
     pub moderation: bool,
-}
-
-/// What the service may connect to.
-#[derive(Debug, Clone)]
-pub struct EgressSettings {
-    pub private: PrivateAccess,
-    /// Reachable whatever `private` says.
-    pub allow: Vec<AllowEntry>,
 }
 
 /// Which pages may call the service from a browser.
@@ -169,6 +162,8 @@ pub struct MusicSettings {
 pub struct MediaSettings {
     /// Time after the end of a task for which its files are kept.
     pub retention: Duration,
+    /// Bytes that all decoders of pictures take at a time.
+    pub decode_memory: u64,
 }
 
 /// Calls to receivers.
@@ -177,6 +172,8 @@ pub struct CallbackSettings {
     pub timeout: Duration,
     /// Calls under way at a time.
     pub concurrency: usize,
+    /// Calls under way at a time to one receiver: a host and a port.
+    pub per_receiver: usize,
     /// Callbacks of one account that may wait to be delivered.
     pub pending_per_account: usize,
 }
@@ -186,15 +183,6 @@ pub struct CallbackSettings {
 pub struct StreamSettings {
     /// How long one is silent at most.
     pub heartbeat: Duration,
-}
-
-/// Whether private addresses may be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PrivateAccess {
-    /// Only while the service itself listens on loopback.
-    Auto,
-    Allow,
-    Deny,
 }
 
 /// Origins of pages.
@@ -230,16 +218,6 @@ impl fmt::Debug for Secret {
 }
 
 impl Settings {
-    /// Whether callbacks and inputs may reach loopback and private addresses that are not listed in `egress.allow`.
-    #[must_use]
-    pub fn private_addresses_allowed(&self) -> bool {
-        match self.egress.private {
-            PrivateAccess::Auto => self.listen.ip().to_canonical().is_loopback(),
-            PrivateAccess::Allow => true,
-            PrivateAccess::Deny => false,
-        }
-    }
-
     /// Checks every value that was given.
     pub(super) fn check(layers: Layers) -> Result<(Self, Vec<Entry>), Problems> {
         let mut reader = Reader(layers);
@@ -266,6 +244,7 @@ impl Reader {
             data_dir: self.read("data_dir", &directory()),
             admin_token: self.read("admin_token", &token()),
             public_url: self.read("public_url", &base_url()),
+            allowed_hosts: self.read("allowed_hosts", &hosts()),
             workers: self.read("workers", &whole(0, i64::from(WORKERS_MAX))),
             auth: AuthSettings {
                 require_approval: self.read("auth.require_approval", &truth()),
@@ -273,7 +252,7 @@ impl Reader {
                 oidc: OidcSettings::read(self),
             },
             registry: RegistrySettings { moderation: self.read("registry.moderation", &truth()) },
-            egress: self.egress(),
+            egress: EgressSettings::read(self),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
             log: self.log(),
             telemetry: TelemetrySettings::read(self),
@@ -296,7 +275,10 @@ impl Reader {
                 pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
-            media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
+            media: MediaSettings {
+                retention: self.read("media.retention", &duration("1m", "3650d")),
+                decode_memory: self.read("media.decode_memory", &size("64MiB", "1024GiB")),
+            },
             image_vendor: VendorSettings::read(self, "image"),
             video_vendor: VendorSettings::read(self, "video"),
             music_vendor: MusicVendorSettings::read(self),
@@ -312,18 +294,11 @@ impl Reader {
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
+                per_receiver: self.read("callbacks.per_receiver", &whole(1, 65_536)),
                 pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
             streams: StreamSettings { heartbeat: self.read("streams.heartbeat", &duration("100ms", "5m")) },
             limits: LimitSettings::read(self),
-        }
-    }
-
-    fn egress(&mut self) -> EgressSettings {
-        let access = [("auto", PrivateAccess::Auto), ("allow", PrivateAccess::Allow), ("deny", PrivateAccess::Deny)];
-        EgressSettings {
-            private: self.read("egress.private", &choice(access)),
-            allow: self.read("egress.allow", &networks()),
         }
     }
 

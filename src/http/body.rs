@@ -1,29 +1,27 @@
 //! Taking in a request body: how much, how fast, of what type, and as JSON of what depth and size (contract 10).
 
 use std::ops::Deref;
-use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use actix_web::web::{self, Bytes, BytesMut};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use self::budget::Charge;
+use self::shape::{ParseFailure, Shape};
 use super::chunks::Chunks;
 use super::error::{Code, Problem};
+use crate::quota::Account;
+
+pub mod budget;
+pub mod shape;
+
+pub use budget::BodyBudget;
 
 /// Deepest nesting of a JSON body.
 pub const DEPTH_MAX: usize = 64;
 /// Most elements of a JSON body: values, counted by commas and opening brackets.
 pub const ELEMENTS_MAX: usize = 100_000;
-/// What an element takes once it is parsed, in bytes, at worst: an object with one member.
-const ELEMENT_BYTES: usize = 640;
-/// Memory that all bodies without images may take together while they are worked on, in [`UNIT`]s: 128 MiB.
-const JSON_UNITS: usize = 128 * 1024;
-/// The same for bodies with images: 384 MiB.
-const IMAGES_UNITS: usize = 384 * 1024;
-/// What room is counted in, in bytes.
-const UNIT: usize = 1024;
 /// JSON of more bytes than this is parsed on a thread of its own.
 const PARSED_IN_PLACE_MAX: usize = 128 * 1024;
 
@@ -66,63 +64,25 @@ impl BodyLimit {
     }
 }
 
-/// The memory that bodies may take together; when it is used up, requests are answered 503. Bodies with images have their
-/// own, so that they never keep out the others.
-pub struct BodyRoom {
-    json: Arc<Semaphore>,
-    images: Arc<Semaphore>,
-}
-
-impl Default for BodyRoom {
-    fn default() -> Self {
-        Self { json: Arc::new(Semaphore::new(JSON_UNITS)), images: Arc::new(Semaphore::new(IMAGES_UNITS)) }
-    }
-}
-
-impl BodyRoom {
-    /// Room for a body, of which nothing has come yet.
-    fn share(&self, limit: BodyLimit) -> Share {
-        let room = match limit {
-            BodyLimit::None | BodyLimit::Json | BodyLimit::Form => &self.json,
-            BodyLimit::Images | BodyLimit::Archive => &self.images,
-        };
-        Share { room: Arc::clone(room), held: None, bytes: 0 }
-    }
-}
-
-/// The part of a room that one body takes; given back when it is dropped.
-struct Share {
-    room: Arc<Semaphore>,
-    held: Option<OwnedSemaphorePermit>,
-    bytes: usize,
-}
-
-impl Share {
-    /// Takes room for `more` bytes.
-    fn grow(&mut self, more: usize) -> Result<(), Problem> {
-        let after = self.bytes + more;
-        let units = after.div_ceil(UNIT) - self.bytes.div_ceil(UNIT);
-        let units = u32::try_from(units).map_err(Problem::internal)?;
-        let permit = Arc::clone(&self.room).try_acquire_many_owned(units).map_err(|_| Problem::overloaded())?;
-        match &mut self.held {
-            Some(held) => held.merge(permit),
-            None => self.held = Some(permit),
-        }
-        self.bytes = after;
-        Ok(())
-    }
+/// What a route takes as its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    pub limit: BodyLimit,
+    /// Fields that are known; of others no tree is built.
+    pub shape: &'static Shape,
 }
 
 /// A body that has arrived whole.
 pub struct Body {
     bytes: Bytes,
-    share: Share,
+    charge: Charge,
+    shape: &'static Shape,
 }
 
-/// A body as JSON. It keeps its room as long as it lives.
+/// The known fields of a body. They are charged to the budget as long as they live.
 pub struct Json {
     value: Value,
-    _share: Share,
+    charge: Charge,
 }
 
 impl Deref for Json {
@@ -130,6 +90,15 @@ impl Deref for Json {
 
     fn deref(&self) -> &Value {
         &self.value
+    }
+}
+
+impl Json {
+    /// Charges the fields to the pool of answers that wait, in place of the pool that bodies arrive in. Returns `false`, with
+    /// nothing changed, if there is no room: then the answer must not wait.
+    pub fn release_for_waiting(&mut self, budget: &BodyBudget) -> bool {
+        let waiting = budget.charge_waiting(&self.charge);
+        waiting.map(|waiting| self.charge = waiting).is_ok()
     }
 }
 
@@ -151,14 +120,19 @@ impl Body {
         web::block(move || self.parse()).await.map_err(Problem::internal)?
     }
 
-    /// The body as JSON. Blocks for as long as parsing takes.
+    /// The known fields of the body. Blocks for as long as parsing takes.
     ///
     /// # Errors
     /// When it is no JSON, nested too deeply or of too many elements; or when there is no room for what it says.
-    pub fn parse(mut self) -> Result<Json, Problem> {
-        let elements = check_shape(&self.bytes)?;
-        self.share.grow(elements * ELEMENT_BYTES)?;
-        Ok(Json { value: parse(&self.bytes)?, _share: self.share })
+    pub fn parse(self) -> Result<Json, Problem> {
+        let Self { bytes, mut charge, shape } = self;
+        check_shape(&bytes)?;
+        let (value, kept_bytes) = parse(&bytes, shape, &mut charge)?;
+
+        // The bytes go with this function, and with them their charge, unless they are needed elsewhere.
+        let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
+        charge.shrink_to(kept_bytes + shared_bytes);
+        Ok(Json { value, charge })
     }
 }
 
@@ -169,21 +143,21 @@ impl Body {
 pub async fn receive(
     headers: &HeaderMap,
     payload: Payload,
-    limit: BodyLimit,
-    room: &BodyRoom,
+    Expected { limit, shape }: Expected,
+    (budget, account): (&BodyBudget, Account),
 ) -> Result<Body, Problem> {
     if limit == BodyLimit::Form {
         check_form_type(headers)?;
     } else {
         check_type(headers)?;
     }
-    let (mut bytes, mut share, mut chunks) =
-        (BytesMut::new(), room.share(limit), Chunks::new(headers, payload, limit)?);
+    let mut bytes = BytesMut::new();
+    let (mut charge, mut chunks) = (budget.charge(limit, account), Chunks::new(headers, payload, limit)?);
     while let Some(chunk) = chunks.next().await? {
-        share.grow(chunk.len())?;
+        charge.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Body { bytes: bytes.freeze(), share })
+    Ok(Body { bytes: bytes.freeze(), charge, shape })
 }
 
 /// A body without a type is taken for JSON; one of another type or charset is not looked at.
@@ -214,30 +188,34 @@ fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
 }
 
-/// Refuses what would take much more memory than its bytes once it is parsed; gives the number of elements.
-fn check_shape(bytes: &[u8]) -> Result<usize, Problem> {
+/// Refuses what would take much more memory than its bytes once it is parsed.
+fn check_shape(bytes: &[u8]) -> Result<(), Problem> {
     let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
-    let (depth, elements) = shape(bytes);
+    let (depth, elements) = measure(bytes);
     if depth > DEPTH_MAX {
         return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
     }
     if elements > ELEMENTS_MAX {
         return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
     }
-    Ok(elements)
+    Ok(())
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, Problem> {
+fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usize), Problem> {
     if bytes.is_empty() {
         return Err(Problem::new(Code::MalformedBody, "a JSON body is needed, and there is none"));
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}")))
+    shape::parse(bytes, shape, charge).map_err(|failure| match failure {
+        ParseFailure::Refused(refusal) => refusal,
+        ParseFailure::NotJson(error) => {
+            Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
+        }
+    })
 }
 
 /// How deeply arrays and objects are nested, and how many elements there are at most, told without parsing: what stands
 /// inside strings does not count. An element comes after a comma or an opening bracket.
-fn shape(bytes: &[u8]) -> (usize, usize) {
+fn measure(bytes: &[u8]) -> (usize, usize) {
     let (mut depth, mut deepest, mut elements) = (0_usize, 0, 0);
     let (mut in_string, mut escaped) = (false, false);
     for byte in bytes {
@@ -264,7 +242,11 @@ mod tests {
     use actix_web::http::header::HeaderValue;
 
     fn body(text: impl Into<Bytes>) -> Body {
-        Body { bytes: text.into(), share: BodyRoom::default().share(BodyLimit::Json) }
+        Body { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &Shape::Whole }
+    }
+
+    fn charge(budget: &BodyBudget) -> Charge {
+        budget.charge(BodyLimit::Json, Account::at([192, 0, 2, 1].into()))
     }
 
     #[test]
@@ -285,8 +267,8 @@ mod tests {
 
     #[test]
     fn shape_counts_brackets_and_commas_outside_strings() {
-        assert_eq!(shape(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
-        assert_eq!(shape(b"]]]["), (1, 1));
+        assert_eq!(measure(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
+        assert_eq!(measure(b"]]]["), (1, 1));
     }
 
     #[test]
@@ -306,18 +288,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parsed_keeps_its_room() {
-        let room = BodyRoom::default();
-        let mut share = room.share(BodyLimit::Json);
-        share.grow(5).unwrap();
-        let json = Body { bytes: Bytes::from_static(b"[1,2]"), share }.parse().expect("JSON");
-        assert_eq!(room.json.available_permits(), JSON_UNITS - (5 + 2 * ELEMENT_BYTES).div_ceil(UNIT));
+    fn parsed_fields_stay_charged_and_their_bytes_do_not() {
+        let budget = BodyBudget::default();
+        let mut charge = charge(&budget);
+        charge.grow(5).unwrap();
+        let json = Body { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &Shape::Whole }.parse().expect("JSON");
+        assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
         drop(json);
-        assert_eq!(room.json.available_permits(), JSON_UNITS);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+    }
+
+    #[test]
+    fn fields_that_wait_leave_the_pool_that_bodies_arrive_in() {
+        let budget = BodyBudget::default();
+        let body = Body { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &Shape::Whole };
+        let mut json = body.parse().expect("JSON");
+        assert!(json.release_for_waiting(&budget));
+        assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);
     }
 
     #[test]
     fn a_mistake_is_told_with_its_place() {
+        let parse = |bytes: &'static [u8]| body(bytes).parse().map(drop);
         let detail = parse(b"{\n  \"a\": x}").unwrap_err().to_string();
         assert!(detail.ends_with("line 2 column 8"), "{detail}");
         assert!(parse(b"").is_err() && parse(b"{} x").is_err() && parse(b"\"\xff\"").is_err());
@@ -337,16 +329,5 @@ mod tests {
             assert!(!taken(bad), "{bad}");
         }
         assert!(check_type(&HeaderMap::new()).is_ok());
-    }
-
-    #[test]
-    fn bodies_share_a_bounded_room() {
-        let room = BodyRoom::default();
-        let mut images = room.share(BodyLimit::Images);
-        assert!(images.grow(IMAGES_UNITS * UNIT).is_ok());
-        assert_eq!(room.share(BodyLimit::Images).grow(1).unwrap_err().code(), Code::Overloaded);
-        assert!(room.share(BodyLimit::Json).grow(1).is_ok(), "images keep other bodies out");
-        drop(images);
-        assert!(room.share(BodyLimit::Images).grow(1).is_ok());
     }
 }

@@ -68,6 +68,7 @@ codes! {
     PayloadTooLarge     = "payload_too_large",      413, "The body is too large";
     UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
     RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
+    MisdirectedRequest  = "misdirected_request",    421, "The host is not served here";
     IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
     RateLimited         = "rate_limited",           429, "Too many requests in a short time";
     QuotaExceeded       = "quota_exceeded",         429, "The quota of the day is used up";

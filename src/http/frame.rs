@@ -39,7 +39,9 @@ pub async fn frame(
     let surroundings = &shared.services.surroundings;
     let (started, id) = (surroundings.now(), name(request.headers(), surroundings));
     request.extensions_mut().insert(id.clone());
-    let mut response = if let Err(problem) = check(&request) {
+    let refused = check(&request).and_then(|()| shared.services.options.allowed_hosts.check(&request));
+    let mut response = if let Err(problem) = refused {
+        shared.services.metrics.unmatched(problem.code().status());
         let refusal = problem.respond(request.path());
         request.into_response(refusal)
     } else {

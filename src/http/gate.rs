@@ -15,9 +15,11 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use tracing::Instrument;
 
+use super::account::account_of;
 use super::answer::Answer;
 use super::authorize::{self, Identity};
-use super::body::{self, Body, BodyLimit, Json};
+use super::body::shape::Shape;
+use super::body::{self, Body, BodyLimit, Expected, Json};
 use super::error::{Problem, code_in};
 use super::fields::Fault;
 use super::idempotency::{self, Asked, Begun, Keyed};
@@ -46,7 +48,7 @@ pub struct Admitted {
     /// The publisher that the request is about; it exists.
     publisher: Option<Box<PublisherProfile>>,
     body: Incoming,
-    limit: BodyLimit,
+    expected: Expected,
     /// Of a request with an idempotency key.
     keyed: Option<Box<Keyed>>,
 }
@@ -172,6 +174,12 @@ impl Route {
         Kind::of(self.action, self.method == Method::GET)
     }
 
+    fn expected(&self) -> Expected {
+        let is_bare = self.limit == BodyLimit::None;
+        let shape = if is_bare { &Shape::Whole } else { Shape::of_route(&self.method, self.path) };
+        Expected { limit: self.limit, shape }
+    }
+
     /// Whether requests change something, for which there must be room.
     fn writes(&self) -> bool {
         self.method != Method::GET && self.action.writes()
@@ -217,7 +225,9 @@ impl Route {
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
         }
-        let body = body::receive(request.headers(), payload, self.limit, &shared.bodies).await?;
+        // The token that says who is asking stands in the body.
+        let payer = (&shared.bodies, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
+        let body = body::receive(request.headers(), payload, self.expected(), payer).await?;
         let bytes = body.bytes().clone();
         if bytes.is_empty() {
             return Err(authorize::no_credentials());
@@ -239,7 +249,7 @@ impl Route {
         }
         let publisher = self.permitted(&asking, &identity)?;
         let Asking { request, shared, segments } = asking;
-        Ok(Admitted { request, shared, segments, identity, publisher, body, limit: self.limit, keyed: None })
+        Ok(Admitted { request, shared, segments, identity, publisher, body, expected: self.expected(), keyed: None })
     }
 
     /// The publisher that the request is about, of a caller who may.

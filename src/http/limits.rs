@@ -19,7 +19,8 @@ mod callers;
 mod origin;
 mod rate;
 
-use callers::{Caller, Callers};
+pub use callers::Caller;
+use callers::Callers;
 pub use origin::{ForwardedHeader, TrustedProxies};
 pub use rate::Rate;
 
@@ -104,7 +105,8 @@ impl Limits {
         Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))
     }
 
-    fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
+    /// Whom a request counts for.
+    pub fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
         match identity {
             // Whoever has erased an account is the same caller with the next one.
             Identity::User(profile) => Caller::User(Former::of(request).first().copied().unwrap_or(profile.id)),

@@ -35,6 +35,7 @@ mod front;
 mod gate;
 mod health;
 mod hint;
+pub mod host;
 mod idempotency;
 mod image;
 mod install;

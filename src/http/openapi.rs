@@ -194,6 +194,16 @@ pub fn text() -> serde_json::Result<String> {
     Ok(format!("{text}\n"))
 }
 
+/// Returns the JSON schemas of request bodies by method and path, and the components that they refer to.
+pub(super) fn body_schemas() -> (Vec<(Method, &'static str, Value)>, Map<String, Value>) {
+    let (mut bodies, mut components) = (Vec::new(), Map::new());
+    for Group { operations, components: named, .. } in groups(REFERENCE_IMAGES) {
+        components.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+        bodies.extend(operations.iter().filter_map(Operation::json_body));
+    }
+    (bodies, components)
+}
+
 /// Serves `GET /openapi.json` and `GET /openapi`: the document with the limits of this service, cached per limit.
 pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     static WRITTEN: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES] =

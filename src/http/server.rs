@@ -8,16 +8,17 @@ use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::account_pool::AccountPool;
 use super::audit_stream::AUDIT_STREAMS_MAX;
-use super::body::BodyRoom;
+use super::body::BodyBudget;
 use super::daily_quotas::DailyQuotas;
 use super::error::Code;
 use super::file::DOWNLOADS_MAX;
 use super::foreign::Pages;
 use super::front::Front;
+use super::host::AllowedHosts;
 use super::limits::Limits;
 use super::node::ReadyPages;
 use super::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
@@ -36,6 +37,7 @@ use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
+use crate::fairness::FairSemaphore;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -172,6 +174,8 @@ pub enum CorsOrigins {
 pub struct HttpOptions {
     /// The base of every URL that the service hands out, without a slash at the end.
     pub public_url: String,
+    /// Hosts by which the service may be addressed.
+    pub allowed_hosts: AllowedHosts,
     /// Threads that serve requests: 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Connections that may be open at a time.
@@ -224,10 +228,10 @@ pub struct Shared {
     pub daily: DailyQuotas,
     /// Submissions that are being checked.
     pub submissions: Submissions,
-    /// Room for request bodies.
-    pub bodies: BodyRoom,
-    /// Bounds how many pictures are decoded at a time.
-    pub decoders: Arc<Semaphore>,
+    /// Memory for request bodies.
+    pub bodies: BodyBudget,
+    /// Bounds how many submissions have their pictures decoded at a time; accounts take turns.
+    pub decoders: FairSemaphore<Option<UserId>>,
     /// Pages of lists of nodes.
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
@@ -246,8 +250,8 @@ impl Shared {
     /// What a service with these parts starts with.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyRoom::default(), Arc::default());
+        let decoders = FairSemaphore::new(services.options.workers.max(1) as u64);
+        let (submissions, bodies, uploads) = (Submissions::default(), BodyBudget::default(), Arc::default());
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
         let (bytes, clock) = (services.bytes_per_day.clone(), &services.surroundings);
         let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);

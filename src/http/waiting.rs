@@ -22,6 +22,9 @@ pub const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-a
 pub struct Wait(Option<Duration>);
 
 impl Wait {
+    /// The caller does not wait.
+    pub const NONE: Self = Self(None);
+
     /// What the headers ask for. As with every preference, what is not understood is ignored; what is too long is cut.
     pub fn of(headers: &HeaderMap) -> Self {
         let preferences =

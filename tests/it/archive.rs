@@ -280,7 +280,7 @@ async fn a_bad_archive_names_what_is_wrong_and_leaves_the_link_as_it_was() {
 /// A connection on which an upload has begun.
 async fn begin_upload(app: &TestApp, link: &str, length: u64) -> TcpStream {
     let mut connection = TcpStream::connect(app.app.address()).await.expect("a connection");
-    let head = format!("PUT {link} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!("PUT {link} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
     connection.write_all(head.as_bytes()).await.expect("sent");
     connection
 }

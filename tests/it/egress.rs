@@ -2,6 +2,7 @@
 //! canary that really listens there, while the same canary is reached when that is allowed.
 
 mod canary;
+mod proxied;
 mod rows;
 
 use std::net::IpAddr;

@@ -4,6 +4,7 @@ use actix_web::web::Bytes;
 
 use super::{Admitted, Call, Incoming};
 use crate::domain::policy::Action;
+use crate::http::account::account_of;
 use crate::http::body::{self, Body, Json};
 use crate::http::chunks::Chunks;
 use crate::http::error::Problem;
@@ -14,9 +15,13 @@ impl<const ACTION: u8> Call<ACTION> {
     /// # Errors
     /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
     pub async fn body(&mut self) -> Result<Body, Problem> {
-        let Admitted { request, shared, body, limit, .. } = &mut self.0;
+        let Admitted { request, shared, identity, body, expected, .. } = &mut self.0;
         let body = match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => body::receive(request.headers(), payload, *limit, &shared.bodies).await,
+            Incoming::Waiting(payload) => {
+                let account = account_of(identity, request, &shared.services.options.proxies);
+                let payer = (&shared.bodies, account);
+                body::receive(request.headers(), payload, *expected, payer).await
+            }
             Incoming::Received(body) => Ok(body),
             Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
         }?;
@@ -31,9 +36,9 @@ impl<const ACTION: u8> Call<ACTION> {
     /// # Errors
     /// When it is compressed or announces that it is too large; see [`Chunks`].
     pub fn chunks(&mut self) -> Result<Chunks, Problem> {
-        let Admitted { request, body, limit, .. } = &mut self.0;
+        let Admitted { request, body, expected, .. } = &mut self.0;
         match std::mem::replace(body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, *limit),
+            Incoming::Waiting(payload) => Chunks::new(request.headers(), payload, expected.limit),
             Incoming::Received(_) | Incoming::Parsed(..) | Incoming::Taken => {
                 Err(Problem::internal("a handler read the body twice"))
             }
@@ -59,9 +64,10 @@ impl Admitted {
     /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
     pub(super) async fn received(&mut self) -> Result<Bytes, Problem> {
         self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
-            Incoming::Waiting(payload) => Incoming::Received(
-                body::receive(self.request.headers(), payload, self.limit, &self.shared.bodies).await?,
-            ),
+            Incoming::Waiting(payload) => {
+                let payer = (&self.shared.bodies, self.account());
+                Incoming::Received(body::receive(self.request.headers(), payload, self.expected, payer).await?)
+            }
             there => there,
         };
         match &self.body {

@@ -225,6 +225,7 @@ impl Operation {
             Code::Unauthorized,
             Code::IssuerUnavailable,
             Code::NotAcceptable,
+            Code::MisdirectedRequest,
             Code::HeadersTooLarge,
             Code::Internal,
         ];
@@ -264,6 +265,12 @@ impl Operation {
         }
         let failures: Vec<_> = self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
         by_status(&failures, self.is_keyed())
+    }
+
+    /// Returns the schema of the JSON body, with method and path.
+    pub fn json_body(&self) -> Option<(Method, &'static str, Value)> {
+        let schema = self.body.as_ref()?["content"].get("application/json")?.get("schema")?;
+        Some((self.method.clone(), self.path, schema.clone()))
     }
 
     /// Serializes the operation for the document.
@@ -377,8 +384,11 @@ mod tests {
             operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
         };
         let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
-        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 429, 431, 500, 503]);
+        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
         let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
-        assert_eq!(statuses(write, Action::DeletePublisher), [204, 400, 401, 403, 404, 406, 429, 431, 500, 503, 507]);
+        assert_eq!(
+            statuses(write, Action::DeletePublisher),
+            [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]
+        );
     }
 }

@@ -18,7 +18,7 @@ async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, O
     let base = service.process.url("");
     let mut connection = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
     let path = &link[link.find("/uploads/").expect("an upload link")..];
-    let head = format!("PUT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n\r\n");
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n\r\n");
     connection.write_all(head.as_bytes()).await.unwrap();
     connection.into_split()
 }

@@ -113,7 +113,7 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     door.close();
     let mut caller = TcpStream::connect(app.app.address()).await.unwrap();
     let request = format!(
-        "POST /admin/users HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {admin}\r\nidempotency-key: k\r\n\
+        "POST /admin/users HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {admin}\r\nidempotency-key: k\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.to_string().len()
     );

@@ -1,0 +1,177 @@
+//! Memory budget of request bodies: a pool for each kind of body, of which one account holds at most a share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::BodyLimit;
+use crate::http::error::{Code, Problem};
+use crate::quota::Account;
+
+/// Memory of all bodies without images, in bytes.
+const JSON_BYTES: usize = 128 << 20;
+/// Memory of all bodies with images.
+const IMAGES_BYTES: usize = 384 << 20;
+/// Memory of what is repeated in answers that wait for the end of a task.
+const WAITING_BYTES: usize = 64 << 20;
+/// One account holds at most a pool divided by this.
+const SHARES: usize = 2;
+
+/// The pools. Bodies with images have one of their own, so that they never keep out the others.
+pub struct BodyBudget {
+    json: Arc<Pool>,
+    images: Arc<Pool>,
+    waiting: Arc<Pool>,
+}
+
+struct Pool {
+    bytes: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    total: usize,
+    by_account: HashMap<Account, usize>,
+}
+
+impl Default for BodyBudget {
+    fn default() -> Self {
+        let pool = |bytes| Arc::new(Pool { bytes, held: Mutex::default() });
+        Self { json: pool(JSON_BYTES), images: pool(IMAGES_BYTES), waiting: pool(WAITING_BYTES) }
+    }
+}
+
+impl BodyBudget {
+    /// The charge of a body of which nothing has arrived yet.
+    pub fn charge(&self, limit: BodyLimit, account: Account) -> Charge {
+        let pool = match limit {
+            BodyLimit::None | BodyLimit::Json | BodyLimit::Form => &self.json,
+            BodyLimit::Images | BodyLimit::Archive => &self.images,
+        };
+        Charge { pool: Arc::clone(pool), account, bytes: 0 }
+    }
+
+    /// The same bytes, charged to the pool of waiting answers.
+    ///
+    /// # Errors
+    /// 503 if there is no room in it.
+    pub fn charge_waiting(&self, charge: &Charge) -> Result<Charge, Problem> {
+        let mut waiting = Charge { pool: Arc::clone(&self.waiting), account: charge.account, bytes: 0 };
+        waiting.grow(charge.bytes)?;
+        Ok(waiting)
+    }
+
+    /// Bytes that are held in all pools, for tests.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> [usize; 3] {
+        [&self.json, &self.images, &self.waiting].map(|pool| pool.held.lock().total)
+    }
+}
+
+/// Bytes of a pool that one body holds; given back when it is dropped.
+pub struct Charge {
+    pool: Arc<Pool>,
+    account: Account,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Holds `more` bytes.
+    ///
+    /// # Errors
+    /// 503 if the pool or the account's share of it is used up.
+    pub fn grow(&mut self, more: usize) -> Result<(), Problem> {
+        let mut held = self.pool.held.lock();
+        if held.total + more > self.pool.bytes {
+            return Err(Problem::overloaded());
+        }
+        let share = self.pool.bytes / SHARES;
+        let own = held.by_account.get(&self.account).copied().unwrap_or(0) + more;
+        if own > share {
+            let detail = format!("your requests under way hold {} MiB, all that one account may have", share >> 20);
+            return Err(Problem::new(Code::Overloaded, detail).retry_after(1));
+        }
+
+        if more > 0 {
+            held.by_account.insert(self.account, own);
+        }
+        held.total += more;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Holds no more than `bytes` from now on.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let given_back = self.bytes.saturating_sub(bytes);
+        let mut held = self.pool.held.lock();
+        held.total -= given_back;
+        let left = held.by_account.remove(&self.account).unwrap_or(0).saturating_sub(given_back);
+        if left > 0 {
+            held.by_account.insert(self.account, left);
+        }
+        self.bytes -= given_back;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(number: u8) -> Account {
+        Account::at([192, 0, 2, number].into())
+    }
+
+    #[test]
+    fn no_caller_holds_more_than_a_share() {
+        let budget = BodyBudget::default();
+        let mut greedy = budget.charge(BodyLimit::Images, account(1));
+        assert!(greedy.grow(IMAGES_BYTES / SHARES).is_ok());
+
+        let mut another_of_it = budget.charge(BodyLimit::Images, account(1));
+        let refused = another_of_it.grow(1).unwrap_err();
+        assert_eq!(refused.code(), Code::Overloaded);
+        assert!(refused.to_string().contains("192 MiB"), "{refused}");
+
+        assert!(budget.charge(BodyLimit::Images, account(2)).grow(IMAGES_BYTES / SHARES).is_ok());
+        drop(greedy);
+        assert!(another_of_it.grow(1).is_ok());
+    }
+
+    #[test]
+    fn all_callers_together_hold_no_more_than_the_pool_and_kinds_do_not_keep_each_other_out() {
+        let budget = BodyBudget::default();
+        let mut charges: Vec<_> = (0..2).map(|number| budget.charge(BodyLimit::Images, account(number))).collect();
+        for charge in &mut charges {
+            charge.grow(IMAGES_BYTES / SHARES).unwrap();
+        }
+
+        assert_eq!(budget.charge(BodyLimit::Images, account(9)).grow(1).unwrap_err().code(), Code::Overloaded);
+        assert!(budget.charge(BodyLimit::Json, account(9)).grow(1).is_ok());
+        drop(charges);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+        assert!(budget.images.held.lock().by_account.is_empty());
+    }
+
+    #[test]
+    fn a_body_that_waits_leaves_the_pool_of_those_that_arrive() {
+        let budget = BodyBudget::default();
+        let mut charge = budget.charge(BodyLimit::Images, account(1));
+        charge.grow(1000).unwrap();
+        charge.shrink_to(300);
+
+        let waiting = budget.charge_waiting(&charge).unwrap();
+        drop(charge);
+
+        assert_eq!(budget.held_bytes(), [0, 0, 300]);
+        drop(waiting);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+    }
+}

@@ -1,0 +1,329 @@
+//! Fields that the operations know, and JSON parsed into no more than these.
+//!
+//! Fields that no operation knows are ignored; a tree of them would cost hundreds of bytes an element for nothing. They are
+//! parsed all the same, so that what is not JSON is refused wherever it stands. What an operation knows follows from its
+//! schema in the OpenAPI document.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use actix_web::http::Method;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::budget::Charge;
+use crate::http::error::Problem;
+use crate::http::openapi;
+
+/// Deepest nesting of a schema that is looked at; what lies deeper is kept whole.
+const SCHEMA_DEPTH_MAX: usize = 16;
+
+/// Memory of the first member of an object: the node of a map.
+const FIRST_MEMBER_BYTES: usize = 640;
+/// Memory of a further one, without its text.
+const MEMBER_BYTES: usize = 128;
+/// Memory of an entry of an array, without its text.
+const ENTRY_BYTES: usize = 64;
+
+/// What is kept of a value.
+#[derive(Debug, PartialEq)]
+pub enum Shape {
+    /// All of it.
+    Whole,
+    /// Nothing: an unknown field.
+    Skipped,
+    /// Scalars; of an object the known members, of an array entries of a known shape.
+    Known(Known),
+}
+
+/// The known members and entries of a value.
+#[derive(Debug, Default, PartialEq)]
+pub struct Known {
+    fields: HashMap<String, Shape>,
+    /// Members whose names the caller chooses.
+    others: Option<Box<Shape>>,
+    entries: Option<Box<Shape>>,
+}
+
+impl Shape {
+    /// The shape of the body of a route; of one that the document gives no JSON schema, everything is kept.
+    pub fn of_route(method: &Method, path: &'static str) -> &'static Self {
+        static SHAPES: LazyLock<HashMap<(Method, &'static str), Shape>> = LazyLock::new(|| {
+            let (bodies, components) = openapi::body_schemas();
+            let shape = |schema: &Value| Shape::of_schema(schema, &components, SCHEMA_DEPTH_MAX);
+            bodies.into_iter().map(|(method, path, schema)| ((method, path), shape(&schema))).collect()
+        });
+        SHAPES.get(&(method.clone(), path)).unwrap_or(&Self::Whole)
+    }
+
+    fn of_schema(schema: &Value, components: &Map<String, Value>, depth: usize) -> Self {
+        if depth == 0 {
+            return Self::Whole;
+        }
+        let read = |schema: &Value| Self::of_schema(schema, components, depth - 1);
+        if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+            return components.get(name).map_or(Self::Whole, read);
+        }
+
+        let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|kind| schema[kind].as_array()).flatten();
+        let (mut shape, mut is_described) = (Self::Known(Known::default()), schema.get("enum").is_some());
+        for alternative in alternatives {
+            (shape, is_described) = (shape.or(read(alternative)), true);
+        }
+
+        let has_type = |name: &str| match &schema["type"] {
+            Value::Array(names) => names.iter().any(|known| known == name),
+            known => known == name,
+        };
+        let properties = schema["properties"].as_object();
+        let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
+        let entries = schema.get("items");
+        let known = Known {
+            fields: properties.into_iter().flatten().map(|(name, field)| (name.clone(), read(field))).collect(),
+            others: match others {
+                Some(others) => Some(Box::new(read(others))),
+                None => (has_type("object") && properties.is_none()).then(|| Box::new(Self::Whole)),
+            },
+            entries: match entries {
+                Some(entries) => Some(Box::new(read(entries))),
+                None => has_type("array").then(|| Box::new(Self::Whole)),
+            },
+        };
+        is_described |= schema.get("type").is_some() || properties.is_some();
+        if is_described { shape.or(Self::Known(known)) } else { Self::Whole }
+    }
+
+    /// What either of two shapes keeps.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Whole, _) | (_, Self::Whole) => Self::Whole,
+            (Self::Skipped, shape) | (shape, Self::Skipped) => shape,
+            (Self::Known(mut one), Self::Known(other)) => {
+                for (name, shape) in other.fields {
+                    let known = one.fields.remove(&name).unwrap_or(Self::Skipped);
+                    one.fields.insert(name, known.or(shape));
+                }
+                let either = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
+                    (Some(one), Some(other)) => Some(Box::new(one.or(*other))),
+                    (one, other) => one.or(other),
+                };
+                let (others, entries) = (either(one.others, other.others), either(one.entries, other.entries));
+                Self::Known(Known { fields: one.fields, others, entries })
+            }
+        }
+    }
+
+    fn member(&self, name: &str) -> &Self {
+        match self {
+            Self::Known(Known { fields, others, .. }) => {
+                fields.get(name).or(others.as_deref()).unwrap_or(&Self::Skipped)
+            }
+            Self::Whole | Self::Skipped => self,
+        }
+    }
+
+    fn entry(&self) -> &Self {
+        match self {
+            Self::Known(Known { entries, .. }) => entries.as_deref().unwrap_or(&Self::Skipped),
+            Self::Whole | Self::Skipped => self,
+        }
+    }
+}
+
+/// A failed parse.
+pub enum ParseFailure {
+    NotJson(serde_json::Error),
+    /// The budget does not hold what the body says.
+    Refused(Problem),
+}
+
+/// Parses JSON into what `shape` keeps, charging for it as it grows; gives also the bytes charged.
+///
+/// # Errors
+/// [`ParseFailure`].
+pub fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usize), ParseFailure> {
+    let mut tree = Tree { charge, bytes: 0, refused: None };
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = Node { shape, tree: &mut tree }.deserialize(&mut deserializer);
+    let parsed = parsed.and_then(|value| deserializer.end().map(|()| value));
+    match (parsed, tree.refused) {
+        (_, Some(refusal)) => Err(ParseFailure::Refused(refusal)),
+        (Err(error), None) => Err(ParseFailure::NotJson(error)),
+        (Ok(value), None) => Ok((value, tree.bytes)),
+    }
+}
+
+/// The tree that is being built.
+struct Tree<'c> {
+    charge: &'c mut Charge,
+    bytes: usize,
+    refused: Option<Problem>,
+}
+
+impl Tree<'_> {
+    fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
+        self.bytes += bytes;
+        self.charge.grow(bytes).map_err(|refusal| {
+            self.refused = Some(refusal);
+            E::custom("no room")
+        })
+    }
+}
+
+/// A value that is being parsed.
+struct Node<'s, 't, 'c> {
+    shape: &'s Shape,
+    tree: &'t mut Tree<'c>,
+}
+
+impl Node<'_, '_, '_> {
+    fn is_skipped(&self) -> bool {
+        *self.shape == Shape::Skipped
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_, '_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_, '_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        if self.is_skipped() {
+            return Ok(Value::Null);
+        }
+        self.tree.take(value.len())?;
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let (shape, mut kept) = (self.shape.entry(), Vec::new());
+        while let Some(entry) = entries.next_element_seed(Node { shape, tree: self.tree })? {
+            if *shape != Shape::Skipped {
+                self.tree.take(ENTRY_BYTES)?;
+                kept.push(entry);
+            }
+        }
+        Ok(Value::Array(kept))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut kept = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let shape = self.shape.member(&name);
+            let member = members.next_value_seed(Node { shape, tree: self.tree })?;
+            if *shape != Shape::Skipped {
+                let bytes = if kept.is_empty() { FIRST_MEMBER_BYTES } else { MEMBER_BYTES };
+                self.tree.take::<A::Error>(bytes + name.len())?;
+                kept.insert(name, member);
+            }
+        }
+        Ok(Value::Object(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::BodyLimit;
+    use super::super::budget::BodyBudget;
+    use super::*;
+    use crate::quota::Account;
+
+    const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+    const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
+
+    fn kept(path: &'static str, body: &Value) -> Value {
+        let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::at([192, 0, 2, 1].into()));
+        let shape = Shape::of_route(&Method::POST, path);
+        parse(body.to_string().as_bytes(), shape, &mut charge).ok().expect("JSON").0
+    }
+
+    #[test]
+    fn unknown_fields_are_not_built_and_known_ones_stay_as_they_are() {
+        let body = json!({
+            "image": "abc", "scale_factor": 7, "prompt": null, "creativity": [1, {"a": 2}], "hdr": {"b": 3},
+            "junk": [[0, 1], {"c": 4}], "": {}
+        });
+        // A field of a wrong type stays one of that type, so that its error is the same.
+        let expected = json!({"image": "abc", "scale_factor": 7, "prompt": null, "creativity": [], "hdr": {}});
+        assert_eq!(kept(UPSCALER, &body), expected);
+    }
+
+    #[test]
+    fn known_objects_and_arrays_keep_what_is_known_in_them() {
+        let body = json!({"advanced_settings": {"whites": 5, "junk": [1]}});
+        assert_eq!(kept(RELIGHT, &body), json!({"advanced_settings": {"whites": 5}}));
+        let body = json!({"node_versions": [{"node_id": "a", "junk": {}}, 5, [6], {"version": "1"}]});
+        let expected = json!({"node_versions": [{"node_id": "a"}, 5, [], {"version": "1"}]});
+        assert_eq!(kept("/bulk/nodes/versions", &body), expected);
+        let translations = json!({"de": {"name": "a", "other": [1, 2]}, "no such": {}});
+        let expected = json!({"de": {"name": "a", "other": []}, "no such": {}});
+        assert_eq!(kept("/nodes/{node_id}/translations", &translations), expected);
+    }
+
+    #[test]
+    fn every_json_body_of_the_document_has_a_shape_with_fields() {
+        let (bodies, _) = openapi::body_schemas();
+        assert!(bodies.len() > 20, "{}", bodies.len());
+        for (method, path, _) in bodies {
+            let is_known = matches!(Shape::of_route(&method, path), Shape::Known(known) if !known.fields.is_empty());
+            assert!(is_known, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn junk_costs_nothing_and_is_still_parsed() {
+        let parsed = |text: &str| {
+            let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::at([192, 0, 2, 1].into()));
+            parse(text.as_bytes(), Shape::of_route(&Method::POST, UPSCALER), &mut charge).map(|(_, bytes)| bytes)
+        };
+        let junk = format!("{{\"image\":\"x\",\"junk\":[0{}]}}", ",0".repeat(98_000));
+        assert!(parsed(&junk).is_ok_and(|bytes| bytes < 1024));
+        for bad in [r#"{"junk": 1e999}"#, r#"{"junk": "\ud800"}"#, r#"{"junk": [1,]}"#, "{} x", "{\"junk\": \"\n\"}"] {
+            let whole = serde_json::from_str::<Value>(bad).unwrap_err().to_string();
+            let Err(ParseFailure::NotJson(error)) = parsed(bad) else { panic!("{bad} was taken") };
+            assert_eq!(error.to_string(), whole, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tree_beyond_the_budget_is_refused() {
+        let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::at([192, 0, 2, 1].into()));
+        charge.grow((64 << 20) - 1000).unwrap();
+        let body = json!({"node_versions": vec![json!({"node_id": "a"}); 10]}).to_string();
+        let shape = Shape::of_route(&Method::POST, "/bulk/nodes/versions");
+        assert!(matches!(parse(body.as_bytes(), shape, &mut charge), Err(ParseFailure::Refused(_))));
+    }
+}

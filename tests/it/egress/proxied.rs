@@ -1,0 +1,93 @@
+//! `egress.private = "auto"`: only a service that is plainly local reaches private addresses, and the start logs the rule.
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use mediary::domain::network::Network;
+use reqwest::Method;
+use serde_json::json;
+
+use super::canary::Canary;
+use crate::delivery::settled;
+use crate::image::PRECISION;
+use crate::support::TestApp;
+use crate::support::process::{Process, command};
+
+type Change = fn(&mut Settings);
+
+/// The settings that a service behind a reverse proxy on the same machine has, one at a time, and the `Host` that the proxy
+/// passes on.
+const PROXIED: [(Change, &str); 3] = [
+    (|settings| settings.public_url = Some("https://media.example".to_owned()), "media.example"),
+    (|settings| settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()], "127.0.0.1"),
+    (|settings| settings.allowed_hosts = vec!["media.example".to_owned()], "media.example"),
+];
+
+/// Submits a task with an input and a callback on the canary, waits until both were tried, and returns the task.
+async fn try_both(app: &TestApp, canary: &Canary, host: &str) -> String {
+    let place = format!("http://127.0.0.1:{}", canary.port());
+    let body = json!({"image": format!("{place}/input"), "webhook_url": format!("{place}/hook")});
+    let request = app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", host);
+    let answer = app.send(request.json(&body)).await.expect(200).json();
+    answer["data"]["task_id"].as_str().unwrap().to_owned()
+}
+
+#[actix_web::test]
+async fn a_service_behind_a_proxy_reaches_nothing_private() {
+    for (change, host) in PROXIED {
+        // Given a service on loopback whose settings show a proxy
+        let canary = Canary::start();
+        let app = TestApp::start_with(change, Surroundings::real()).await;
+
+        // When a client behind the proxy names a private address as input and callback
+        let task = try_both(&app, &canary, host).await;
+        let refused = |found: &[serde_json::Value]| {
+            found.first().is_some_and(|delivery| {
+                let reason = delivery["attempts"][0]["reason"].as_str();
+                reason.is_some_and(|reason| reason.starts_with("refused by the egress rules"))
+            })
+        };
+        crate::delivery::until(&app, app.admin_token(), &task, refused).await;
+
+        // Then nothing is sent there
+        let shown = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
+        assert_eq!(shown["error"]["code"], "input_unavailable", "{shown}");
+        assert!(canary.seen().is_empty(), "{host}: {:?}", canary.seen());
+        app.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_plainly_local_service_reaches_them_for_requests_with_a_local_host_alone() {
+    // Given a service with the default settings
+    let canary = Canary::start();
+    let app = TestApp::start().await;
+    let place = format!("http://127.0.0.1:{}", canary.port());
+
+    // When a request with another Host names a private address, then it is refused and leaves no task
+    let body = json!({"image": format!("{place}/input"), "webhook_url": format!("{place}/hook")});
+    let foreign = app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", "evil.example");
+    app.send(foreign.json(&body)).await.expect(421);
+    let tasks = app.get_as(app.admin_token(), "/tasks").await.expect(200).json();
+    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(0), "{tasks}");
+
+    // When a local one does, then input and callback are reached
+    let task = try_both(&app, &canary, "localhost").await;
+    settled(&app, app.admin_token(), &task).await;
+    assert_eq!(canary.seen(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"]);
+    app.stop().await;
+}
+
+#[test]
+fn the_start_logs_the_rule_and_its_reason() {
+    for (name, value, expected) in [
+        ("MEDIARY_WORKERS", "1", "private=\"allowed\" reason=\"the service is local\""),
+        ("MEDIARY_LIMITS__TRUSTED_PROXIES", "127.0.0.1", "private=\"denied\" reason=\"limits.trusted_proxies is set\""),
+        ("MEDIARY_EGRESS__PRIVATE", "deny", "private=\"denied\" reason=\"egress.private is deny\""),
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        let (_, log) = Process::from_command(command(data.path()).env(name, value)).terminate();
+
+        let line = log.lines().find(|line| line.contains("egress rule")).unwrap_or_else(|| panic!("no line in {log}"));
+        assert!(line.contains(expected), "{line}");
+    }
+}

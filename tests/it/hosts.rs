@@ -1,0 +1,121 @@
+//! The `Host` header: a page whose name leads to this machine (DNS rebinding) reaches nothing, and clients and probes that name
+//! the service properly are answered.
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::TestApp;
+
+/// Sends bytes on a connection of their own and reads the answer to its end.
+async fn exchange(app: &TestApp, request: &str) -> String {
+    let mut connection = TcpStream::connect(("127.0.0.1", app.app.address().port())).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+/// The status of `GET` on a path with a `Host`.
+async fn status(app: &TestApp, path: &str, host: &str) -> u16 {
+    let answer = exchange(app, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
+    status_of(&answer)
+}
+
+fn status_of(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {answer}"))
+}
+
+async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
+    TestApp::start_with(change, Surroundings::real()).await
+}
+
+#[actix_web::test]
+async fn on_loopback_only_local_hosts_and_that_of_the_public_url_are_answered() {
+    // Given a service on loopback that has a public URL
+    let app = start(|settings| settings.public_url = Some("https://media.example/base".to_owned())).await;
+    let port = app.app.address().port();
+
+    // Then local names and the public one are answered, with any port
+    for host in ["localhost", "127.0.0.1", "[::1]", "LocalHost", "media.example"] {
+        for host in [host.to_owned(), format!("{host}:{port}")] {
+            assert_eq!(status(&app, "/nodes", &host).await, 200, "{host}");
+        }
+    }
+
+    // And no other one, whatever the path: a page could read probes and the console too
+    for host in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "media.example.evil.example:443", ""] {
+        for path in ["/nodes", "/health", "/metrics", "/", "/no/such/path"] {
+            assert_eq!(status(&app, path, host).await, 421, "{host} {path}");
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_refused_host_is_a_problem_that_says_what_is_allowed() {
+    let app = TestApp::start().await;
+
+    let answer = app.send(app.request(reqwest::Method::POST, "/publishers").header("host", "evil.example")).await;
+
+    let answer = answer.expect(421);
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    let problem = answer.json();
+    assert_eq!(problem["error"], "misdirected_request", "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(["evil.example", "localhost", "allowed_hosts"].iter().all(|word| detail.contains(word)), "{detail}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_host_in_the_target_and_every_host_header_count() {
+    let app = TestApp::start().await;
+    for (request, expected) in [
+        ("GET http://evil.example/nodes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 421),
+        ("GET http://localhost/nodes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 200),
+        ("GET /nodes HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 421),
+        ("GET /nodes HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+        ("GET /nodes HTTP/1.0\r\n\r\n", 200),
+        ("POST /bulk/nodes/versions HTTP/1.0\r\nContent-Length: 0\r\n\r\n", 400),
+    ] {
+        let answer = exchange(&app, request).await;
+        // The framework may refuse two hosts itself.
+        let status = status_of(&answer);
+        assert!(status == expected || (request.matches("Host").count() == 2 && status == 400), "{request}{answer}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn beyond_loopback_probes_are_answered_whatever_their_host() {
+    // Given a service that everybody can reach, with a public URL and another allowed host
+    let app = start(|settings| {
+        settings.listen.set_ip([0, 0, 0, 0].into());
+        settings.public_url = Some("https://media.example".to_owned());
+        settings.allowed_hosts = vec!["media.internal".to_owned()];
+    })
+    .await;
+
+    for host in ["media.example", "media.internal:8080", "localhost", "127.0.0.1"] {
+        assert_eq!(status(&app, "/nodes", host).await, 200, "{host}");
+    }
+    for host in ["evil.example", "10.1.2.3:8080"] {
+        assert_eq!(status(&app, "/nodes", host).await, 421, "{host}");
+        for probe in ["/health", "/ready", "/metrics"] {
+            assert_eq!(status(&app, probe, host).await, 200, "{host} {probe}");
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_service_that_knows_no_name_of_its_own_takes_any() {
+    let app = start(|settings| settings.listen.set_ip([0, 0, 0, 0].into())).await;
+    assert_eq!(status(&app, "/nodes", "media.example").await, 200);
+    app.stop().await;
+
+    let app = start(|settings| settings.allowed_hosts = vec!["*".to_owned()]).await;
+    assert_eq!(status(&app, "/nodes", "media.example").await, 200);
+    app.stop().await;
+}
