@@ -193,7 +193,7 @@ fn read_moment(what: &str, text: &str) -> Result<Moment, Failure> {
     Moment::parse(text, Edge::End).map_err(told)
 }
 
-/// For those who asked for too much at once.
+/// Error for a diff over too many events.
 fn too_many(events: u64) -> Failure {
     Failure::Usage(format!("{events} events lie between the two moments; ask for at most {EVENTS_MAX} at a time"))
 }

@@ -108,13 +108,13 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
     Ok(())
 }
 
-/// How much is in a backup, in the words in which it was told when it was made.
+/// Describes the contents of a backup in the format of the summary of its creation.
 fn contents(manifest: &Manifest) -> String {
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
     format!("{}, {}", count(manifest.files.len() as u64, "file"), size(bytes))
 }
 
-/// What a backup turned out to be; `consequence` says what comes of it where it is damaged.
+/// Outcome of the verification of a backup; `consequence` is printed for a damaged one.
 fn outcome(checked: &Checked, consequence: &str) -> Outcome {
     let Checked { manifest, events, findings } = checked;
     let taken = manifest.checkpoint.checkpoint();

@@ -1,4 +1,5 @@
-//! A file that is written for somebody else to rely on: whole under its name, or not there. What stood there before stays until then.
+//! Atomically written file: complete under its final name, or absent. An existing file stays until the new one is
+//! complete.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -9,25 +10,25 @@ use uuid::Uuid;
 
 use crate::data_dir::sync_parent;
 
-/// What is written to a file under another name beside it. Dropped before it is kept, it is gone.
+/// File that is written under a temporary name beside its target. Dropping it deletes the temporary file.
 pub(super) struct Draft {
     out: BufWriter<File>,
-    /// The name that it has, and the one that it is to have; none where bytes go straight to a pipe or a device.
+    /// Temporary and final path; `None` when writing directly to a pipe or device.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Draft {
-    /// Begins what is to stand at `target`; `id` keeps two at a time apart.
+    /// Creates the temporary file for `target`; `id` distinguishes concurrent writers.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If the file cannot be created.
     pub(super) fn beside(target: &Path, id: Uuid) -> io::Result<Self> {
         let there = fs::metadata(target).ok();
         if there.as_ref().is_some_and(|there| !there.is_file()) {
             let out = BufWriter::new(OpenOptions::new().write(true).open(target)?);
             return Ok(Self { out, names: None });
         }
-        // A link stays a link.
+        // Write through symbolic links instead of replacing them.
         let target = if there.is_some() { fs::canonicalize(target)? } else { target.to_owned() };
         let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
         name.push(format!(".{id}.draft"));
@@ -40,10 +41,10 @@ impl Draft {
         Ok(begun)
     }
 
-    /// Gives it its name, for good once this returns.
+    /// Moves the file to its final name, durably.
     ///
     /// # Errors
-    /// When it cannot be made durable; what stood there before may stand there still.
+    /// If the file cannot be made durable; the previous file may still be in place.
     pub(super) fn keep(mut self) -> io::Result<()> {
         self.out.flush()?;
         let Some((draft, target)) = &self.names else { return Ok(()) };
@@ -66,7 +67,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some((draft, _)) = &self.names {
-            // Nothing is there under this name once it was kept.
+            // The temporary file no longer exists after `keep`.
             let _ = fs::remove_file(draft);
         }
     }

@@ -47,7 +47,8 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     Ok(())
 }
 
-/// An address that a service which is not there any more has left, or that is configured for it, may be somebody else's by now.
+/// Address of the service that runs on the data directory. Without a running service this is an error: the recorded or
+/// configured address may belong to another service by now.
 fn address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
     if !DataDir::is_in_service(root).context("whether a service runs there cannot be told; name it with --url")? {

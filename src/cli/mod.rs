@@ -127,12 +127,12 @@ struct DirectoryFlags {
 }
 
 impl DirectoryFlags {
-    /// The settings; `outer` are the flags before the command.
+    /// Loads the settings; `outer` are the flags before the command.
     fn settings(self, outer: SettingFlags) -> Result<Settings, Problems> {
         Ok(self.configuration(outer)?.settings)
     }
 
-    /// The settings, and where each came from.
+    /// Loads the settings with the source of each value.
     fn configuration(self, outer: SettingFlags) -> Result<Configuration, Problems> {
         let own = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
         own.or(outer).load()
@@ -165,7 +165,7 @@ struct SettingFlags {
 }
 
 impl SettingFlags {
-    /// These, and where one was not given, that of the flags before the command.
+    /// Fills missing values from the flags before the command.
     fn or(self, outer: Self) -> Self {
         Self {
             config: self.config.or(outer.config),
@@ -196,16 +196,16 @@ impl SettingFlags {
     }
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug)]
 enum Failure {
     Configuration(Problems),
-    /// What was asked for cannot be.
+    /// Invalid arguments.
     Usage(String),
     CouldNotRun(anyhow::Error),
-    /// What was to be verified is damaged; that was told.
+    /// Verification found damage, which has been printed.
     Damage,
-    /// What was to be verified could not be.
+    /// Verification was not possible.
     Unable(anyhow::Error),
 }
 
@@ -242,7 +242,8 @@ impl From<anyhow::Error> for Failure {
 }
 
 impl Command {
-    /// Whether it writes what is the service's alone: the data directory, or a copy of it. What others write is meant to be handed on.
+    /// Returns `true` if the command writes private files of the service: the data directory or a copy of it. Other
+    /// commands write files that are meant to be shared.
     fn keeps_secrets(&self) -> bool {
         match self {
             Self::Serve(_) | Self::Projections(_) | Self::Backup(_) | Self::Restore(_) => true,
@@ -257,14 +258,14 @@ impl Command {
     }
 }
 
-/// Does what the command line asks for. Wrong usage ends the process here, with the usage on stderr.
+/// Runs the command line. On wrong usage, prints the usage to stderr and exits.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| words::with_nearest::<Arguments>(error).exit());
     let outer = arguments.settings;
     let command = arguments.command.unwrap_or(Command::Serve(SettingFlags::default()));
     if command.keeps_secrets() {
-        // Also for files that libraries make, and where the data directory is a volume that others may enter.
+        // Covers files that libraries create, also if the data directory is a volume that other users can enter.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
     let outcome = match command {
@@ -284,14 +285,14 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Damage) => Failure::Damage.exit_code(),
         Err(failure) => {
-            // Nobody may be listening any more; the exit code still tells.
+            // stderr may be closed; the exit code still reports the failure.
             let _ = writeln!(io::stderr(), "mediary: {failure}");
             failure.exit_code()
         }
     }
 }
 
-/// Writes to stdout at once. That nobody reads it is no failure: `mediary config | head -1`.
+/// Writes to stdout and flushes. A closed pipe is not an error: `mediary config | head -1`.
 fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -312,7 +313,7 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// A command and all below it, by their words.
+    /// Returns a command and all its subcommands with their full names.
     fn commands(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
         let inner =
             command.get_subcommands().flat_map(|inner| commands(inner, &format!("{words} {}", inner.get_name())));

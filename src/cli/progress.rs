@@ -1,27 +1,27 @@
-//! How far a long command is: one line on stderr that is rewritten while a person watches, nothing otherwise.
+//! Progress of long commands: one line on stderr, rewritten while stderr is a terminal, otherwise nothing.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crate::words::count;
 
-/// How often the line is rewritten.
+/// Interval between updates of the line.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
-/// How long it takes before the time that is left is told: it would jump about.
+/// Time before the remaining time is shown, because early estimates are unstable.
 const SETTLED: Duration = Duration::from_secs(1);
 const WIDTH: usize = 24;
 
-/// What is counted.
+/// Unit of the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Bytes,
     Events,
     Pictures,
-    /// Thousandths of all of it, which nobody wants to be told as such.
+    /// Thousandths of the whole, not shown as a number.
     Share,
 }
 
-/// A line that says how far something is.
+/// Progress line.
 pub(super) struct Progress {
     doing: &'static str,
     unit: Unit,
@@ -31,27 +31,27 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing done yet of what `doing` says.
+    /// Starts a progress line for the activity `doing`.
     pub(super) fn new(doing: &'static str, unit: Unit) -> Self {
         Self { doing, unit, started: Instant::now(), shown: None, watched: io::stderr().is_terminal() }
     }
 
-    /// Whether anybody sees it.
+    /// Returns `true` if stderr is a terminal.
     pub(super) fn is_watched(&self) -> bool {
         self.watched
     }
 
-    /// So much is done, of `total` where that is known.
+    /// Reports progress; `total` is `None` if unknown.
     pub(super) fn reached(&mut self, done: u64, total: Option<u64>) {
         if self.watched && self.shown.is_none_or(|shown| shown.elapsed() >= SHOW_EVERY) {
             self.shown = Some(Instant::now());
-            // Whoever watches may go away.
+            // The terminal may be closed.
             let _ =
                 write!(io::stderr(), "\r{}\x1b[K", line(self.doing, self.unit, done, total, self.started.elapsed()));
         }
     }
 
-    /// Clears the line, and says how long it took.
+    /// Clears the line and returns the elapsed time.
     pub(super) fn end(self) -> Duration {
         if self.shown.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
@@ -95,12 +95,12 @@ fn amount(unit: Unit, done: u64) -> String {
     }
 }
 
-/// Without what is counted.
+/// Returns the number without its unit.
 fn number(unit: Unit, done: u64) -> u64 {
     if unit == Unit::Bytes { done >> 20 } else { done }
 }
 
-/// A size as all commands tell it.
+/// Formats a size, the same for all commands.
 #[expect(clippy::cast_precision_loss, reason = "for people")]
 pub(super) fn size(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))

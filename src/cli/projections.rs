@@ -49,7 +49,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let (checked, found) = opened.context("the journal cannot be used")?;
     tell(&found)?;
     let total = checked.head().0;
-    // A snapshot that knows more is what shows that the log is an older copy: nothing is removed then.
+    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
     let snapshots = SnapshotUse { directory: snapshot::directory_in(data.root()), whole_below: 0 };
     let reached = snapshots.check_reach(&checked);
     checked.close()?;
@@ -71,7 +71,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an opening found and mended.
+/// Prints what opening the log found and repaired.
 fn tell(report: &OpenReport) -> anyhow::Result<()> {
     for sentence in report.sentences() {
         print(&format!("found {sentence}\n")).context("cannot write to stdout")?;

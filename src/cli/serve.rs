@@ -15,8 +15,8 @@ use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
     app::block_on(async {
-        // Before anything else: whoever stops a start early is to see it end well. And whoever is the first process of a container dies
-        // of no signal that it does not await.
+        // First of all: a signal during the start must lead to a clean stop, and as PID 1 of a container the process
+        // ignores signals it does not handle.
         let signals = StopSignals::listen();
         let settings = settings.load()?.settings;
         telemetry::start(settings.log.format, settings.log.filter.clone());
@@ -26,7 +26,7 @@ pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
 }
 
 async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
-    // What is printed is pasted, and looked for, elsewhere.
+    // Printed paths are pasted into other shells.
     settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
     let data_dir = settings.data_dir.clone();
     let Some(app) = Box::pin(App::start_unless(settings, Surroundings::real(), signals.come())).await? else {
@@ -38,7 +38,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
     Ok(())
 }
 
-/// `seen` is whether a person reads it, not a file or a collector of logs, which would keep the token.
+/// Greeting on stdout. `seen` is `true` on a terminal; a file or log collector would store the token.
 fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     let (url, token) = (app.public_url(), app.admin_token());
     let mut lines = vec![
@@ -50,7 +50,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     if leads_nowhere(url) {
         lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
     }
-    // The log tells it too, but the first one who looks is often the one who has just started it.
+    // Also in the log, but the person who started the service looks here first.
     if let Some(reason) = app.log().storage().reason {
         lines.push(format!("  warning no changes are taken: {reason}"));
     }
@@ -66,7 +66,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     lines.join("\n")
 }
 
-/// Whether a URL has the address of all machines, and so of none.
+/// Returns `true` if the host of the URL is an unspecified address.
 fn leads_nowhere(url: &str) -> bool {
     let host = url::Url::parse(url).ok().and_then(|url| url.host().map(|host| host.to_owned()));
     match host {
@@ -76,7 +76,7 @@ fn leads_nowhere(url: &str) -> bool {
     }
 }
 
-/// Where the token of the first request comes from.
+/// Describes the source of the token in the first request.
 fn about(token: &AdminToken, seen: bool) -> String {
     match token {
         AdminToken::Configured { unused } => {
@@ -97,8 +97,8 @@ fn about(token: &AdminToken, seen: bool) -> String {
     }
 }
 
-/// Asks who the token speaks for, as a line for a POSIX shell. It changes nothing: it answers the same however often it is pasted,
-/// also at a service that others rely on.
+/// A request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
+/// also against a production service.
 fn first_request(url: &str, token: &AdminToken, seen: bool) -> String {
     let authorization = match token {
         AdminToken::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),

@@ -1,4 +1,4 @@
-//! The administrator's token for commands that ask a service.
+//! Administrator token of commands that call a service.
 
 use std::io;
 use std::path::{self, Path};
@@ -10,16 +10,16 @@ use crate::app::kept_address;
 use crate::config::Configuration;
 use crate::data_dir::{DataDir, read_private, to_help};
 
-/// What is said of a file of the data directory that cannot be read.
+/// Error for an unreadable file of the data directory.
 pub(super) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
 }
 
-/// The token for the service at `base`: the one that was given, that of the environment, or, for the service that runs on the data
-/// directory and nobody else, that of the settings file or the one which that service keeps in its directory.
+/// Returns the token for the service at `base`: the given one, or that of the environment. For the service that runs on
+/// the data directory, and for no other, also that of the settings file or of its `admin-token` file.
 ///
 /// # Errors
-/// When there is none, with what to do, or when the file cannot be read.
+/// If there is no token (the message says what to do) or the file cannot be read.
 pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Configuration) -> anyhow::Result<String> {
     if let Some(token) = given {
         return Ok(token);
@@ -48,7 +48,7 @@ fn same_origin(one: &str, other: &str) -> bool {
     origin(one) == origin(other)
 }
 
-/// Why the token of a data directory is not told to a service which is not known to be its own.
+/// Reason why the token of a data directory is not sent to an unrelated service.
 fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String {
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();
@@ -62,8 +62,8 @@ fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String 
     }
 }
 
-/// Where the service that runs on the data directory says that it listens, if one runs. The lock first: an address that is read before may
-/// have been left by one that runs no more.
+/// Recorded address of the service that runs on the data directory, if any. Checks the lock first, because a stopped
+/// service may have left its address behind.
 fn reached(data_dir: &Path) -> anyhow::Result<Option<String>> {
     if DataDir::is_in_service(data_dir)? { kept_address(data_dir) } else { Ok(None) }
 }

@@ -1,4 +1,4 @@
-//! The words of the command line: which values a flag usually has, and which command was meant by one that there is not.
+//! Values that shells complete, and suggestions for misspelled commands.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,10 +9,10 @@ use clap::{Arg, Command, CommandFactory, Error};
 
 use crate::config::distance;
 
-/// From how many letters on a command is another one.
+/// Maximum edit distance of a suggestion.
 const FAR: usize = 2;
 
-/// The values that shells offer. Any other is taken as well: what it may be, the settings say.
+/// Value parser that offers these values for completion and accepts any other; the settings validate it.
 #[derive(Clone)]
 pub(super) struct Usual(pub(super) &'static [&'static str]);
 
@@ -28,8 +28,7 @@ impl TypedValueParser for Usual {
     }
 }
 
-/// The same error; of a command that there is not with those that are near. clap itself finds none where letters of a short word have
-/// changed their places.
+/// Adds suggestions to the error for an unknown command. clap itself does not suggest short words with swapped letters.
 pub(super) fn with_nearest<C: CommandFactory>(error: Error) -> Error {
     with_nearest_of(error, &C::command(), env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
 }
@@ -40,7 +39,7 @@ fn with_nearest_of(mut error: Error, all: &Command, arguments: impl Iterator<Ite
         _ => return error,
     };
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
-        // The commands among which it was looked for: those of the last one that there is.
+        // Search among the subcommands of the last known command.
         let before = arguments.take_while(|argument| *argument != wrong);
         let within = before.fold(all, |command, word| command.find_subcommand(&word).unwrap_or(command));
         let names = within.get_subcommands().map(Command::get_name);

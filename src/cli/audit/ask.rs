@@ -1,4 +1,4 @@
-//! The questions, asked of either place: the answers are the same JSON.
+//! Queries of either source, with the same JSON results.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,21 +13,21 @@ use crate::audit::thing::Thing;
 use crate::audit::{Audit, Position, Unanswered};
 use crate::cli::Failure;
 
-/// What is done with each part of an answer.
+/// Result of a query.
 type Result<T> = std::result::Result<T, Failure>;
 
-/// A query string of those parameters that have a value.
+/// Query string of the parameters that have a value.
 pub(super) fn query(pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());
     form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish()
 }
 
-/// Hands out the events of a thing, each with what it changed.
+/// Calls `each` for every event of a resource with its changes.
 pub(super) fn history(place: &Place, thing: &Thing, mut each: impl FnMut(Value) -> anyhow::Result<()>) -> Result<()> {
     let mut after = Position(0);
     loop {
         let page = match place {
-            // A directory is read whole for every answer: once is enough.
+            // A data directory is read completely for every query, so one query must do.
             Place::Stopped { audit, .. } => json(&audit.history(thing, after, usize::MAX).map_err(refused)?)?,
             Place::Running(service) => {
                 let query = query(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
@@ -46,7 +46,7 @@ pub(super) fn history(place: &Place, thing: &Thing, mut each: impl FnMut(Value) 
     }
 }
 
-/// A thing as it was.
+/// Returns the state of a resource at a point in time.
 pub(super) fn as_of(place: &Place, thing: &Thing, moment: Moment, text: &str) -> Result<Value> {
     match place {
         Place::Stopped { audit, .. } => {
@@ -60,16 +60,16 @@ pub(super) fn as_of(place: &Place, thing: &Thing, moment: Moment, text: &str) ->
     }
 }
 
-/// What changed between two moments.
+/// Arguments of a diff.
 pub(super) struct DiffAsked {
     pub(super) from: Moment,
     pub(super) to: Moment,
     pub(super) streams: Streams,
-    /// The same as they were given.
+    /// The arguments as given: `from`, `to` and `stream`.
     pub(super) texts: [String; 3],
 }
 
-/// Hands out the things that changed; gives the two positions and how many there were.
+/// Calls `each` for every changed resource; returns both positions and the number of resources.
 pub(super) fn diff(
     place: &Place,
     asked: &DiffAsked,
@@ -108,15 +108,15 @@ pub(super) fn diff(
     }
 }
 
-/// Things that are asked for at a time.
+/// Resources per page.
 const LIMIT: usize = 1000;
 
 fn path(thing: &Thing) -> String {
-    // Ids have no characters that a path could not have.
+    // Ids contain only characters that are valid in paths.
     format!("{}/{}", thing.kind().as_str(), thing.id())
 }
 
-/// Asks about one thing.
+/// Queries a resource of a service.
 fn about(service: &Service, thing: &Thing, path: &str) -> Result<Value> {
     let reply = crate::app::block_on(service.api().get(path)).map_err(|failure| service.silent(&failure))?;
     match reply.status {
@@ -130,7 +130,7 @@ fn at(audit: &Audit, moment: Moment) -> Result<Position> {
     audit.position_at(moment).map_err(refused)
 }
 
-/// A question that was wrong is wrong usage; one that could not be answered is a failure.
+/// Invalid queries are wrong usage; queries that cannot be answered are failures.
 pub(super) fn refused(why: Unanswered) -> Failure {
     match why {
         Unanswered::Beyond { .. } => Failure::Usage(why.to_string()),

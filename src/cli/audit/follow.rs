@@ -1,4 +1,4 @@
-//! `mediary audit log --follow`: events as they happen, over lost connections without a gap and without doubles.
+//! `mediary audit log --follow`: prints new events, without gaps or duplicates across reconnections.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::app;
 use crate::cli::Failure;
 use crate::outbound::feed::Feed;
 
-/// How often it is tried to come back to a service that is gone.
+/// Reconnection attempts.
 const ATTEMPTS: u32 = 10;
-/// The pause before each.
+/// Pause before each attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Prints everything that passes the filter, and goes on until the service is gone for good.
+/// Prints all matching events until the service is gone for good.
 pub(super) fn run(service: &Service, filter: &str, printer: &mut Printer) -> Result<(), Failure> {
     app::block_on(follow(service, &format!("/admin/events/stream?{filter}"), printer))
 }
@@ -35,7 +35,7 @@ async fn follow(service: &Service, path: &str, printer: &mut Printer) -> Result<
     }
 }
 
-/// Prints until the stream ends; tells whether the service ended it, or the connection broke.
+/// Prints until the stream ends. Returns `true` if the service ended it, `false` if the connection broke.
 async fn listen(feed: &mut Feed, printer: &mut Printer) -> Result<bool, Failure> {
     loop {
         match feed.next().await {
@@ -52,7 +52,7 @@ async fn listen(feed: &mut Feed, printer: &mut Printer) -> Result<bool, Failure>
     }
 }
 
-/// Whether the filter has an end, and it was reached: then the service answers at once, with nothing.
+/// Returns `true` if the filter has an end that was reached: the service then ends a new stream at once.
 async fn is_over(service: &Service, path: &str, last: &str) -> bool {
     if !path.contains("to=") {
         return false;
@@ -80,8 +80,8 @@ async fn come_back(service: &Service, path: &str, last: &str) -> Result<Feed, Fa
     Err(anyhow::Error::msg(told).into())
 }
 
-/// On stderr, apart from the events.
+/// Prints to stderr, separate from the events.
 fn say(text: &str) {
-    // Nobody may be listening.
+    // stderr may be closed.
     let _ = writeln!(io::stderr(), "mediary: {text}");
 }

@@ -1,23 +1,23 @@
-//! Files and addresses that an event names, a word each: people want to know which ones, and how large, not every field of them.
+//! Short notation for files and URLs in events: which file and how large, rather than all its fields.
 
 use serde_json::{Map, Value};
 
-/// What a job is given, by the names of the fields.
+/// Field names of job inputs.
 const INPUTS: [&str; 8] = ["input", "image", "images", "reference", "start_image", "key_frames", "url", "clip"];
 
-/// Digits of a hash that tell files apart.
+/// Digits of a shortened hash.
 const DIGEST_SHORT: usize = 12;
 
-/// Whether a field, such as `Video.images`, is what a job is given.
+/// Returns `true` if a field, such as `Video.images`, is an input of a job.
 pub(super) fn is_input(name: &str) -> bool {
     INPUTS.contains(&name.rsplit('.').next().unwrap_or(name))
 }
 
-/// What is known of a file that is kept.
+/// Fields of a stored file.
 const OF_A_FILE: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
 
-/// The fields of an event with a word for each file and each address: `png:160x160:25964B:30c605eb627d`. Hashes are whole when that
-/// is wanted.
+/// Replaces each file and URL in the fields of an event with its short notation, such as
+/// `png:160x160:25964B:30c605eb627d`. `whole` keeps complete hashes.
 pub(super) fn in_words(data: &Value, whole: bool) -> Value {
     match data {
         Value::Object(members) => {
@@ -35,7 +35,7 @@ fn of_field(name: &str, value: &Value, whole: bool) -> Value {
     }
 }
 
-/// The word for a file that is kept, or for an address; nothing for anything else, which may have any names that people give it.
+/// Returns the short notation of a stored file or URL; `None` for anything else, which can have arbitrary field names.
 fn word(name: &str, members: &Map<String, Value>, whole: bool) -> Option<String> {
     let given = members.iter().next().filter(|_| is_input(name) && members.len() == 1);
     match given.map(|(kind, given)| (kind.as_str(), given)) {

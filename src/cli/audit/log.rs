@@ -103,7 +103,7 @@ impl Arguments {
         })
     }
 
-    /// The same for a service.
+    /// The filter as a query string for a service.
     fn query(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let (stream, actor, request) = (text(&self.stream), text(&self.actor), text(&self.request));
@@ -114,7 +114,7 @@ impl Arguments {
     }
 }
 
-/// Reads whose events are asked for.
+/// Parses the `--stream` filter.
 pub(super) fn read_streams(text: &str) -> Result<Streams, Failure> {
     told("--stream", text, Streams::parse(text))
 }

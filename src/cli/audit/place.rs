@@ -1,4 +1,4 @@
-//! Where the events are: in the directory of a stopped service, or with one that runs.
+//! Source of the events: the data directory of a stopped service, or a running service.
 
 use std::sync::Arc;
 
@@ -36,15 +36,15 @@ pub(in crate::cli) struct PlaceArguments {
     directory: DirectoryFlags,
 }
 
-/// Who is asked.
+/// Source of the events.
 pub(super) enum Place {
-    /// The journal in a directory, which is held meanwhile.
+    /// Journal in a data directory, which is locked during the query.
     Stopped { audit: Audit, data: DataDir },
-    /// A service.
+    /// Running service.
     Running(Service),
 }
 
-/// A running service.
+/// Client of a running service.
 pub(super) struct Service {
     api: Api,
     pub(super) base: String,
@@ -87,7 +87,7 @@ impl Place {
         let scan = Arc::new(Scan::new(Arc::clone(&source)));
         let erased = Arc::clone(&scan);
         let shown = move |folded: &Folded, thing: &Thing| {
-            // Others show nobody.
+            // Other kinds contain no personal data.
             if matches!(thing.kind(), StreamKind::User | StreamKind::Publisher) {
                 erased.users()?.iter().for_each(|user| personal.mark_erased(*user));
             }
@@ -110,7 +110,7 @@ impl Service {
         &self.api
     }
 
-    /// Asks; a refusal of what was asked is wrong usage, as it is with a directory.
+    /// Sends a query. A 400 is wrong usage, as it is for a data directory.
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         let reply = app::block_on(self.api.get(path)).map_err(|failure| self.silent(&failure))?;
         if reply.status == 200 { Ok(reply.json()) } else { Err(self.refused(&reply, path)) }
@@ -120,7 +120,7 @@ impl Service {
         anyhow!("no service answers at {}: {failure}", self.base).into()
     }
 
-    /// Why it did not answer what was asked at `path`.
+    /// Failure for an error response to the query at `path`.
     pub(super) fn refused(&self, reply: &Reply, path: &str) -> Failure {
         let told = reply.json();
         let detail = super::text::printable(told["detail"].as_str().unwrap_or("it does not say why"));
@@ -133,10 +133,10 @@ impl Service {
     }
 }
 
-/// Parameters of the interface that commands of this one have options or arguments for.
+/// API parameters that have a command line argument.
 const PARAMETERS: [&str; 8] = ["actor", "from", "position", "request", "stream", "time", "to", "type"];
 
-/// What was said of parameters of the interface (`/position`), said of what stands on the command line (`WHEN`, `--stream`).
+/// Replaces API parameters in an error message (`/position`) with command line arguments (`WHEN`, `--stream`).
 fn by_options(detail: &str, path: &str) -> String {
     let word = |word: &str| {
         let named = word.strip_prefix('/').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How answers are printed: tables and lines for people, lines of JSON for machines.
+//! Output of query results: tables and text for people, JSON Lines for programs.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -8,23 +8,23 @@ use super::input::{in_words, is_input};
 use super::text::{cut, printable, printable_json};
 use crate::audit::record::canonical;
 
-/// Characters of a value in a table, of a value in a line of a change, and of a summary.
+/// Maximum characters of a value in a table, of a value in a change, and of a summary.
 const VALUE_MAX: usize = 40;
 const CHANGE_MAX: usize = 160;
 const SUMMARY_MAX: usize = 100;
 
-/// Prints to stdout. That nobody reads it any more is no failure.
+/// Prints to stdout. A closed pipe is not an error.
 pub(super) struct Printer {
     out: BufWriter<Stdout>,
     json: bool,
-    /// Whether nothing is cut.
+    /// `true` to print everything in full.
     wide: bool,
     terminal: bool,
     lines: u64,
 }
 
 impl Printer {
-    /// Only for a terminal is anything cut: what reads a pipe has no narrow lines, and cannot ask for the rest.
+    /// Shortens output only for terminals: a pipe has no narrow lines, and its reader cannot ask for the rest.
     pub(super) fn new(json: bool, wide: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         Self::on(terminal, json, wide || !terminal)
@@ -34,7 +34,7 @@ impl Printer {
         Self { out: BufWriter::new(io::stdout()), json, wide, terminal, lines: 0 }
     }
 
-    /// A line of the table of events.
+    /// Prints a row of the event table.
     pub(super) fn event(&mut self, event: &Value) -> anyhow::Result<()> {
         self.lines += 1;
         if self.json {
@@ -57,7 +57,7 @@ impl Printer {
         self.columns(columns)
     }
 
-    /// An event of a history, and what it changed.
+    /// Prints an event of a history with its changes.
     pub(super) fn entry(&mut self, entry: &Value) -> anyhow::Result<()> {
         if self.json {
             return self.machine(entry);
@@ -81,7 +81,7 @@ impl Printer {
         self.changes(changes)
     }
 
-    /// A thing as it was.
+    /// Prints the state of a resource at a point in time.
     pub(super) fn state(&mut self, answer: &Value) -> anyhow::Result<()> {
         if self.json {
             self.machine(answer)?;
@@ -100,7 +100,7 @@ impl Printer {
         self.flush()
     }
 
-    /// A thing that changed.
+    /// Prints a changed resource.
     pub(super) fn thing(&mut self, thing: &Value) -> anyhow::Result<()> {
         if self.json {
             return self.machine(thing);
@@ -112,7 +112,7 @@ impl Printer {
         self.changes(thing["changes"].as_array().map_or(&[][..], Vec::as_slice))
     }
 
-    /// What stands below a diff for people.
+    /// Prints the summary line of a diff.
     pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
         if !self.json {
             self.line(&format!("{count} things had events after position {from} up to position {to}"))?;
@@ -120,7 +120,7 @@ impl Printer {
         self.flush()
     }
 
-    /// What stands below a table.
+    /// Ends a table.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         if self.lines == 0 && !self.json {
             self.line("no event passes")?;
@@ -128,7 +128,7 @@ impl Printer {
         self.flush()
     }
 
-    /// Lets everything be seen.
+    /// Flushes the output.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         heard(self.out.flush())
     }
@@ -151,7 +151,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Everything of a thing that came or went, a line for each field; what a task was asked for is many.
+    /// Prints all fields of a created or deleted resource, one per line.
     fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
         let words = in_words(&Value::Object(members.clone()), self.wide);
         let mut lines = Vec::new();
@@ -166,7 +166,7 @@ impl Printer {
         if self.wide { text } else { cut(&text, CHANGE_MAX) }
     }
 
-    /// The fields of an event on one line, first what a job is given.
+    /// Formats the fields of an event on one line, job inputs first.
     fn summary(&self, data: &Value) -> String {
         let (mut inputs, mut others) = (Vec::new(), Vec::new());
         collect("", &in_words(data, self.wide), &mut |name, value| {
@@ -180,7 +180,7 @@ impl Printer {
         if self.wide { summary } else { cut(&summary, SUMMARY_MAX) }
     }
 
-    /// A long id by its ends, unless all of it is wanted.
+    /// Shortens a long id to its ends, unless `wide`.
     fn id(&self, name: &str) -> String {
         match name.split_once('/') {
             Some((kind, id)) if !self.wide && id.len() > 24 => {
@@ -202,7 +202,7 @@ impl Printer {
         self.line(line.trim_end())
     }
 
-    /// JSON as it is; on a terminal with escapes for what a terminal obeys.
+    /// Prints canonical JSON; on a terminal with control characters escaped.
     fn machine(&mut self, value: &Value) -> anyhow::Result<()> {
         let text = canonical(value);
         let text = if self.terminal { printable_json(&text) } else { text };
@@ -214,7 +214,7 @@ impl Printer {
     }
 }
 
-/// Whoever has stopped reading has read enough: `mediary audit log | head`.
+/// Exits successfully if the reader has closed the pipe: `mediary audit log | head`.
 fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -222,13 +222,13 @@ fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// A JSON pointer as people write places.
+/// Formats a JSON pointer for people.
 fn place(path: &str) -> String {
     let names = path.trim_start_matches('/').split('/').map(|name| name.replace("~1", "/").replace("~0", "~"));
     printable(&names.collect::<Vec<_>>().join(" · "))
 }
 
-/// Every value that is no object with something in it, by the way to it.
+/// Calls `each` for every value that is not a non-empty object, with its path.
 fn leaves<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -242,21 +242,21 @@ fn leaves<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[
     }
 }
 
-/// The times of a table need no more than milliseconds.
+/// Cuts a time to milliseconds.
 fn cut_time(time: &str) -> String {
     time.get(..23).unwrap_or(time).to_owned()
 }
 
-/// Text as it is when it is one plain word.
+/// Quotes text unless it is a single plain word.
 fn quoted(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-._:/@+".contains(c));
     if plain { text.to_owned() } else { Value::String(text.to_owned()).to_string() }
 }
 
-/// What groups fields, and says nothing to people.
+/// Field names that only group other fields and are not printed.
 const WRAPPERS: [&str; 5] = ["change", "fields", "facts", "version", "work"];
 
-/// Every field that is no object itself.
+/// Calls `each` for every field that is not an object, with its dotted name.
 fn collect(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
     let Value::Object(members) = value else { return each(name, value) };
     for (member, value) in members {

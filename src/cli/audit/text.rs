@@ -1,8 +1,8 @@
-//! Text for terminals: what others have written must not move the cursor, nor turn the reading order around.
+//! Text for terminals: untrusted text must not move the cursor or change the reading direction.
 
 use std::fmt::Write as _;
 
-/// The text without characters that a terminal obeys: each is written as an escape.
+/// Escapes characters that control a terminal.
 pub(in crate::cli) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -11,11 +11,11 @@ pub(in crate::cli) fn printable(text: &str) -> String {
     shown
 }
 
-/// JSON in which such characters are escaped as JSON escapes: the same value.
+/// Escapes the same characters in JSON with JSON escapes, which keeps the value.
 pub(in crate::cli) fn printable_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
-        // Line breaks stand only between the tokens.
+        // Line breaks occur only between tokens.
         if is_unsafe(c) && c != '\n' {
             // Writing to a string cannot fail.
             let _ = write!(shown, "\\u{:04x}", u32::from(c));
@@ -26,13 +26,13 @@ pub(in crate::cli) fn printable_json(json: &str) -> String {
     shown
 }
 
-/// Control characters, and those that change the direction of what follows.
+/// Returns `true` for control characters and for those that change the text direction.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// At most so many characters; what is cut off is said.
+/// Shortens text to `max` characters, with an ellipsis if it was cut.
 pub(in crate::cli) fn cut(text: &str, max: usize) -> String {
     if text.char_indices().nth(max).is_none() {
         return text.to_owned();

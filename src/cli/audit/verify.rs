@@ -53,7 +53,7 @@ pub(in crate::cli) struct Arguments {
     directory: DirectoryFlags,
 }
 
-/// How events and JSON are written in exports.
+/// Format of events and JSON in exports.
 pub(super) fn style() -> Style {
     Style::default()
 }
@@ -73,18 +73,18 @@ fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
     SignedCheckpoint::parse(&text).with_context(|| format!("{} is no checkpoint to rely on", file.display()))
 }
 
-/// What came out, however it is printed.
+/// Result of a verification, independent of the output format.
 pub(in crate::cli) struct Outcome {
     pub(in crate::cli) json: Value,
     pub(in crate::cli) notes: Vec<String>,
     pub(in crate::cli) findings: Vec<String>,
-    /// What could not be looked at.
+    /// Parts that could not be verified.
     pub(in crate::cli) unverified: Vec<String>,
     pub(in crate::cli) summary: String,
 }
 
 impl Outcome {
-    /// Prints it: notes and findings, a line each, and the result in the last line.
+    /// Prints notes and findings, one per line, and the summary last.
     pub(in crate::cli) fn tell(self, json: bool) -> Result<(), Failure> {
         let Self { json: object, notes, findings, unverified, summary } = self;
         let (damaged, whole) = (!findings.is_empty(), unverified.is_empty());

@@ -1,15 +1,15 @@
-//! The archive of a sample version: a small zip whose entries are stored as they are. The same version gives the same bytes.
+//! Archive of a sample version: a small, uncompressed zip, identical for identical versions.
 
 use super::sample::{SampleNode, SampleVersion};
 
-/// 1980-01-01, the first day that a zip can name.
+/// 1980-01-01, the earliest date in a zip.
 const DATE: u16 = 0x21;
-/// Version 1.0 of the format is enough to read it.
+/// Format version 1.0, needed to extract.
 const NEEDED: u16 = 10;
-/// Names are UTF-8.
+/// Flag for UTF-8 names.
 const UTF8: u16 = 1 << 11;
 
-/// The files of a version, packed.
+/// Packs the files of a version.
 pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
     let description = node.rest.get("description").and_then(|text| text.as_str()).unwrap_or_default();
     let changelog = version.rest.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
     zip(&files)
 }
 
-/// Names and sizes are those of samples: far below what the format's two and four bytes can count.
+/// Sample names and sizes are far below the limits of the two- and four-byte fields.
 #[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
 fn zip(files: &[(String, String)]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
     archive
 }
 
-/// What both headers of an entry say of it.
+/// Fields that both headers of an entry share.
 #[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
 fn entry(name: &str, bytes: &[u8]) -> Vec<u8> {
     let size = (bytes.len() as u32).to_le_bytes();
@@ -71,7 +71,7 @@ fn entry(name: &str, bytes: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// The checksum of zip (ISO 3309), which is not the one of the journal.
+/// CRC-32 of zip (ISO 3309), which differs from the checksum of the journal.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _: u32| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))

@@ -1,5 +1,5 @@
-//! `mediary demo --contact-sheet`: what every preset and both ends of every parameter make of three photographs, through the
-//! public interface of a running service, on one sheet and as single files. A parameter that changes nothing is named.
+//! `mediary demo --contact-sheet`: runs every preset and both ends of every parameter on three photographs through the
+//! public API, and writes single files and a sheet. Parameters without a visible effect are reported.
 
 mod cells;
 mod letters;
@@ -28,16 +28,16 @@ use crate::cli::progress::{Progress, Unit};
 use crate::outbound::api::Api;
 use crate::words::count;
 
-/// Jobs that are under way at a time.
+/// Concurrent jobs.
 const AT_ONCE: usize = 4;
-/// Differences below this are nothing that anybody sees: a mean of a fifth of a step of 255.
+/// Smallest visible mean difference, on a scale of 0 to 255.
 const VISIBLE: f64 = 0.2;
 const JPEG_QUALITY: u8 = 88;
 
-/// Makes the sheet and the single files in `directory`.
+/// Writes the sheet and the single files to `directory`.
 ///
 /// # Errors
-/// When the service refuses or fails a job, a file cannot be written, or a parameter changes nothing on any photograph.
+/// If the service rejects or fails a job, a file cannot be written, or a parameter has no effect on any photograph.
 pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let (photographs, cells) = (photographs()?, cells());
@@ -71,7 +71,7 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many pictures of a photograph are there: a bar where a person watches, elsewhere a line for every tenth of them.
+/// Progress of one photograph: a bar on a terminal, otherwise a line for every tenth of the pictures.
 struct Tally {
     all: usize,
     done: Slot<usize>,
@@ -98,7 +98,7 @@ impl Tally {
     }
 }
 
-/// What is told where nobody watches, whenever another tenth is done.
+/// Line for output that is not a terminal, after every tenth of the work.
 fn line(done: usize, all: usize) -> Option<String> {
     let tenths = |done: usize| done * 10 / all.max(1);
     (tenths(done) > tenths(done - 1)).then(|| format!("  {done} of {all}\n"))
@@ -112,7 +112,7 @@ fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()
     say(&format!("{}\n", path.display()))
 }
 
-/// What makes no difference that anybody sees at any value that was tried.
+/// Parameters that have no visible effect at any value.
 fn idle(cells: &[Cell], seen: &[f64]) -> Vec<String> {
     let mut tried: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for (cell, seen) in cells.iter().zip(seen).filter(|(cell, _)| !cell.is_usual) {
@@ -137,7 +137,7 @@ impl Photograph {
     }
 }
 
-/// Has one cell made.
+/// Generates one cell.
 async fn make(api: &Api, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
     let mut body = cell.body.clone();
     body.insert("image".to_owned(), base64_png(photograph.part(cell.shows))?.into());
@@ -158,7 +158,7 @@ fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
     Ok(STANDARD.encode(file.into_inner()))
 }
 
-/// How far each picture is from the usual one of its group: the mean over all samples, of 255.
+/// Mean difference of each picture from the default one of its group, on a scale of 0 to 255.
 fn differences(cells: &[Cell], made: &[RgbImage]) -> Vec<f64> {
     let usual = |cell: &Cell| cells.iter().position(|other| other.group == cell.group && other.is_usual);
     let all = cells.iter().zip(made);
@@ -181,7 +181,7 @@ fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], made: &[RgbIm
     Ok(())
 }
 
-/// The sections of one photograph, which comes first itself.
+/// Sections of one photograph, starting with the photograph itself.
 fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differences: &[f64]) -> Vec<Section> {
     let original = |picture: &RgbImage, label: &str| Shown {
         label: label.to_owned(),

@@ -1,5 +1,5 @@
-//! Brings a service to hold the sample registry, through its public interface: looks what is there and does what is missing.
-//! So it can be stopped anywhere and started again, and a second run changes nothing.
+//! Loads the sample registry into a service through the public API, skipping what exists. It can be interrupted and
+//! repeated; a second run changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use super::sample::{Sample, SampleNode, SampleVersion};
 use crate::outbound::api::{Api, Reply};
 use crate::outbound::client::CallFailure;
 
-/// Every status, so that nothing that is there is missed.
+/// All statuses, to find every existing version.
 const ALL_VERSIONS: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusFlagged,\
                             NodeVersionStatusBanned,NodeVersionStatusDeleted";
 
-/// Why something of the sample is not there.
+/// Reason why a part of the sample could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// The service does not answer: nothing more will work.
+    /// The service does not respond; loading stops.
     #[error(transparent)]
     Call(#[from] CallFailure),
-    /// The service did not want this; the rest may go on.
+    /// The service rejected this part; loading continues.
     #[error("{what}: {said}")]
     Refused { what: String, said: String },
 }
 
-/// Loads into one service.
+/// Loader for one service.
 pub(super) struct Loader<'a> {
     pub(super) api: &'a Api,
     pub(super) progress: &'a Progress,
 }
 
 impl Loader<'_> {
-    /// Loads one publisher with its nodes, and gives what was refused.
+    /// Loads a publisher with its nodes and returns the rejected parts.
     ///
     /// # Errors
-    /// [`CallFailure`] when the service does not answer.
+    /// [`CallFailure`] if the service does not respond.
     pub(super) async fn publisher(&self, sample: &Sample) -> Result<Vec<String>, CallFailure> {
         let mut refusals = Vec::new();
         let reply = self.api.create("/publishers", &sample.publisher).await?;
@@ -80,8 +80,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Publishes a version, uploads its archive, and sets what only administrators set: each step only when the one who
-    /// looks from outside cannot see that it was done.
+    /// Publishes a version, uploads its archive and sets the administrator fields, skipping steps that are visibly
+    /// done.
     async fn version(
         &self,
         path: &str,
@@ -121,8 +121,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// A URL takes one upload and ends after minutes: when the first one is not taken, another one is asked for. A conflict
-    /// means that the archive is there: an upload whose answer was lost, or one of a run that was killed, came through.
+    /// Uploads the archive, with a new URL if the first one is rejected, since URLs expire and work once. A conflict
+    /// means that an earlier upload, of this or an interrupted run, succeeded.
     async fn upload(
         &self,
         path: &str,
@@ -148,7 +148,7 @@ impl Loader<'_> {
     }
 }
 
-/// Whether it was created now; a conflict means that it is there.
+/// Returns `true` if the resource was created now; a conflict means that it exists.
 fn created(reply: &Reply, what: impl FnOnce() -> String) -> Result<bool, Trouble> {
     match reply.status {
         201 => Ok(!reply.replayed),
@@ -158,12 +158,12 @@ fn created(reply: &Reply, what: impl FnOnce() -> String) -> Result<bool, Trouble
 }
 
 /// # Errors
-/// What the service said, when it did not do it.
+/// If the response is an error, with the detail of the service.
 pub(super) fn expect(reply: &Reply, what: impl FnOnce() -> String) -> Result<(), Trouble> {
     if (200..300).contains(&reply.status) { Ok(()) } else { Err(refused(reply, what())) }
 }
 
-/// What the service said, as the reason why something was not done.
+/// Error with the detail of the service.
 pub(super) fn refused(reply: &Reply, what: String) -> Trouble {
     let body = reply.json();
     let said = body["detail"].as_str().unwrap_or("no reason was given");
@@ -175,7 +175,7 @@ fn by_number(versions: &Value) -> BTreeMap<String, Value> {
     versions.filter_map(|version| Some((version["version"].as_str()?.to_owned(), version.clone()))).collect()
 }
 
-/// The service writes microseconds, the sample does not.
+/// Compares times to the second: the service writes microseconds, the sample does not.
 fn same_moment(seen: &str, sample: &str) -> bool {
     let whole = |moment: &str| moment.split(['.', 'Z']).next().map(str::to_owned);
     whole(seen) == whole(sample)

@@ -1,4 +1,4 @@
-//! One job of each kind: a picture scaled up, a film, a piece of music that is written to a file as it comes.
+//! One job of each kind: an upscaled picture, a video, and a piece of music that is saved to a file.
 
 use std::cell::Cell;
 use std::fmt;
@@ -25,31 +25,31 @@ const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 const FILMS: &str = "/proxy/videovendor/start-end2video";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
-/// How often the bar is drawn while nothing is told.
+/// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
-/// A bar goes to this.
+/// Full progress bar.
 const WHOLE: u64 = 1000;
 
-/// Where what was made can be looked at and heard.
+/// Locations of the results.
 pub(super) struct Results {
     base: String,
-    /// What it is, its task, its URL.
+    /// Kind, task id and URL.
     files: Vec<(&'static str, String, String)>,
-    /// The music, and where it was written.
+    /// The music and its file.
     piece: Option<(Piece, String)>,
 }
 
 impl Results {
-    /// Nothing yet of the service at `base`.
+    /// Creates empty results for the service at `base`.
     pub(super) fn of(base: &str) -> Self {
         Self { base: base.to_owned(), files: Vec::new(), piece: None }
     }
 }
 
-/// Begins the file that the music is written to.
+/// Creates the file for the music.
 ///
 /// # Errors
-/// When it cannot be written there.
+/// If the file cannot be created.
 pub(super) fn sound(file: &Path) -> anyhow::Result<Draft> {
     Draft::beside(file, Surroundings::real().random_uuid()).with_context(|| unwritten(file))
 }
@@ -58,10 +58,10 @@ fn unwritten(file: &Path) -> String {
     format!("cannot write {}; name another file with --music", file.display())
 }
 
-/// Has one job of each kind done, and notes each in `results` when it is; the music becomes the `sound` at `file`.
+/// Runs one job of each kind and records its result in `results`; writes the music to `sound` at `file`.
 ///
 /// # Errors
-/// When the service does not answer, refuses or fails, or the file cannot be written.
+/// If the service does not respond or rejects or fails a job, or the file cannot be written.
 pub(super) async fn one_of_each(api: &Api, mut sound: Draft, file: &Path, results: &mut Results) -> anyhow::Result<()> {
     for (name, doing, path, body) in [
         ("picture", "a picture, four times as wide", UPSCALER, upscaling()?),
@@ -90,7 +90,7 @@ fn upscaling() -> anyhow::Result<Value> {
     }))
 }
 
-/// Small and short, so that it is there soon, also from a service that was built without optimisations.
+/// Small and short, so that it finishes soon even in a debug build.
 fn filming() -> Value {
     json!({
         "images": [STANDARD.encode(LANDSCAPE)], "prompt": "slow push in at dusk, fog", "model": "vq3-pro",
@@ -98,7 +98,7 @@ fn filming() -> Value {
     })
 }
 
-/// Shows a bar while something is done.
+/// Shows a progress bar during `work`.
 async fn shown<T>(doing: &'static str, work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let mut progress = Progress::new(doing, Unit::Share);
     let part = Cell::new(0.0);

@@ -72,7 +72,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     let settings = &configuration.settings;
     let samples = samples(&only)?;
     let base = url.map_or_else(|| running(&settings.data_dir, settings.listen), Ok)?;
-    // Whoever has named the wrong service needs no token, but a word about the service.
+    // Check the service before the token: with the wrong URL, the message about the service helps more.
     app::block_on(answers(&base))?;
     let token = token_for(&base, token, &configuration)?;
     let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
@@ -86,9 +86,9 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     Ok(())
 }
 
-/// Where the service of the data directory says that it listens; else where one with these settings would.
+/// Address of the service that runs on the data directory, otherwise the listen address of the settings.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
-    // An address that was left behind may be somebody else's by now.
+    // A recorded address may belong to another service by now.
     if !DataDir::is_in_service(data_dir).context("whether a service runs there cannot be told; name it with --url")? {
         return app::expected_at(listen);
     }
@@ -97,7 +97,7 @@ fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
 }
 
 async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow::Result<()> {
-    // Before anything is done that would be for nothing.
+    // Check the output file before doing any work.
     let sound = media::sound(music)?;
     let progress = Progress::new(sizes(samples));
     let loader = Loader { api, progress: &progress };
@@ -120,7 +120,7 @@ async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow
     Ok(())
 }
 
-/// The first refusals, and how many more there are.
+/// Returns the first errors and the number of the others.
 fn shown(mut refusals: Vec<String>) -> Vec<String> {
     let more = refusals.len().saturating_sub(REFUSALS_SHOWN);
     refusals.truncate(REFUSALS_SHOWN);
@@ -128,7 +128,7 @@ fn shown(mut refusals: Vec<String>) -> Vec<String> {
     refusals
 }
 
-/// Whether somebody is there.
+/// Checks that a service responds.
 async fn answers(base: &str) -> anyhow::Result<()> {
     let silent = || {
         format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
@@ -137,7 +137,7 @@ async fn answers(base: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the token is known there as an administrator's.
+/// Checks that the token belongs to an administrator.
 async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
     let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped answering"))?;
     match reply.status {
@@ -150,7 +150,7 @@ async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
     }
 }
 
-/// How much there is to load.
+/// Size of the samples.
 fn sizes(samples: &[Sample]) -> Counts {
     let all = |all| Count { all, ..Count::default() };
     let nodes = || samples.iter().flat_map(|sample| &sample.nodes);
@@ -163,7 +163,7 @@ fn sizes(samples: &[Sample]) -> Counts {
     }
 }
 
-/// Where to look now, as lines for a POSIX shell.
+/// Formats next steps as lines for a POSIX shell.
 fn farewell(base: &str, sample: &Sample) -> String {
     let node = sample.nodes.first().map_or("", |node| &node.id);
     let lines = [

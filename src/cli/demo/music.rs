@@ -1,4 +1,4 @@
-//! Music as it comes: lines of JSON, whose chunks of sound join to a file.
+//! Reader of the music stream: JSON lines whose audio chunks form one file.
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::outbound::client::Incoming;
 
-/// What is told of a piece of music.
+/// Metadata of a piece of music.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Piece {
     pub(super) title: String,
@@ -16,20 +16,20 @@ pub(super) struct Piece {
     pub(super) seconds: f64,
 }
 
-/// What was heard so far.
+/// State of the stream so far.
 #[derive(Default)]
 struct Heard {
     piece: Piece,
     sound: Vec<u8>,
-    /// A chunk is a second, or what is left of one.
+    /// Each chunk is one second or shorter.
     chunks: u32,
     complete: bool,
 }
 
-/// Listens to the end; gives what was told, and the file. `reached` is told how far it is, from 0 to 1.
+/// Reads the stream to its end and returns metadata and file. Calls `reached` with the progress from 0 to 1.
 ///
 /// # Errors
-/// When the connection breaks, or the service says that it failed.
+/// If the connection breaks or the service reports an error.
 pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> anyhow::Result<(Piece, Vec<u8>)> {
     let (mut heard, mut waiting) = (Heard::default(), BytesMut::new());
     while let Some(chunk) = incoming.next().await.context("the music broke off")? {

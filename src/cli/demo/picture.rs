@@ -1,4 +1,4 @@
-//! The picture that the demo has scaled up: hills before an evening sky, computed here.
+//! Picture that the demo upscales: hills before an evening sky, computed here.
 
 use std::io::Cursor;
 
@@ -6,10 +6,10 @@ use image::{ImageFormat, Rgb, RgbImage};
 
 const WIDTH: u32 = 192;
 const HEIGHT: u32 = 128;
-/// Points a side that the colour of a pixel is the mean of.
+/// Samples per side of a pixel.
 const GRID: u32 = 4;
 
-/// The sun: where it is, and its radius, in pixels.
+/// Position and radius of the sun in pixels.
 const SUN: (f32, f32, f32) = (132.0, 58.0, 17.0);
 /// Ridges from far to near: height, width of a wave and height of a wave in pixels, and colour.
 const RIDGES: [(f32, f32, f32, [f32; 3]); 4] = [
@@ -19,10 +19,10 @@ const RIDGES: [(f32, f32, f32, [f32; 3]); 4] = [
     (116.0, 12.0, 4.0, [26.0, 26.0, 46.0]),
 ];
 
-/// The picture as a PNG file.
+/// Encodes the picture as PNG.
 ///
 /// # Errors
-/// When it cannot be encoded.
+/// If encoding fails.
 pub(super) fn png() -> anyhow::Result<Vec<u8>> {
     let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(colour(x, y)));
     let mut file = Cursor::new(Vec::new());
@@ -30,7 +30,7 @@ pub(super) fn png() -> anyhow::Result<Vec<u8>> {
     Ok(file.into_inner())
 }
 
-/// The colour of a pixel: the mean over a grid within it, so that edges have no stairs.
+/// Colour of a pixel: the mean over a grid inside it, for smooth edges.
 #[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "colours from 0 to 255")]
 fn colour(x: u32, y: u32) -> [u8; 3] {

@@ -1,4 +1,4 @@
-//! How far the demo is: one line that is rewritten on a terminal, a line for each publisher elsewhere.
+//! Progress of the demo: one rewritten line on a terminal, otherwise one line per publisher.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::words::count;
 
-/// How many of one kind there are.
+/// Counts of one kind of resource.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) made: usize,
-    /// There before.
+    /// Existing before.
     pub(super) found: usize,
-    /// In the whole sample.
+    /// Number in the sample.
     pub(super) all: usize,
 }
 
 impl Count {
-    /// Counts one.
+    /// Counts one resource.
     pub(super) fn note(&mut self, made: bool) {
         *(if made { &mut self.made } else { &mut self.found }) += 1;
     }
 }
 
-/// `8 new, 2 there before`.
+/// Formats as `8 new, 2 there before`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.made, self.found) {
@@ -34,7 +34,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// What has been counted so far.
+/// Counts of all kinds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) publishers: Count,
@@ -53,24 +53,24 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Shows and counts.
+/// Counts and displays progress.
 pub(super) struct Progress {
     counts: RefCell<Counts>,
     terminal: bool,
 }
 
 impl Progress {
-    /// Nothing counted yet; `all` is what the sample has.
+    /// Starts at zero; `all` are the numbers in the sample.
     pub(super) fn new(all: Counts) -> Self {
         Self { counts: RefCell::new(all), terminal: io::stdout().is_terminal() }
     }
 
-    /// What has been counted.
+    /// Returns the current counts.
     pub(super) fn counts(&self) -> Counts {
         *self.counts.borrow()
     }
 
-    /// Counts, and shows it on a terminal.
+    /// Counts, and updates the line on a terminal.
     pub(super) fn note(&self, count: impl FnOnce(&mut Counts)) {
         count(&mut self.counts.borrow_mut());
         if self.terminal {
@@ -78,14 +78,14 @@ impl Progress {
         }
     }
 
-    /// A publisher is there with all that is its own.
+    /// Reports a completed publisher.
     pub(super) fn publisher_done(&self, name: &str, nodes: usize, versions: usize) {
         if !self.terminal {
             say(&format!("{name}: {}, {}\n", count(nodes as u64, "node"), count(versions as u64, "version")));
         }
     }
 
-    /// Leaves the line as it is and goes to the next one.
+    /// Ends the line.
     pub(super) fn end(&self) {
         if self.terminal {
             say("\n");
@@ -93,7 +93,7 @@ impl Progress {
     }
 }
 
-/// That nobody reads it is no reason to stop.
+/// A closed stderr is not an error.
 fn say(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

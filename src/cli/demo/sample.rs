@@ -1,4 +1,4 @@
-//! The sample registry: the files of `data/seed`, one a publisher, carried inside the program.
+//! Sample registry: the files of `data/seed`, one per publisher, embedded in the binary.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,14 +9,14 @@ macro_rules! files {
     };
 }
 
-/// Every file, by the id of its publisher.
+/// All files by publisher id.
 const FILES: &[(&str, &str)] = files! {
     "amberline" "bramblewood" "cinderpath" "eastquay" "fernhollow" "glasswren" "hearthside-audio" "inkwell-row" "kitetail"
     "lanternfish" "larkspur-frame" "millrace" "mortise-lab" "oakmoss" "owlhollow-audio" "paperlantern" "quillfeather"
     "ropewalk" "saltmarsh" "thistleloom" "tidegauge" "umberfield" "violetharbor" "windlass-tools" "yarrowgate"
 };
 
-/// A publisher with all that is its own.
+/// A publisher with its nodes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Sample {
     /// The seed's `Publisher`.
@@ -39,10 +39,10 @@ pub(super) struct SampleNode {
 #[derive(Debug, Deserialize)]
 pub(super) struct SampleVersion {
     pub(super) version: String,
-    /// What only administrators set, and only once the version is there.
+    /// Set by an administrator after the version was created.
     #[serde(rename = "createdAt")]
     pub(super) created_at: String,
-    /// Other than Active; Pending means that no archive comes.
+    /// Status other than active; pending versions get no archive.
     pub(super) status: Option<String>,
     pub(super) status_reason: Option<String>,
     /// The other fields of the seed's `NodeVersion`.
@@ -51,44 +51,44 @@ pub(super) struct SampleVersion {
 }
 
 impl Sample {
-    /// The id of the publisher.
+    /// Returns the id of the publisher.
     pub(super) fn id(&self) -> &str {
         self.publisher["id"].as_str().unwrap_or_default()
     }
 }
 
 impl SampleNode {
-    /// The node as it is created: without its versions.
+    /// Returns the body that creates the node, without versions.
     pub(super) fn body(&self) -> Value {
         let mut body = self.rest.clone();
         body.insert("id".to_owned(), self.id.clone().into());
         body.into()
     }
 
-    /// The display name.
+    /// Returns the display name.
     pub(super) fn name(&self) -> &str {
         self.rest.get("name").and_then(Value::as_str).unwrap_or(&self.id)
     }
 }
 
 impl SampleVersion {
-    /// The version as it is published.
+    /// Returns the body that publishes the version.
     pub(super) fn body(&self) -> Value {
         let mut body = self.rest.clone();
         body.insert("version".to_owned(), self.version.clone().into());
         body.into()
     }
 
-    /// Whether it is to stay without an archive.
+    /// Returns `true` if the version gets no archive.
     pub(super) fn is_pending(&self) -> bool {
         self.status.as_deref() == Some("NodeVersionStatusPending")
     }
 }
 
-/// The whole registry, or what is named of it, in the order of the files.
+/// Returns the samples, or those with these names, in the order of the files.
 ///
 /// # Errors
-/// A sentence, when a name is not that of a publisher.
+/// If a name is not that of a sample publisher.
 pub(super) fn samples(only: &[String]) -> anyhow::Result<Vec<Sample>> {
     if let Some(unknown) = only.iter().find(|name| FILES.iter().all(|(known, _)| known != name)) {
         let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Only the domain that is kept for examples.
+    /// Checks that links use the reserved example domain.
     fn check_link(link: Option<&str>) {
         let Some(link) = link else { return };
         Link::parse(link).unwrap();

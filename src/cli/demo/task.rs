@@ -1,4 +1,4 @@
-//! Jobs that the service does: submitted, followed to their end by its events.
+//! Submits jobs and follows their event streams to the end.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use serde_json::Value;
 use super::load::expect;
 use crate::outbound::api::{Api, Reply};
 
-/// How often a stream of events is opened again that broke.
+/// Attempts to reopen a broken event stream.
 const CONNECTIONS: usize = 20;
-/// How long to wait before.
+/// Pause before each attempt.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a job may take.
+/// Maximum duration of a job.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// What came of a job.
+/// Result of a job.
 pub(super) struct Made {
     pub(super) task: String,
-    /// URLs.
+    /// URLs of the results.
     pub(super) results: Vec<String>,
 }
 
 impl Made {
-    /// The first result.
+    /// Returns the first result.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no result.
     pub(super) fn first(self) -> anyhow::Result<String> {
         self.results.into_iter().next().context("the task is done and has no result")
     }
 }
 
-/// Submits a job and follows it to its end; `reached` is told how far it is, from 0 to 1. A second run within a day gets the
-/// first one's task, unless that failed.
+/// Submits a job and follows it to its end, calling `reached` with the progress from 0 to 1. A second run within a day
+/// returns the task of the first one, unless it failed.
 ///
 /// # Errors
-/// When the service does not answer, refuses, fails, or is not done within half an hour.
+/// If the service does not respond, rejects or fails the job, or does not finish within half an hour.
 pub(super) async fn made(api: &Api, path: &str, body: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
     let submitted = api.create(path, body).await?;
     match end_of(api, &submitted, reached).await {
@@ -55,7 +55,7 @@ async fn end_of(api: &Api, submitted: &Reply, reached: &mut impl FnMut(f64)) -> 
     Ok(Made { task, results })
 }
 
-/// Reads the events of a task up to its end; a stream that breaks is taken up where it broke.
+/// Reads the events of a task to the end, resuming broken streams.
 async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
     let mut last_seen = String::new();
     for _ in 0..CONNECTIONS {
@@ -77,7 +77,7 @@ async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyho
     bail!("the service does not tell how task {task} goes on")
 }
 
-/// What was made, once it is.
+/// Returns the results once the task has ended.
 fn outcome(task: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
     reached(task["progress"].as_f64().unwrap_or_default());
     match task["state"].as_str() {

@@ -1,4 +1,4 @@
-//! Every preset and both ends of every parameter of the image jobs: one cell of the sheet each.
+//! Cells of the sheet: every preset and both ends of every parameter of the image jobs.
 
 use serde_json::{Map, Value, json};
 
@@ -7,31 +7,31 @@ use crate::domain::image::{
     StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
 };
 
-/// What is asked for in one cell.
+/// Job of one cell.
 pub struct Cell {
     pub group: &'static str,
     pub label: String,
-    /// Where it is submitted.
+    /// Endpoint of the job.
     pub path: &'static str,
-    /// The body without its pictures.
+    /// Request body without pictures.
     pub body: Map<String, Value>,
-    /// The field in which another photograph is given, if one is.
+    /// Field for a second photograph, if any.
     pub reference: Option<&'static str>,
-    /// Whether it is the one with which the others of its group are compared.
+    /// `true` if the others of the group are compared with this cell.
     pub is_usual: bool,
-    /// What is tried: a field, or one value of a field that has names for its values. That of the usual cell is empty.
+    /// Tested field, or field value for enumerations; empty for the default cell.
     pub tried: String,
-    /// What of the photograph is sent in.
+    /// Part of the photograph that is submitted.
     pub shows: Shows,
 }
 
-/// What of a photograph is worked on.
+/// Part of a photograph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shows {
     Whole,
-    /// Where faces and letters are.
+    /// Close-up of faces or letters.
     Close,
-    /// A small part, which is scaled up.
+    /// Small detail for upscaling.
     Detail,
 }
 
@@ -43,11 +43,11 @@ const FAITHFUL: &str = "/proxy/imagevendor/v1/ai/skin-enhancer/faithful";
 const FLEXIBLE: &str = "/proxy/imagevendor/v1/ai/skin-enhancer/flexible";
 const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
 
-/// Collects the cells of one group.
+/// Builder for the cells of a group.
 struct Group {
     name: &'static str,
     path: &'static str,
-    /// What all of them ask for.
+    /// Fields of all cells.
     usual: Value,
     reference: Option<&'static str>,
     shows: Shows,
@@ -60,13 +60,13 @@ impl Group {
         Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
-    /// The same of faces.
+    /// Uses the close-up.
     fn of_faces(name: &'static str, path: &'static str, usual: Value) -> Self {
         let shows = Shows::Close;
         Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
-    /// The same with another photograph in this field.
+    /// Adds a second photograph in this field.
     fn with_reference(name: &'static str, path: &'static str, usual: Value, field: &'static str) -> Self {
         let (reference, shows) = (Some(field), Shows::Whole);
         Self { name, path, usual, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
@@ -92,7 +92,7 @@ impl Group {
         self.cell(&label, &tried, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
     }
 
-    /// Every value that is not the usual one.
+    /// Adds a cell for every value except the default.
     fn each(self, field: &str, values: impl IntoIterator<Item = &'static str>) -> Self {
         values.into_iter().fold(self, |group, value| group.set(field, &value.into()))
     }
@@ -103,7 +103,7 @@ impl Group {
     }
 }
 
-/// What stands below a cell in which a field has a value, and what it tries.
+/// Caption of a cell and the field value that it tests.
 fn named(field: &str, value: &Value) -> (String, String) {
     match value.as_str() {
         Some(text) => (text.to_owned(), format!("{field} {text}")),
@@ -111,7 +111,7 @@ fn named(field: &str, value: &Value) -> (String, String) {
     }
 }
 
-/// All cells, the ones of a group together.
+/// All cells by group.
 pub fn cells() -> Vec<Cell> {
     let groups = [upscaler(), precision()].into_iter().chain(style()).chain(skin()).chain(relight());
     groups.flat_map(|group| group.cells).collect()
@@ -155,7 +155,7 @@ fn style() -> [Group; 3] {
 }
 
 fn skin() -> [Group; 3] {
-    // Grain is drawn for each task: with none of it all differences are those of the parameters.
+    // Grain is random for each task: without it, all differences come from the parameters.
     let still = || json!({"smart_grain": 0});
     [
         Group::of_faces("skin-enhancer/creative", CREATIVE, still()).ends(&["sharpen", "smart_grain"], [50, 100]),

@@ -1,13 +1,13 @@
-//! Letters of five by seven pixels, for what stands below the pictures and for the page of print.
+//! Bitmap letters of five by seven pixels, for captions and the printed page.
 
 use image::{Rgb, RgbImage};
 
-/// Pixels of a letter, with the space that follows it.
+/// Width of a letter in pixels, including the gap.
 pub const ADVANCE: u32 = 6;
-/// Pixels of a line of letters.
+/// Height of a line in pixels.
 pub const HEIGHT: u32 = 7;
 
-/// The rows of each letter from the top, the leftmost pixel in the highest of five bits.
+/// Rows of each letter from the top; the leftmost pixel is the highest of five bits.
 #[rustfmt::skip]
 const LETTERS: [(char, [u8; 7]); 45] = [
     ('A', [14, 17, 17, 31, 17, 17, 17]), ('B', [30, 17, 17, 30, 17, 17, 30]), ('C', [14, 17, 16, 16, 16, 17, 14]),
@@ -28,14 +28,14 @@ const LETTERS: [(char, [u8; 7]); 45] = [
     ('+', [0, 4, 4, 31, 4, 4, 0]), ('/', [1, 1, 2, 4, 8, 16, 16]), ('x', [0, 0, 17, 10, 4, 10, 17]),
 ];
 
-/// Whether a letter covers a pixel; letters without a form of their own take their capital's.
+/// Returns `true` if a letter covers a pixel. Letters without their own bitmap use the capital.
 pub fn covers(letter: char, x: u32, y: u32) -> bool {
     let form = |wanted| LETTERS.iter().find(|(known, _)| *known == wanted).map(|(_, rows)| rows);
     let rows = form(letter).or_else(|| form(letter.to_ascii_uppercase()));
     rows.is_some_and(|rows| x < 5 && y < HEIGHT && rows[y as usize] & (16 >> x) != 0)
 }
 
-/// Writes a line; what does not fit is left out.
+/// Draws a line of text, cut at the width.
 pub fn write(page: &mut RgbImage, text: &str, (left, top): (u32, u32), colour: [u8; 3]) {
     for (nth, letter) in (0..).zip(text.chars()) {
         for (x, y) in (0..HEIGHT).flat_map(|y| (0..5).map(move |x| (x, y))).filter(|(x, y)| covers(letter, *x, *y)) {

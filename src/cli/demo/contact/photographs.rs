@@ -1,5 +1,5 @@
-//! What the contact sheet is made of: two photographs in the public domain, and a page of print that is computed here as a
-//! camera would see it, because there was no photograph of text to be had that may be passed on.
+//! Pictures for the contact sheet: two photographs in the public domain, and a printed page that is rendered like a
+//! photograph, because no freely licensed photograph of text was available.
 
 use anyhow::Context;
 use image::imageops::{self, FilterType};
@@ -7,28 +7,28 @@ use image::{Rgb, RgbImage};
 
 use super::letters::{ADVANCE, HEIGHT, covers};
 
-/// The size in which photographs are sent in.
+/// Size of submitted photographs.
 pub const SIZE: (u32, u32) = (384, 288);
-/// The part that upscalers are given: a quarter of each side.
+/// Size of the detail for upscalers: a quarter of each side.
 pub const DETAIL: (u32, u32) = (96, 72);
 
-/// What is looked at more closely: this part of each side.
+/// Fraction of each side in the close-up.
 const CLOSE: f32 = 0.42;
 
-/// A picture to work on.
+/// A source picture.
 pub struct Photograph {
     pub name: &'static str,
     pub whole: RgbImage,
-    /// The part of it that is looked at, as large as the whole.
+    /// Close-up, scaled to the size of the whole.
     pub close: RgbImage,
-    /// A smaller part where there is something to see.
+    /// Detail for upscaling.
     pub detail: RgbImage,
 }
 
-/// The photographs of the sheet.
+/// Loads the photographs of the sheet.
 ///
 /// # Errors
-/// When one that is built in cannot be decoded.
+/// If an embedded photograph cannot be decoded.
 pub fn photographs() -> anyhow::Result<[Photograph; 3]> {
     let portrait = include_bytes!("../../../../data/photographs/portrait.jpg");
     let landscape = include_bytes!("../../../../data/photographs/landscape.jpg");
@@ -43,18 +43,18 @@ fn decoded(file: &[u8]) -> anyhow::Result<RgbImage> {
     Ok(image::load_from_memory(file).context("a photograph of the program cannot be decoded")?.into_rgb8())
 }
 
-/// Which parts of a picture are taken.
+/// Crops of a picture.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The whole is cut from the middle, else from the top and the left.
+    /// `true` to crop from the centre, `false` from the top left.
     from_middle: bool,
-    /// Where the close part begins, in parts of each side.
+    /// Origin of the close-up as a fraction of each side.
     close: (f32, f32),
-    /// Where the detail begins, in pixels of the whole.
+    /// Origin of the detail in pixels of the whole.
     detail: (u32, u32),
 }
 
-/// The largest part of a picture that has the right shape, and what is taken out of it.
+/// Crops the largest part with the right aspect ratio, and the close-up and detail from it.
 fn of(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
     let (width, height) = picture.dimensions();
     let (wide, high) = (height * SIZE.0 / SIZE.1, width * SIZE.1 / SIZE.0);
@@ -90,13 +90,13 @@ const LINES: [&str; 12] = [
     "BOX WITH FIVE DOZEN JUGS OF",
     "LIQUID GLUE. SPHINX OF QUARTZ",
 ];
-/// Pixels of the page for one of a letter, and from line to line.
+/// Page pixels per letter pixel, and line height.
 const LETTER: f32 = 3.4;
 const LINE: f32 = 46.0;
-/// How much the page is turned, in radians.
+/// Rotation of the page in radians.
 const TURN: f32 = 0.035;
 
-/// The page: turned a little, lit from the left, out of focus by a pixel or so, with the grain of paper and sensor.
+/// Renders the page: slightly rotated, lit from the left, about a pixel out of focus, with paper and sensor grain.
 fn print() -> RgbImage {
     let (width, height) = (768, 576);
     let sharp = RgbImage::from_fn(width, height, |x, y| {
@@ -109,7 +109,7 @@ fn print() -> RgbImage {
     imageops::blur(&sharp, 1.1)
 }
 
-/// Whether there is ink at a place of the page: 0 or 1.
+/// Returns 1 if there is ink at a point of the page, otherwise 0.
 fn inked(x: f32, y: f32) -> f32 {
     let (x, y) = (x - 60.0, y - 34.0);
     let (across, down) = (x * TURN.cos() + y * TURN.sin(), y * TURN.cos() - x * TURN.sin());
@@ -124,7 +124,7 @@ fn inked(x: f32, y: f32) -> f32 {
     if covered { 1.0 } else { 0.0 }
 }
 
-/// Noise that is the same at every run.
+/// Deterministic noise.
 fn noise(x: u32, y: u32) -> u8 {
     let mixed = (x.wrapping_mul(0x9e37_79b1) ^ y.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
     (mixed ^ (mixed >> 15)).wrapping_mul(0x27d4_eb2f).to_be_bytes()[0]

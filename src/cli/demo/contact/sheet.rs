@@ -1,22 +1,22 @@
-//! The sheet: pictures in rows, each with its name below it.
+//! Contact sheet: rows of pictures with captions.
 
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
 use super::letters::{self, ADVANCE, HEIGHT};
 
-/// The size of a picture on the sheet.
+/// Size of a picture on the sheet.
 pub const PICTURE: (u32, u32) = (192, 144);
 const COLUMNS: u32 = 10;
 const GAP: u32 = 6;
-/// Two lines of letters below a picture.
+/// Height of the two caption lines.
 const CAPTION: u32 = 2 * (HEIGHT + 2) + 2;
 const HEADING: u32 = HEIGHT + 8;
 const PAPER: [u8; 3] = [250, 250, 248];
 const INK: [u8; 3] = [30, 30, 34];
 const FAINT: [u8; 3] = [120, 120, 126];
 
-/// A picture with what is written below it.
+/// A picture with its caption.
 pub struct Shown {
     pub label: String,
     pub note: String,
@@ -29,7 +29,7 @@ pub struct Section {
     pub pictures: Vec<Shown>,
 }
 
-/// The whole sheet.
+/// Draws the whole sheet.
 pub fn sheet(sections: &[Section]) -> RgbImage {
     let width = COLUMNS * (PICTURE.0 + GAP) + GAP;
     let height = sections.iter().map(height_of).sum::<u32>() + GAP;
