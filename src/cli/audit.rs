@@ -155,7 +155,7 @@ fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), Failure> {
 
 fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), Failure> {
     let AsOfArguments { when, thing, output, place } = arguments;
-    let (thing, moment) = (read_thing(&thing)?, read_moment("the moment", &when)?);
+    let (thing, moment) = (read_thing(&thing)?, read_moment("the time", &when)?);
     let place = Place::open(place, outer)?;
     let answer = ask::as_of(&place, &thing, moment, &when)?;
     output.printer().state(&answer)?;
@@ -165,8 +165,8 @@ fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), Failure> {
 fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), Failure> {
     let DiffArguments { from, to, stream, output, place } = arguments;
     let asked = ask::DiffAsked {
-        from: read_moment("the first moment", &from)?,
-        to: read_moment("the second moment", &to)?,
+        from: read_moment("FROM", &from)?,
+        to: read_moment("TO", &to)?,
         streams: stream.as_deref().map(log::read_streams).transpose()?.unwrap_or_default(),
         texts: [from, to, stream.unwrap_or_default()],
     };
@@ -185,15 +185,15 @@ impl Output {
 
 fn read_thing(text: &str) -> Result<Thing, Failure> {
     Thing::parse(text)
-        .map_err(|reason| Failure::Usage(format!("{} names no thing: it {reason}", text::printable(text))))
+        .map_err(|reason| Failure::Usage(format!("{} is not a resource: it {reason}", text::printable(text))))
 }
 
 fn read_moment(what: &str, text: &str) -> Result<Moment, Failure> {
-    let told = |reason| Failure::Usage(format!("{what} {} cannot be: it {reason}", text::printable(text)));
+    let told = |reason| Failure::Usage(format!("{what} {} is invalid: it {reason}", text::printable(text)));
     Moment::parse(text, Edge::End).map_err(told)
 }
 
 /// Error for a diff over too many events.
 fn too_many(events: u64) -> Failure {
-    Failure::Usage(format!("{events} events lie between the two moments; ask for at most {EVENTS_MAX} at a time"))
+    Failure::Usage(format!("{events} events lie between the two points in time; compare at most {EVENTS_MAX} events"))
 }

@@ -69,7 +69,7 @@ pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failu
         let checked = check(&backup, &mut |done, total| progress.reached(done, Some(total)));
         progress.end();
         let checked = checked.map_err(|error| Failure::Unable(error.into()))?;
-        return outcome(&checked, "a restore would refuse it, the next backup to this directory mends it").tell(false);
+        return outcome(&checked, "it cannot be restored; the next backup to this directory repairs it").tell(false);
     }
     let root = directory.settings(outer)?.data_dir;
     let mut progress = Progress::new("copying", Unit::Bytes);
@@ -96,11 +96,11 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
     progress.end();
     let checked = restored.map_err(anyhow::Error::from)?;
     if !checked.findings.is_empty() {
-        return outcome(&checked, "nothing was put back").tell(false);
+        return outcome(&checked, "nothing was restored").tell(false);
     }
     let position = checked.manifest.checkpoint.checkpoint().head.position;
     let text = format!(
-        "restored {} at position {position}: {}; the first start makes what is read from the journal\n",
+        "restored {} at position {position}: {}; the first start rebuilds the read models\n",
         to.display(),
         contents(&checked.manifest)
     );

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
     let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
     if reply.status != 200 {
         let told = reply.json();
-        let detail = told["detail"].as_str().unwrap_or("it does not say why");
+        let detail = told["detail"].as_str().unwrap_or("no reason given");
         return Err(anyhow!("the service at {base} is not ready: {} {detail:?}", reply.status).into());
     }
     print(&format!("the service at {base} is ready\n")).context("cannot write to stdout")?;
@@ -51,7 +51,9 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 /// configured address may belong to another service by now.
 fn address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
-    if !DataDir::is_in_service(root).context("whether a service runs there cannot be told; name it with --url")? {
+    if !DataDir::is_in_service(root)
+        .context("cannot determine whether a service runs on the data directory; name it with --url")?
+    {
         bail!(
             "no service runs on {}: start one with `mediary`, or name its data directory with --data-dir, or the service with --url",
             path::absolute(root).unwrap_or_else(|_| root.clone()).display()

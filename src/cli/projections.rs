@@ -67,7 +67,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     })?;
     log.close()?;
     let (seconds, events) = (progress.end().as_secs_f64(), count(report.head.0, "event"));
-    print(&format!("{events} replayed in {seconds:.1} s; everything that is read was made anew\n"))?;
+    print(&format!("{events} replayed in {seconds:.1} s; the index was rebuilt\n"))?;
     Ok(())
 }
 

@@ -48,7 +48,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
         format!("  data    {}", data_dir.display()),
     ];
     if leads_nowhere(url) {
-        lines.push("  warning addresses of results begin with that of no machine: set public_url".to_owned());
+        lines.push("  warning result URLs use an unspecified address: set public_url".to_owned());
     }
     // Also in the log, but the person who started the service looks here first.
     if let Some(reason) = app.log().storage().reason {
@@ -81,19 +81,19 @@ fn about(token: &AdminToken, seen: bool) -> String {
     match token {
         AdminToken::Configured { unused } => {
             let unused = unused.as_ref().map(|file| format!(" The one in {} is not used.", file.display()));
-            let configured = "Its token is the configured one; put it into MEDIARY_ADMIN_TOKEN of your shell.";
+            let configured = "It uses the configured token; set MEDIARY_ADMIN_TOKEN in your shell.";
             format!("{configured}{}", unused.unwrap_or_default())
         }
         AdminToken::Generated { file, .. } if !seen => {
             format!(
-                "Its token was made just now and is kept in {}, which only the user of the service can read.",
+                "The administrator token was generated and stored in {}, readable only by the user of the service.",
                 file.display()
             )
         }
         AdminToken::Generated { file, .. } => {
-            format!("Its token was made just now, is shown only this once and is kept in {}.", file.display())
+            format!("The administrator token was generated. It is shown only once and stored in {}.", file.display())
         }
-        AdminToken::Kept { file } => format!("Its token is the one kept in {}.", file.display()),
+        AdminToken::Kept { file } => format!("It uses the administrator token in {}.", file.display()),
     }
 }
 

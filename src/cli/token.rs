@@ -38,8 +38,9 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
     );
     let file = settings.data_dir.join("admin-token");
     let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
-    let token = kept
-        .with_context(|| format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} is not there)", file.display()))?;
+    let token = kept.with_context(|| {
+        format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} does not exist)", file.display())
+    })?;
     Ok(token.trim().to_owned())
 }
 
@@ -53,11 +54,11 @@ fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String 
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();
     match reached {
-        Ok(Some(kept)) => format!("that of {path} is told only to its own service, at {kept}"),
-        Ok(None) if !data_dir.exists() => format!("{path} is not there"),
-        Ok(None) => format!("that of {path} is told only to its own service, which does not run"),
+        Ok(Some(kept)) => format!("the token of {path} is sent only to its own service, at {kept}"),
+        Ok(None) if !data_dir.exists() => format!("{path} does not exist"),
+        Ok(None) => format!("the token of {path} is sent only to its own service, which is not running"),
         Err(error) => {
-            format!("that of {path} is told only to its own service, and whether that runs cannot be told: {error:#}")
+            format!("the token of {path} is sent only to its own service, whose state is unknown: {error:#}")
         }
     }
 }

@@ -253,7 +253,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     for file in files_below(&backup.join("files")) {
         flip(&file, 0);
     }
-    let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["a restore would refuse it"]);
+    let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["it cannot be restored"]);
     assert!(!told.out.contains("put back"), "nothing was to be put back: {}", told.out);
     // When the next backup is taken, then it names them
     let anew = "its copy in the backup was damaged, and was written anew";

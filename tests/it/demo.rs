@@ -84,7 +84,7 @@ async fn the_demo_fills_a_service_once() {
     };
     std::fs::remove_file(&music).unwrap();
     let printed = demo_of(&app, &music).await;
-    assert!(printed.contains("nodes       8 there before") && !printed.contains(" new"), "{printed}");
+    assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
     // And picture and film are those of the first run, while music is not kept and was made again, the same
     assert!(made.iter().all(|url| printed.contains(url)), "{printed}");

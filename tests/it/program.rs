@@ -187,7 +187,7 @@ fn a_first_start_on_a_taken_port_leaves_nothing_and_the_next_one_is_the_first() 
     assert!(!data.exists());
     // And the next start is the first one: it tells of the token that it makes
     let service = Process::from_command(command(&data).env_remove("MEDIARY_ADMIN_TOKEN"));
-    assert!(service.printed().contains("was made just now"), "{}", service.printed());
+    assert!(service.printed().contains("administrator token was generated"), "{}", service.printed());
 }
 
 /// A process that does not outlive its test.

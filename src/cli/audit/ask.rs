@@ -81,7 +81,7 @@ pub(super) fn diff(
             Place::Stopped { audit, .. } => {
                 let (from, to) = (at(audit, asked.from)?, at(audit, asked.to)?);
                 if from > to {
-                    let told = format!("the first moment is position {from}, which is after the second, position {to}");
+                    let told = format!("FROM is position {from}, and must not be after TO, which is position {to}");
                     return Err(Failure::Usage(told));
                 }
                 json(&audit.diff((from, to), &asked.streams, after.as_deref(), LIMIT).map_err(refused)?)?

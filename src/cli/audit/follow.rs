@@ -30,7 +30,7 @@ async fn follow(service: &Service, path: &str, printer: &mut Printer) -> Result<
         if ended && is_over(service, path, &last).await {
             return Ok(printer.end()?);
         }
-        say(&format!("the connection to {} ended after position {last}; trying to come back …", service.base));
+        say(&format!("the connection to {} ended after position {last}; reconnecting …", service.base));
         feed = come_back(service, path, &last).await?;
     }
 }
@@ -76,7 +76,7 @@ async fn come_back(service: &Service, path: &str, last: &str) -> Result<Feed, Fa
             return Ok(feed);
         }
     }
-    let told = format!("the service at {} is gone; go on after position {last} once it is back", service.base);
+    let told = format!("the service at {} is gone; continue after position {last} when it is back", service.base);
     Err(anyhow::Error::msg(told).into())
 }
 

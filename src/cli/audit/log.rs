@@ -128,5 +128,5 @@ fn checked<T>(
 }
 
 fn told<T>(name: &str, text: &str, outcome: Result<T, Invalid>) -> Result<T, Failure> {
-    outcome.map_err(|reason| Failure::Usage(format!("{name} {} cannot be: it {reason}", printable(text))))
+    outcome.map_err(|reason| Failure::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
 }

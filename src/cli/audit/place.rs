@@ -67,7 +67,7 @@ impl Place {
                 let base = kept_address(root)?;
                 let base = base.with_context(|| {
                     format!(
-                        "{} is in use, but nobody has written down where: name the service with --url",
+                        "{} is in use, but the address of its service is unknown: name the service with --url",
                         root.display()
                     )
                 })?;

@@ -75,7 +75,7 @@ impl Printer {
         let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
-            let told = if summary.is_empty() { "nothing that is shown changed".to_owned() } else { summary };
+            let told = if summary.is_empty() { "no visible change".to_owned() } else { summary };
             return self.line(&format!("    ({told})"));
         }
         self.changes(changes)
@@ -115,7 +115,7 @@ impl Printer {
     /// Prints the summary line of a diff.
     pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
         if !self.json {
-            self.line(&format!("{count} things had events after position {from} up to position {to}"))?;
+            self.line(&format!("{count} resources have events after position {from}, up to position {to}"))?;
         }
         self.flush()
     }
@@ -123,7 +123,7 @@ impl Printer {
     /// Ends a table.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         if self.lines == 0 && !self.json {
-            self.line("no event passes")?;
+            self.line("no matching events")?;
         }
         self.flush()
     }

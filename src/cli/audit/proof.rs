@@ -89,7 +89,7 @@ fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure>
     let configuration = directory.configuration(outer)?;
     let signed = if let Some(url) = url {
         let told = Service::new(&url, token, &configuration)?.get("/admin/checkpoint")?;
-        SignedCheckpoint::from_json(&told).context("the service answered no checkpoint")?
+        SignedCheckpoint::from_json(&told).context("the service returned no valid checkpoint")?
     } else {
         let log = configuration.settings.data_dir.join("log");
         export::checkpoint(&log, &Surroundings::real()).map_err(anyhow::Error::from)?
@@ -121,7 +121,7 @@ fn export(arguments: Export, outer: SettingFlags) -> Result<(), Failure> {
     let position = done.map_err(anyhow::Error::from)?.checkpoint().head.position;
     draft.keep().with_context(|| written(&file))?;
     let events = count(position.0, "event");
-    print(&format!("{events} exported to {}, the events of a change on a line\n", file.display()))
+    print(&format!("{events} exported to {}, one line per commit\n", file.display()))
         .context("cannot write to stdout")?;
     Ok(())
 }

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
     let text = fs::read_to_string(file).with_context(|| format!("the checkpoint {}", file.display()))?;
-    SignedCheckpoint::parse(&text).with_context(|| format!("{} is no checkpoint to rely on", file.display()))
+    SignedCheckpoint::parse(&text).with_context(|| format!("{} is not a valid checkpoint", file.display()))
 }
 
 /// Result of a verification, independent of the output format.

@@ -65,18 +65,18 @@ fn unwritten(file: &Path) -> String {
 pub(super) async fn one_of_each(api: &Api, mut sound: Draft, file: &Path, results: &mut Results) -> anyhow::Result<()> {
     for (name, doing, path, body) in [
         ("picture", "a picture, four times as wide", UPSCALER, upscaling()?),
-        ("film", "a film of two seconds", FILMS, filming()),
+        ("video", "a video of two seconds", FILMS, filming()),
     ] {
         let done = shown(doing, async |reached| made(api, path, &body, &mut |part| reached(part)).await).await;
-        let done = done.with_context(|| format!("the {name} was not made"))?;
+        let done = done.with_context(|| format!("the {name} could not be generated"))?;
         results.files.push((name, done.task.clone(), done.first()?));
     }
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
     let heard = shown("twenty seconds of music", async |reached| match api.listen(MUSIC, &form).await? {
         Ok(incoming) => listen(incoming, reached).await,
-        Err(reply) => Err(refused(&reply, "the service was asked for music".to_owned()).into()),
+        Err(reply) => Err(refused(&reply, "music".to_owned()).into()),
     });
-    let (piece, bytes) = heard.await.context("the music was not made")?;
+    let (piece, bytes) = heard.await.context("the music could not be generated")?;
     sound.write_all(&bytes).and_then(|()| sound.keep()).with_context(|| unwritten(file))?;
     let saved = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
     results.piece = Some((piece, saved));
@@ -126,7 +126,7 @@ impl fmt::Display for Results {
         if files.is_empty() {
             return Ok(());
         }
-        writeln!(f, "What was made, and its task in the console:")?;
+        writeln!(f, "Results, with their tasks in the console:")?;
         for (name, task, url) in files {
             writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
         }

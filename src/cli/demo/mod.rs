@@ -89,7 +89,9 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 /// Address of the service that runs on the data directory, otherwise the listen address of the settings.
 fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     // A recorded address may belong to another service by now.
-    if !DataDir::is_in_service(data_dir).context("whether a service runs there cannot be told; name it with --url")? {
+    if !DataDir::is_in_service(data_dir)
+        .context("cannot determine whether a service runs on the data directory; name it with --url")?
+    {
         return app::expected_at(listen);
     }
     let kept = app::kept_address(data_dir)?;
@@ -106,12 +108,13 @@ async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow
         .try_collect()
         .await;
     progress.end();
-    let refusals: Vec<String> = refusals.context("the service stopped answering; run this again to go on")?.concat();
+    let refusals: Vec<String> =
+        refusals.context("the service stopped responding; run this command again to continue")?.concat();
     print(&format!("\nThe sample registry at {base}:\n{}", progress.counts())).context("cannot write to stdout")?;
     if !refusals.is_empty() {
-        bail!("not everything could be loaded:\n  {}", shown(refusals).join("\n  "));
+        bail!("some of the samples could not be loaded:\n  {}", shown(refusals).join("\n  "));
     }
-    print("\nA picture, a film and a piece of music are being made …\n").context("cannot write to stdout")?;
+    print("\nGenerating a picture, a video and a piece of music …\n").context("cannot write to stdout")?;
     let mut results = media::Results::of(base);
     let all = media::one_of_each(api, sound, music, &mut results).await;
     print(&results.to_string()).context("cannot write to stdout")?;
@@ -139,14 +142,14 @@ async fn answers(base: &str) -> anyhow::Result<()> {
 
 /// Checks that the token belongs to an administrator.
 async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
-    let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped answering"))?;
+    let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped responding"))?;
     match reply.status {
         200 if reply.json()["isAdmin"] == true => Ok(()),
         200 => bail!("the sample registry needs the token of an administrator"),
         401 => bail!(
             "the service at {base} does not know this token: is it the one in its data directory, or was it started with another MEDIARY_ADMIN_TOKEN?"
         ),
-        status => bail!("the service at {base} answered {status} to the question who we are"),
+        status => bail!("the service at {base} returned {status} for GET /users"),
     }
 }
 
@@ -175,7 +178,7 @@ fn farewell(base: &str, sample: &Sample) -> String {
         ("what a client installs", format!("/nodes/{node}/install")),
     ];
     let lines = lines.map(|(what, path)| format!("  # {what}\n  curl -s '{base}{path}'\n"));
-    format!("Have a look, in the console at {base}/ or here:\n\n{}", lines.concat())
+    format!("Next steps, in the console at {base}/ or here:\n\n{}", lines.concat())
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ struct Heard {
 /// If the connection breaks or the service reports an error.
 pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> anyhow::Result<(Piece, Vec<u8>)> {
     let (mut heard, mut waiting) = (Heard::default(), BytesMut::new());
-    while let Some(chunk) = incoming.next().await.context("the music broke off")? {
+    while let Some(chunk) = incoming.next().await.context("the music stream ended early")? {
         waiting.extend_from_slice(&chunk);
         while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {
             heard.take(&waiting.split_to(end + 1))?;
@@ -40,7 +40,7 @@ pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> any
         }
     }
     if !heard.complete {
-        bail!("the music broke off");
+        bail!("the music stream ended early");
     }
     Ok((heard.piece, heard.sound))
 }

@@ -28,8 +28,8 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.made, self.found) {
             (made, 0) => write!(f, "{made} new"),
-            (0, found) => write!(f, "{found} there before"),
-            (made, found) => write!(f, "{made} new, {found} there before"),
+            (0, found) => write!(f, "{found} existing"),
+            (made, found) => write!(f, "{made} new, {found} existing"),
         }
     }
 }
@@ -114,6 +114,6 @@ mod tests {
         counts.nodes.note(true);
         counts.nodes.note(false);
         assert_eq!(line(&counts), "publishers 0/0 · nodes 2/200 · versions 0/0");
-        assert!(counts.to_string().contains("nodes       1 new, 1 there before\n"), "{counts}");
+        assert!(counts.to_string().contains("nodes       1 new, 1 existing\n"), "{counts}");
     }
 }

@@ -92,7 +92,7 @@ impl SampleVersion {
 pub(super) fn samples(only: &[String]) -> anyhow::Result<Vec<Sample>> {
     if let Some(unknown) = only.iter().find(|name| FILES.iter().all(|(known, _)| known != name)) {
         let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();
-        anyhow::bail!("there is no sample publisher {unknown:?}; there are {}", known.join(" "));
+        anyhow::bail!("unknown sample publisher {unknown:?}; available: {}", known.join(" "));
     }
     let wanted = FILES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|only| only == name));
     wanted.map(|(_, text)| Ok(serde_json::from_str(text)?)).collect()

@@ -28,7 +28,7 @@ impl Made {
     /// # Errors
     /// If there is no result.
     pub(super) fn first(self) -> anyhow::Result<String> {
-        self.results.into_iter().next().context("the task is done and has no result")
+        self.results.into_iter().next().context("the task has no result")
     }
 }
 
@@ -46,12 +46,12 @@ pub(super) async fn made(api: &Api, path: &str, body: &Value, reached: &mut impl
 }
 
 async fn end_of(api: &Api, submitted: &Reply, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
-    expect(submitted, || "the job was not taken".to_owned())?;
+    expect(submitted, || "the job was rejected".to_owned())?;
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
-    let task = submitted["task_id"].as_str().context("the answer names no task")?.to_owned();
+    let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();
     let results = tokio::time::timeout(PATIENCE, followed(api, &task, reached)).await;
-    let results = results.with_context(|| format!("task {task} is not done after {PATIENCE:?}"))??;
+    let results = results.with_context(|| format!("task {task} did not finish within {PATIENCE:?}"))??;
     Ok(Made { task, results })
 }
 
@@ -74,7 +74,7 @@ async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyho
         }
         tokio::time::sleep(PAUSE).await;
     }
-    bail!("the service does not tell how task {task} goes on")
+    bail!("the event stream of task {task} keeps breaking")
 }
 
 /// Returns the results once the task has ended.

@@ -108,7 +108,7 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     // And nothing is cut where no terminal is
     assert!(stopped[0].contains(&"x".repeat(900)) && stopped[8].contains(&"x".repeat(900)));
     assert_eq!(stopped[0], stopped[2]);
-    assert!(stopped[6].contains("no event passes") && stopped[11].contains("was not there"), "{}", stopped[11]);
+    assert!(stopped[6].contains("no matching events") && stopped[11].contains("was not there"), "{}", stopped[11]);
     let was: Value = serde_json::from_str(&stopped[10]).unwrap();
     assert_eq!(was["state"], told.shown[2].1[2].1);
 }
