@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod data_dir;
 pub mod domain;
+pub mod fairness;
 pub mod priority;
 pub mod quota;
 pub mod space;

@@ -15,7 +15,8 @@ use mediary::domain::image::{
     Factor, PrecisionFlavor, Relight, ScaleFactor, SkinEnhance, SkinMode, StyleEngine, StyleTransfer, Upscale,
     UpscalePrecision,
 };
-use mediary::media::input::{self, Decoded, Pixels};
+use mediary::media::decoders::Decoders;
+use mediary::media::input::{Decoded, Pixels};
 use mediary::vendors::local::{precision, relight, skin, style, upscale};
 
 mod likeness;
@@ -59,7 +60,7 @@ fn photograph(name: &str) -> PathBuf {
 
 /// One job in this process: seconds of the best round, peak KiB, pixels of the result.
 fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
-    let decoded = input::decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
+    let decoded = Decoders::default().decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
     let mut best = f64::MAX;
     let mut pixels = 0;
     for _ in 0..rounds.parse::<u32>()? {

@@ -13,8 +13,8 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
-#[path = "../registry/http.rs"]
-#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+#[path = "../shared/http.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod http;
 mod in_flight;
 mod outside;
@@ -23,8 +23,8 @@ mod picture;
 #[path = "../../tests/it/support/receiver.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod receiver;
-#[path = "../registry/service.rs"]
-#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+#[path = "../shared/service.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod service;
 mod submissions;
 #[path = "../../tests/it/support/vendor_sim.rs"]

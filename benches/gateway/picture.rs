@@ -25,8 +25,13 @@ pub fn png(number: usize) -> Vec<u8> {
     bytes.into_inner()
 }
 
+/// The picture with this number as base64.
+pub fn base64_png(number: usize) -> String {
+    STANDARD.encode(png(number))
+}
+
 /// A submission as it is sent.
 pub fn submission(number: usize, webhook: &str) -> Vec<u8> {
-    let body = serde_json::json!({"image": STANDARD.encode(png(number)), "webhook_url": webhook});
+    let body = serde_json::json!({"image": base64_png(number), "webhook_url": webhook});
     request("POST", PATH, TOKEN, &body.to_string())
 }

@@ -7,12 +7,12 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
-#[path = "../registry/http.rs"]
-#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+#[path = "../shared/http.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod http;
 mod reader;
-#[path = "../registry/service.rs"]
-#[allow(dead_code, reason = "shared with the benchmark of the registry")]
+#[path = "../shared/service.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod service;
 
 use std::path::{Path, PathBuf};

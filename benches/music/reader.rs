@@ -83,7 +83,7 @@ fn request(prompt: &str, seconds: u32) -> Vec<u8> {
     };
     let body = format!("{}{}--{BOUNDARY}--\r\n", part("prompt", prompt), part("duration", &seconds.to_string()));
     let head = format!(
-        "POST /proxy/musicvendor/t2m/generate HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /proxy/musicvendor/t2m/generate HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );

@@ -13,11 +13,15 @@
 #![allow(clippy::doc_markdown, reason = "names of databases are no code")]
 
 mod catalogue;
+#[path = "../shared/http.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod http;
 mod lists;
 mod load;
 mod postgres;
 mod ready_made;
+#[path = "../shared/service.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod service;
 mod writes;
 

@@ -79,7 +79,7 @@ pub async fn record(
     let headers = headers.filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
     let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
     let head = format!(
-        "PUT /keep HTTP/1.1\r\nHost: bench\r\nX-Of: {path}\r\nX-Headers: {}\r\nContent-Length: {}\r\n\r\n",
+        "PUT /keep HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Of: {path}\r\nX-Headers: {}\r\nContent-Length: {}\r\n\r\n",
         headers.join("|"),
         answer.body.len()
     );

@@ -11,7 +11,8 @@ use std::process::{Command, exit};
 use std::time::Instant;
 
 use mediary::domain::video::{AspectRatio, MovementAmplitude, Resolution};
-use mediary::media::input::{self, Pixels};
+use mediary::media::decoders::Decoders;
+use mediary::media::input::Pixels;
 use mediary::vendors::local::video::codec::{Codec as _, Effort, FPS, H264, Yuv};
 use mediary::vendors::local::video::mp4::{self, Strip};
 use mediary::vendors::local::video::plan::size_of;
@@ -46,7 +47,7 @@ fn run(seconds: u32) -> Result<(), Failure> {
 
 fn plan(resolution: Resolution, seconds: u32) -> Result<Plan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
-    let decoded = input::decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
+    let decoded = Decoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
     let picture: Pixels = decoded.pixels;
     Ok(Plan {
         size: size_of(resolution, Some(AspectRatio::USUAL), None),

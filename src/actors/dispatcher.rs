@@ -1,7 +1,9 @@
 //! The dispatcher: tells receivers what changed, signed, in order for each task, at least once (contract 8).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::Circumstances;
@@ -17,14 +19,17 @@ use crate::domain::task::{Gateway, TaskStatus};
 use crate::domain::video::Document;
 use crate::domain::webhook_secret;
 use crate::events::stream::Position;
+use crate::fairness::Turns;
 use crate::media::store::Store;
 use crate::outbound::callback::{Callback, CallbackSender};
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
-use crate::projections::delivery::{Content, Due};
+use crate::projections::delivery::{Content, DeliveryTurn, Due};
 use crate::projections::task::{CreationsView, ImageTaskView, VideoMoment};
 use crate::telemetry::trace::{Span, Tracer, Value};
 
+/// Offers in vain to one receiver, beside those of what is under way, after which the next one has its turn.
+const REFUSALS_MAX: usize = 16;
 /// How long a delivery rests whose attempt could not be made or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -43,6 +48,9 @@ pub struct CallbackDispatcher {
     /// The base of the URLs in bodies, without a trailing slash.
     public_url: String,
     shares: Shares,
+    turns: Arc<Mutex<Turns<DeliveryTurn>>>,
+    /// Offers to one receiver after which the next one has its turn.
+    refusals_max: usize,
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
@@ -71,19 +79,35 @@ pub struct Work {
 }
 
 impl CallbackDispatcher {
-    /// A dispatcher of what is due in `models`, for one account no more than `per_account` at a time.
+    /// A dispatcher of what is due in `models`: at a time no more than `per_account` for one account and `per_receiver` to one
+    /// receiver.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         surroundings: Surroundings,
         telling: Telling,
-        per_account: usize,
+        (per_account, per_receiver): (usize, usize),
     ) -> Self {
         let changes = models.delivery_changes();
         let shares = Shares::new(per_account);
         let Telling { sender, tracer, store, keyring, public_url } = telling;
-        Self { dispatch, models, surroundings, sender, tracer, store, keyring, public_url, shares, changes }
+        // Offers of what is under way already are in vain.
+        let (turns, refusals_max) = (Arc::default(), per_receiver + REFUSALS_MAX);
+        Self {
+            dispatch,
+            models,
+            surroundings,
+            sender,
+            tracer,
+            store,
+            keyring,
+            public_url,
+            shares,
+            turns,
+            refusals_max,
+            changes,
+        }
     }
 
     async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
@@ -180,13 +204,16 @@ impl Reactor for CallbackDispatcher {
     const NAME: &'static str = "callback-dispatcher";
 
     fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Work)> {
-        let mut shares = Vec::new();
-        let due = self.models.read().deliveries.due(self.surroundings.now(), |task, owner, lane| {
-            let share = self.shares.take(owner).filter(|_| hands.take(&task, lane));
-            let taken = share.is_some();
-            shares.extend(share);
-            taken
+        let (mut shares, mut served) = (Vec::new(), Vec::new());
+        let mut turns = self.turns.lock();
+        let now = self.surroundings.now();
+        let due = self.models.read().deliveries.due(now, &turns, self.refusals_max, |task, owner, lane| {
+            let Some(share) = self.shares.take(owner).filter(|_| hands.take(&task, lane)) else { return false };
+            shares.push(share);
+            served.push((lane.into(), owner));
+            true
         });
+        served.into_iter().for_each(|turn| turns.serve(turn));
         due.into_iter().zip(shares).map(|(due, share)| (due.task, Work { due, _share: share })).collect()
     }
 

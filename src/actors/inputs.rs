@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use crate::domain::ids::UserId;
 use crate::domain::image::{ImageJob, ImageWork, Picture};
 use crate::domain::task::{Failure, TaskCommand, Work};
 use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Clip, VideoFormat, VideoWork};
-use crate::media::input::{self, Inspected};
+use crate::fairness::FairSemaphore;
+use crate::media::decoders::{DecodeError, measure};
+use crate::media::input::Inspected;
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
 use crate::quota::{Account, Charge, DailyQuota, QuotaExceeded};
 
-/// Pictures that are looked at at once: each may take 16 bytes a pixel.
-const LOOKED_AT_ONCE: usize = 2;
+/// Pictures that are looked at at once, within the memory of all decoders.
+const LOOKED_AT_ONCE: u64 = 2;
 
 /// Why an input is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum InputFailure {
 pub struct Inputs {
     fetcher: Fetcher,
     store: Store,
-    looking: Arc<Semaphore>,
+    looking: FairSemaphore<Option<UserId>>,
     footage: Option<Footage>,
     /// Bytes that accounts may store per day, if that is limited.
     daily_bytes: Option<DailyQuota<Account>>,
@@ -51,7 +51,8 @@ impl Inputs {
     /// Inputs that go to `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: Store) -> Self {
-        Self { fetcher, store, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)), footage: None, daily_bytes: None }
+        let looking = FairSemaphore::new(LOOKED_AT_ONCE);
+        Self { fetcher, store, looking, footage: None, daily_bytes: None }
     }
 
     /// The same, which also fetches videos; those below `public_url`, which has no trailing slash, are our own.
@@ -66,12 +67,12 @@ impl Inputs {
         Self { daily_bytes: Some(quota), ..self }
     }
 
-    /// Fetches what of a job of `owner` is at URLs still: every picture, in the order in which the job names them, and then the video.
+    /// Fetches the inputs of a job that are still at URLs, in the turn of its account: every picture, in the order in which the
+    /// job names them, and then the video.
     ///
     /// # Errors
     /// The first failure.
-    pub async fn fetch(&self, owner: Option<UserId>, work: &Work) -> Result<TaskCommand, InputFailure> {
-        let account = Account::of_task(owner);
+    pub async fn fetch(&self, account: Option<UserId>, work: &Work) -> Result<TaskCommand, InputFailure> {
         match work {
             Work::Image(work) => self.fetch_for_image(account, work).await,
             Work::Video(work) => self.fetch_for_video(account, work).await,
@@ -79,7 +80,7 @@ impl Inputs {
         }
     }
 
-    async fn fetch_for_image(&self, account: Account, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_image(&self, account: Option<UserId>, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
@@ -90,7 +91,7 @@ impl Inputs {
         Ok(TaskCommand::RecordInputs { inputs })
     }
 
-    async fn fetch_for_video(&self, account: Account, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
+    async fn fetch_for_video(&self, account: Option<UserId>, work: &VideoWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         for url in work.remote() {
             inputs.push(self.picture(account, url, None).await?);
@@ -105,29 +106,27 @@ impl Inputs {
 
     async fn picture(
         &self,
-        account: Account,
+        account: Option<UserId>,
         url: &CallbackUrl,
         measured_by: Option<ImageJob>,
     ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
         self.charge(account, file.bytes.len())?;
-        let Ok(_turn) = Arc::clone(&self.looking).acquire_owned().await else {
-            return Err(InputFailure::Ours("the service stops".to_owned()));
-        };
+        let _turn = self.looking.acquire(account, 1).await;
         let store = self.store.clone();
         blocking(move || {
             let bytes = &file.bytes;
-            let Inspected { format, width, height } = input::measure(bytes).map_err(|reason| invalid(&reason))?;
+            let Inspected { format, width, height } = measure(bytes).map_err(|reason| invalid(&reason))?;
             if let Some(job) = measured_by {
                 job.check_output(width, height).map_err(|reason| too_large(&reason))?;
             }
-            input::inspect(bytes).map_err(|reason| invalid(&reason))?;
+            store.decoders().inspect(bytes).map_err(undecoded)?;
             store.put(Area::Input, bytes, format, width, height).map_err(|error| unkept(&error))
         })
         .await
     }
 
-    async fn clip(&self, account: Account, url: &CallbackUrl) -> Result<Clip, InputFailure> {
+    async fn clip(&self, account: Option<UserId>, url: &CallbackUrl) -> Result<Clip, InputFailure> {
         let Some(Footage { fetcher, own }) = &self.footage else {
             return Err(InputFailure::Ours("videos cannot be fetched".to_owned()));
         };
@@ -142,9 +141,9 @@ impl Inputs {
     }
 
     /// Charges a fetched file to the account, before it is stored.
-    fn charge(&self, account: Account, bytes: usize) -> Result<(), InputFailure> {
+    fn charge(&self, owner: Option<UserId>, bytes: usize) -> Result<(), InputFailure> {
         let Some(quota) = &self.daily_bytes else { return Ok(()) };
-        quota.charge(account, bytes as u64).map(Charge::keep).map_err(|exceeded| {
+        quota.charge(Account::of_task(owner), bytes as u64).map(Charge::keep).map_err(|exceeded| {
             let QuotaExceeded { limit, left } = exceeded;
             let reason =
                 format!("a fetched input has {bytes} bytes, and {left} are left of the account's {limit} a day");
@@ -179,6 +178,13 @@ fn unavailable(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
 
 fn invalid(reason: &Invalid) -> InputFailure {
     InputFailure::Final(Failure::new("input_invalid", &format!("a fetched input {reason}")))
+}
+
+fn undecoded(error: DecodeError) -> InputFailure {
+    match error {
+        DecodeError::Invalid(reason) => invalid(&reason),
+        DecodeError::Busy => InputFailure::Ours(error.to_string()),
+    }
 }
 
 fn too_large(reason: &Invalid) -> InputFailure {

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::Circumstances;
 use super::aggregate::Outcome;
 use super::error::CommandError;
@@ -43,6 +45,7 @@ use breaker::Admission;
 use gate::Gate;
 use hindered::Cause;
 use pace::at_least;
+use queue::TaskTurns;
 use step::{Step, attempts, next_step};
 
 /// How long an input is tried to be had whose server is in trouble, from the submission of the task.
@@ -67,6 +70,7 @@ pub struct Poller {
     live: Live,
     hints: Option<Hints>,
     changes: tokio::sync::watch::Receiver<Position>,
+    turns: Arc<Mutex<TaskTurns>>,
 }
 
 impl Poller {
@@ -83,7 +87,8 @@ impl Poller {
         let changes = models.task_changes();
         let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
         let (live, hints) = (Live::default(), None);
-        Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes }
+        let turns = Arc::default();
+        Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes, turns }
     }
 
     /// The same, which tells there how far its tasks are.
@@ -135,7 +140,7 @@ impl Poller {
         }
         self.at(VendorStep::IntentRecorded, task);
         let work: Work = entry.record.submission.work.clone();
-        let answer = self.vendor.submit(Job { task, key, work }).await;
+        let answer = self.vendor.submit(Job { task, account: entry.record.submission.owner, key, work }).await;
         self.at(VendorStep::Answered, task);
         match answer {
             Ok(reference) => {
@@ -195,7 +200,11 @@ impl Poller {
         if let Admission::Wait(wait) = self.gate.admission() {
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
-        match self.vendor.find(Job { task, key, work: entry.record.submission.work.clone() }).await {
+        match self
+            .vendor
+            .find(Job { task, account: entry.record.submission.owner, key, work: entry.record.submission.work.clone() })
+            .await
+        {
             Ok(Some(reference)) => {
                 self.gate.succeeded();
                 self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await
@@ -359,7 +368,7 @@ impl Reactor for Poller {
 
     fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Self::Work)> {
         let now = self.surroundings.now();
-        let due = queue::due(&self.models.read().tasks, &self.options, now, hands);
+        let due = queue::due(&self.models.read().tasks, &self.options, now, &mut self.turns.lock(), hands);
         due.into_iter().map(|(task, entry)| (task, (task, entry))).collect()
     }
 

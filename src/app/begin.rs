@@ -90,7 +90,8 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) = (open_store(data, surroundings)?, kept_upload_key(data)?);
+        let (store, upload_key) =
+            (open_store(data, surroundings, settings.media.decode_memory)?, kept_upload_key(data)?);
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
         let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));

@@ -8,6 +8,7 @@ use crate::clock::Surroundings;
 use crate::data_dir::DataDir;
 use crate::http::server::{Keys, SnapshotRemover};
 use crate::media::archive::store::{Archives, ORPHANS, Swept};
+use crate::media::decoders::Decoders;
 use crate::media::store::Store;
 use crate::outbound::signature::WebhookKey;
 use crate::personal::Keyring;
@@ -53,10 +54,10 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
 }
 
 /// The files of media tasks.
-pub(super) fn open_store(data: &DataDir, surroundings: &Surroundings) -> Result<Store, StartError> {
+pub(super) fn open_store(data: &DataDir, surroundings: &Surroundings, decode_memory: u64) -> Result<Store, StartError> {
     let root = data.path("media");
     let store = Store::open(&root).map_err(|error| StartError::at("the media store", &root, &error))?;
-    Ok(store.in_surroundings(surroundings.clone()))
+    Ok(store.in_surroundings(surroundings.clone()).with_decoders(Decoders::new(decode_memory)))
 }
 
 /// The key that signs callbacks, and its public half as text.

@@ -33,8 +33,6 @@ use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::telemetry::trace::Tracer;
 
-/// How many callbacks may be under way to one receiver.
-const CALLBACKS_PER_RECEIVER: usize = 8;
 /// How long an input may take to arrive.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
 /// Bytes of pictures that are fetched and not stored yet, at most: five of the largest.
@@ -130,6 +128,7 @@ impl Reactors {
         let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
         let surroundings = surroundings.clone();
         let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let per_receiver = settings.callbacks.per_receiver;
         let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
         let inputs = Inputs::new(fetcher, store.clone())
@@ -149,10 +148,11 @@ impl Reactors {
             for (poller, bounds) in pollers {
                 keep_running(poller, bounds, surroundings.clone());
             }
-            let per_account = (concurrency / 4 * 3).max(CALLBACKS_PER_RECEIVER + 1);
+            let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let telling = Telling { sender, tracer, store, keyring, public_url };
-            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, per_account);
-            let calling = ReactorOptions { concurrency, lane: CALLBACKS_PER_RECEIVER };
+            let bounds = (per_account, per_receiver);
+            let dispatcher = CallbackDispatcher::new(dispatch, models, surroundings.clone(), telling, bounds);
+            let calling = ReactorOptions { concurrency, lane: per_receiver };
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });

@@ -162,6 +162,8 @@ pub struct MusicSettings {
 pub struct MediaSettings {
     /// Time after the end of a task for which its files are kept.
     pub retention: Duration,
+    /// Bytes that all decoders of pictures take at a time.
+    pub decode_memory: u64,
 }
 
 /// Calls to receivers.
@@ -170,6 +172,8 @@ pub struct CallbackSettings {
     pub timeout: Duration,
     /// Calls under way at a time.
     pub concurrency: usize,
+    /// Calls under way at a time to one receiver: a host and a port.
+    pub per_receiver: usize,
     /// Callbacks of one account that may wait to be delivered.
     pub pending_per_account: usize,
 }
@@ -271,7 +275,10 @@ impl Reader {
                 pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
-            media: MediaSettings { retention: self.read("media.retention", &duration("1m", "3650d")) },
+            media: MediaSettings {
+                retention: self.read("media.retention", &duration("1m", "3650d")),
+                decode_memory: self.read("media.decode_memory", &size("64MiB", "1024GiB")),
+            },
             image_vendor: VendorSettings::read(self, "image"),
             video_vendor: VendorSettings::read(self, "video"),
             music_vendor: MusicVendorSettings::read(self),
@@ -287,6 +294,7 @@ impl Reader {
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
                 concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
+                per_receiver: self.read("callbacks.per_receiver", &whole(1, 65_536)),
                 pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
             },
             streams: StreamSettings { heartbeat: self.read("streams.heartbeat", &duration("100ms", "5m")) },

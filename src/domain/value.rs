@@ -225,10 +225,15 @@ impl CallbackUrl {
         &self.0
     }
 
-    /// Scheme, host and port, in whatever notation they were given: who receives.
+    /// Host and port, however they are written: who receives. A port that serves http and https is one receiver.
     #[must_use]
-    pub fn origin(&self) -> String {
-        url::Url::parse(&self.0).map_or_else(|_| self.0.clone(), |url| url.origin().ascii_serialization())
+    pub fn receiver(&self) -> String {
+        let parsed = url::Url::parse(&self.0).ok();
+        let receiver = parsed.as_ref().and_then(|url| {
+            // A name with a dot at its end is the same name.
+            Some(format!("{}:{}", url.host_str()?.trim_end_matches('.'), url.port_or_known_default()?))
+        });
+        receiver.unwrap_or_else(|| self.0.clone())
     }
 }
 
@@ -401,11 +406,12 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_of_a_callback_is_its_receiver() {
-        let origin = |url: &str| CallbackUrl::parse(url).unwrap().origin();
-        assert_eq!(origin("http://a.example:81/x?y"), "http://a.example:81");
-        assert_eq!(origin("https://a.example?y=/"), "https://a.example");
-        assert_eq!(origin("https://a.example"), "https://a.example");
+    fn host_and_port_of_a_callback_are_its_receiver() {
+        let receiver = |url: &str| CallbackUrl::parse(url).unwrap().receiver();
+        assert_eq!(receiver("http://a.example:81/x?y"), "a.example:81");
+        for same in ["https://a.example?y=/", "https://A.example.", "http://a.example:443/x", "https://a.example"] {
+            assert_eq!(receiver(same), "a.example:443", "{same}");
+        }
     }
 
     #[test]

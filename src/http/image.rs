@@ -1,6 +1,5 @@
 //! The image gateway: submissions, checked whole before anything is written, and their status.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web;
@@ -21,7 +20,7 @@ use crate::projections::task::ImageTaskView;
 mod check;
 mod jobs;
 
-pub(super) use check::drawn_from;
+pub(super) use check::{drawn_from, inspect};
 
 use check::ReadJob;
 
@@ -112,14 +111,14 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let place = call.reserve(Some(owner), task)?;
 
     let body = call.body().await?;
-    let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
-    let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
+    let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(Some(owner), 1)).await;
+    let turn = turn.map_err(|_| Problem::overloaded())?;
     let (store, space) = (services.store.clone(), services.space.clone());
     let drawn = check::drawn_from(task);
     // The thread works on when the caller goes away; the place, and the room of the body, stay taken for just as long.
     let work = move || {
         let body = body.parse()?;
-        let checked = check::check(&body, read)?;
+        let checked = check::check(&body, read, store.decoders())?;
         // Writing waits for the disk: meanwhile the processor decodes for others.
         drop(turn);
         let kept = checked.keep(&store, &space, drawn);

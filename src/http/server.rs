@@ -8,7 +8,7 @@ use actix_web::dev::Server;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::account_pool::AccountPool;
 use super::audit_stream::AUDIT_STREAMS_MAX;
@@ -37,6 +37,7 @@ use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
+use crate::fairness::FairSemaphore;
 use crate::media::archive::store::Archives;
 use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
@@ -229,8 +230,8 @@ pub struct Shared {
     pub submissions: Submissions,
     /// Memory for request bodies.
     pub bodies: BodyBudget,
-    /// Bounds how many pictures are decoded at a time.
-    pub decoders: Arc<Semaphore>,
+    /// Bounds how many submissions have their pictures decoded at a time; accounts take turns.
+    pub decoders: FairSemaphore<Option<UserId>>,
     /// Pages of lists of nodes.
     pub ready_pages: ReadyPages,
     /// Bounds the archives that come in.
@@ -249,7 +250,7 @@ impl Shared {
     /// What a service with these parts starts with.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        let decoders = Arc::new(Semaphore::new(services.options.workers.max(1)));
+        let decoders = FairSemaphore::new(services.options.workers.max(1) as u64);
         let (submissions, bodies, uploads) = (Submissions::default(), BodyBudget::default(), Arc::default());
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
         let (bytes, clock) = (services.bytes_per_day.clone(), &services.surroundings);

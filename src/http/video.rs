@@ -13,7 +13,7 @@ use super::authorize;
 use super::body::Json;
 use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
-use super::image::{check_callbacks, drawn_from};
+use super::image::{check_callbacks, drawn_from, inspect};
 use super::server::Services;
 use super::task::advanced;
 use super::waiting::Wait;
@@ -65,13 +65,13 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
 
     let body = call.body().await?.json().await?;
     let bounds = Bounds { max_images: services.options.video_max_images, known: known(&call, &body).await? };
-    let turn = timeout(DECODER_WITHIN, Arc::clone(&shared.decoders).acquire_owned()).await;
-    let turn = turn.map_err(|_| Problem::overloaded())?.map_err(Problem::internal)?;
+    let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(owner, 1)).await;
+    let turn = turn.map_err(|_| Problem::overloaded())?;
     let (store, space, tariff) = (services.store.clone(), services.space.clone(), Arc::clone(&services.tariff));
     let drawn = drawn_from(task);
     // The thread works on when the caller goes away; turn and place stay taken for just as long.
     let work = move || {
-        let checked = check::check(&body, read, &bounds, &tariff)?;
+        let checked = check::check(&body, read, &bounds, &tariff, store.decoders())?;
         let callback = checked.callback.clone();
         let kept = checked.keep(&store, &space, drawn);
         drop(turn);

@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod contents;
+pub mod decoders;
 pub mod field;
 pub mod input;
 pub mod store;

@@ -21,6 +21,8 @@ use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::{Clip, Document, VideoFormat};
 
+use super::decoders::Decoders;
+
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Area {
@@ -62,6 +64,7 @@ pub struct Store {
     /// Files that were put lately, by when: whoever put them is about to name them. Locked while one file is removed.
     fresh: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
     surroundings: Surroundings,
+    decoders: Decoders,
 }
 
 impl Store {
@@ -82,13 +85,26 @@ impl Store {
         }
         sync_directory(root)?;
         let surroundings = Surroundings::real();
-        Ok(Self { root: root.into(), unfinished: Arc::default(), fresh: Arc::default(), surroundings })
+        let (unfinished, fresh, decoders) = (Arc::default(), Arc::default(), Decoders::default());
+        Ok(Self { root: root.into(), unfinished, fresh, surroundings, decoders })
     }
 
     /// The same store with another clock, to which mishaps may happen.
     #[must_use]
     pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
         Self { surroundings, ..self }
+    }
+
+    /// The same store, whose pictures are decoded by these decoders.
+    #[must_use]
+    pub fn with_decoders(self, decoders: Decoders) -> Self {
+        Self { decoders, ..self }
+    }
+
+    /// The decoders of everybody who puts pictures here or reads them, with one budget of memory.
+    #[must_use]
+    pub fn decoders(&self) -> &Decoders {
+        &self.decoders
     }
 
     /// Stores a picture durably and names it. A file that is there already is kept as it is.

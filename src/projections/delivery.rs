@@ -24,11 +24,16 @@ use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::task::TaskEvent;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
+use crate::fairness::Turns;
 
 /// Of how many deliveries what is told is kept in memory.
 const CONTENTS_MAX: usize = 10_000;
-/// How many deliveries of a receiver are offered in vain before the next receiver has its turn.
-const REFUSALS_MAX: usize = 16;
+
+/// The first deliveries of queues, by the time when they are due.
+type Heads = BTreeSet<(Timestamp, TaskId)>;
+
+/// Receiver and account, which take turns.
+pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
 /// A delivery that is due.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +51,8 @@ pub struct Due {
 pub struct Deliveries {
     queues: HashMap<TaskId, Queue>,
     waiting: HashMap<DeliveryId, Waiting>,
-    /// For each receiver: the first delivery of every queue that has one, by the time when it is due.
-    lanes: BTreeMap<Box<str>, BTreeSet<(Timestamp, TaskId)>>,
+    /// For each receiver and account: the first delivery of every queue that has one, by the time when it is due.
+    lanes: BTreeMap<Box<str>, BTreeMap<Option<UserId>, Heads>>,
     /// How many each account has; accounts without any are left out. Anonymous callers are one.
     pending_of: HashMap<Option<UserId>, usize>,
     /// How many have their content here.
@@ -58,7 +63,7 @@ pub struct Deliveries {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
     owner: Option<UserId>,
-    /// Who receives.
+    /// Who receives: host and port.
     lane: Box<str>,
     /// Where, while the task goes on.
     url: Option<CallbackUrl>,
@@ -85,7 +90,7 @@ impl Deliveries {
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some((telling, url)) = Telling::of(submission) {
-                let (owner, lane) = (submission.owner, url.origin().into());
+                let (owner, lane) = (submission.owner, url.receiver().into());
                 let queue = Queue { owner, lane, url: Some(url.clone()), telling, failing: false, pending: Vec::new() };
                 self.queues.insert(task, queue);
             }
@@ -121,7 +126,7 @@ impl Deliveries {
         // A queue is gone only when its task has ended.
         self.queues.entry(again.task).or_insert_with(|| Queue {
             owner: again.owner,
-            lane: again.url.origin().into(),
+            lane: again.url.receiver().into(),
             url: None,
             telling: Telling::ended(),
             failing: false,
@@ -188,19 +193,23 @@ impl Deliveries {
 
     fn leave_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.lane.clone();
-        if let Some(heads) = self.lanes.get_mut(&lane) {
+        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        let Some(owners) = self.lanes.get_mut(&lane) else { return };
+        if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
             if heads.is_empty() {
-                self.lanes.remove(&lane);
+                owners.remove(&owner);
             }
+        }
+        if owners.is_empty() {
+            self.lanes.remove(&lane);
         }
     }
 
     fn enter_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.lane.clone();
-        self.lanes.entry(lane).or_default().insert((due, task));
+        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        self.lanes.entry(lane).or_default().entry(owner).or_default().insert((due, task));
     }
 
     /// How many deliveries are still to be made.
@@ -221,25 +230,40 @@ impl Deliveries {
         self.waiting.get(&delivery).map(|waiting| waiting.task)
     }
 
-    /// Of the deliveries that are due at `now` those that `take` takes; it is told task, owner and receiver. Those of a receiver
-    /// come in the order of their times, and the receiver who waits longest comes first; one who takes nothing is left soon,
-    /// however much waits for it.
-    pub fn due(&self, now: Timestamp, mut take: impl FnMut(TaskId, Option<UserId>, &str) -> bool) -> Vec<Due> {
-        let first =
-            |heads: &BTreeSet<(Timestamp, TaskId)>| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
+    /// Returns the deliveries due at `now` that `take` takes, which is given task, owner and receiver.
+    ///
+    /// The receiver that waits longest comes first. The accounts of a receiver take turns, and the deliveries of one account come in
+    /// the order of their times. A receiver that takes nothing is left after `refusals_max` offers, however much waits for it.
+    pub fn due(
+        &self,
+        now: Timestamp,
+        turns: &Turns<DeliveryTurn>,
+        refusals_max: usize,
+        mut take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
+    ) -> Vec<Due> {
+        let first = |heads: &Heads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
+        let earliest = |owners: &BTreeMap<_, Heads>| owners.values().filter_map(first).min();
         let mut lanes: Vec<_> =
-            self.lanes.iter().filter_map(|(lane, heads)| Some((first(heads)?, lane, heads))).collect();
+            self.lanes.iter().filter_map(|(lane, owners)| Some((earliest(owners)?, lane, owners))).collect();
         lanes.sort_unstable_by_key(|(due, lane, _)| (*due, *lane));
+
         let mut taken = Vec::new();
-        for (_, lane, heads) in lanes {
+        for (_, lane, owners) in lanes {
+            let mut owners: Vec<_> =
+                owners.iter().filter_map(|(owner, heads)| Some((first(heads)?, owner, heads))).collect();
+            owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
+            let heads = owners
+                .into_iter()
+                .map(|(_, owner, heads)| ((lane.clone(), *owner), heads.range(..=(now, TaskId(Uuid::max())))))
+                .collect();
             let mut refusals = 0;
-            for (_, task) in heads.range(..=(now, TaskId(Uuid::max()))) {
+            for (_, (_, task)) in turns.round_robin(heads) {
                 let Some(queue) = self.queues.get(task) else { continue };
                 if take(*task, queue.owner, lane) {
                     taken.extend(self.first_of(*task, queue));
                 } else {
                     refusals += 1;
-                    if refusals == REFUSALS_MAX {
+                    if refusals == refusals_max {
                         break;
                     }
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
-use crate::domain::ids::TaskId;
+use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::ImageWork;
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference, Work};
 use crate::domain::video::VideoWork;
@@ -68,6 +68,8 @@ pub enum Recovery {
 pub struct Job {
     /// The task that it is for, for logs.
     pub task: TaskId,
+    /// Account whose turn it takes; anonymous callers are one.
+    pub account: Option<UserId>,
     /// What makes a repeated submission recognisable.
     pub key: VendorKey,
     /// What is to be made.

@@ -16,6 +16,7 @@ mod callbacks_rust;
 mod console;
 mod crash;
 mod damage;
+mod decode_memory;
 mod delivery;
 mod demo;
 mod disk_full;

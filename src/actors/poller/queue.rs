@@ -1,39 +1,49 @@
-//! Which tasks are worked on next: in the order of their ranks, while there are slots and hands. Most of a long queue rests, and
-//! is passed by at the price of one look-up.
+//! Tasks that are worked on next. Accounts take turns; those of one account come in the order of their ranks, while there are slots
+//! and hands. Most of a long queue rests, and is passed by at the price of one look-up.
 
 use std::collections::HashSet;
 
 use super::options::PollerOptions;
 use super::step::{SUBMIT_LANE, is_at_vendor, lane};
 use crate::actors::reactor::Hands;
-use crate::domain::ids::TaskId;
+use crate::domain::ids::{TaskId, UserId};
 use crate::domain::value::Timestamp;
+use crate::fairness::Turns;
 use crate::projections::task::{TaskEntry, Tasks};
 
-/// What `hands` take of the tasks of a gateway.
+/// Turns of the accounts in each lane.
+pub(super) type TaskTurns = Turns<(&'static str, Option<UserId>)>;
+
+/// Returns what `hands` take of the tasks of a gateway.
 pub(super) fn due(
     tasks: &Tasks,
     options: &PollerOptions,
     now: Timestamp,
+    turns: &mut TaskTurns,
     hands: &mut Hands<TaskId>,
 ) -> Vec<(TaskId, TaskEntry)> {
     let mut slots = Slots::left(tasks, options);
-    // Off-peak tasks come last in the queue, but none waits there for ever.
+    // Off-peak tasks come last, but none waits there for ever.
+    let off_peak: Vec<TaskId> = tasks.off_peak(options.gateway).collect();
     let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
-    let first: Vec<TaskId> = tasks.off_peak(options.gateway).filter(has_waited).collect();
-    let among_first: HashSet<TaskId> = first.iter().copied().collect();
-    let others = tasks.queue(options.gateway).filter(|id| !among_first.contains(id));
+    let (first, last): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
+    let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
+    let usual = tasks.queue(options.gateway).filter(|id| !off_peak.contains(id)).collect();
+
     let mut due = Vec::new();
-    for id in first.iter().copied().chain(others) {
+    for class in [first, usual, last] {
         // One that waits for a slot keeps its place while it rests, so where slots are counted it is looked at.
-        if slots.are_unbounded() && hands.are_off(&id) {
-            continue;
-        }
-        let Some(entry) = tasks.get(id) else { continue };
-        let lane = lane(&entry.record);
-        let needs_slot = lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage);
-        if (!needs_slot || slots.take()) && hands.take(&id, lane) {
-            due.push((id, entry.clone()));
+        let candidates = class.into_iter().filter(|id| !(slots.are_unbounded() && hands.are_off(id)));
+        let candidates = candidates.filter_map(|id| {
+            let entry = tasks.get(id)?;
+            Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
+        });
+        for ((lane, account), (id, entry)) in turns.interleave(candidates) {
+            let needs_slot = lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage);
+            if (!needs_slot || slots.take()) && hands.take(&id, lane) {
+                turns.serve((lane, account));
+                due.push((id, entry.clone()));
+            }
         }
     }
     due

@@ -1,12 +1,15 @@
 //! The checks of a submission: every field, then the pictures, and what is written when all is well.
 
+use std::cell::Cell;
+
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
 use crate::domain::value::{CallbackUrl, Invalid};
 use crate::http::body::Json;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
-use crate::media::input::{Given, Inspected, inspect, measure};
+use crate::media::decoders::{DecodeError, Decoders, measure};
+use crate::media::input::{Given, Inspected};
 use crate::media::store::{Area, Store};
 use crate::space::Space;
 
@@ -39,19 +42,33 @@ enum Looked {
 }
 
 /// Checks everything, the pictures last: one is decoded only when its result would be small enough. Blocks.
-pub(super) fn check(body: &Json, read: ReadJob) -> Result<Checked, Problem> {
-    fields::read(body, |fields| {
+pub(super) fn check(body: &Json, read: ReadJob, decoders: &Decoders) -> Result<Checked, Problem> {
+    let is_busy = Cell::new(false);
+    let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
+    let checked = fields::read(body, |fields| {
         let Asked { job, reference, varies } = read(fields);
         let webhook = fields.text("webhook_url", read_webhook).flatten();
         let image = fields.required_text("image", Given::parse);
-        let reference = reference.map(|(field, given)| look(fields, field, given, |_, _| Some(())));
-        let image = look(fields, "image", image?, |fields, measured| check_output(fields, &job, measured))?;
+        let reference = reference.map(|(field, given)| look(fields, field, given, inspect, |_, _| Some(())));
+        let image = look(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
         // What was given and is no picture was noted.
         let reference = match reference {
             None => None,
             Some(looked) => Some(looked?),
         };
         Some(Checked { job, image, reference, varies, webhook })
+    });
+    if is_busy.get() { Err(Problem::overloaded()) } else { checked }
+}
+
+/// Decodes a picture. Without memory for that the submission is refused as a whole, and may come again.
+pub(in crate::http) fn inspect(decoders: &Decoders, bytes: &[u8], is_busy: &Cell<bool>) -> Result<Inspected, Invalid> {
+    decoders.inspect(bytes).map_err(|error| match error {
+        DecodeError::Invalid(reason) => reason,
+        DecodeError::Busy => {
+            is_busy.set(true);
+            Invalid::new("was not checked: the service is busy")
+        }
     })
 }
 
@@ -65,6 +82,7 @@ fn look(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
     given: Given,
+    inspect: impl Fn(&[u8]) -> Result<Inspected, Invalid>,
     check_measured: impl FnOnce(&mut Fields<'_, '_>, &Inspected) -> Option<()>,
 ) -> Option<Looked> {
     let bytes = match given {

@@ -1,15 +1,18 @@
 //! The checks of a submission: every field, the price, the pictures; and what is written when all is well.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 
+use super::inspect;
 use super::jobs::{Asked, Bounds, Picked, ReadJob};
 use crate::domain::image::Source;
-use crate::domain::value::CallbackUrl;
+use crate::domain::value::{CallbackUrl, Invalid};
 use crate::domain::video::{Credits, Seed, Tariff, VideoJob, VideoWork};
 use crate::http::body::Json;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
-use crate::media::input::{Given, Inspected, inspect};
+use crate::media::decoders::Decoders;
+use crate::media::input::{Given, Inspected};
 use crate::media::store::{Area, Store};
 use crate::space::Space;
 
@@ -31,8 +34,16 @@ enum Looked {
 }
 
 /// Checks everything, the pictures last. Blocks.
-pub(super) fn check(body: &Json, read: ReadJob, bounds: &Bounds, tariff: &Tariff) -> Result<Checked, Problem> {
-    fields::read(body, |fields| {
+pub(super) fn check(
+    body: &Json,
+    read: ReadJob,
+    bounds: &Bounds,
+    tariff: &Tariff,
+    decoders: &Decoders,
+) -> Result<Checked, Problem> {
+    let is_busy = Cell::new(false);
+    let look = |fields: &mut Fields<'_, '_>, picked| look(fields, picked, |bytes| inspect(decoders, bytes, &is_busy));
+    let checked = fields::read(body, |fields| {
         let Asked { job, images, seed, payload, meta_data, callback } = read(fields, bounds)?;
         let credits = price(fields, &job, tariff);
         // Each picture is looked at, so that every one that is none is named.
@@ -41,7 +52,8 @@ pub(super) fn check(body: &Json, read: ReadJob, bounds: &Bounds, tariff: &Tariff
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
         let job = job.with_pictures(&mut |looked| looked.ok_or(())).ok()?;
         Some(Checked { job, images, seed, payload, meta_data, callback, credits: credits? })
-    })
+    });
+    if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
 /// What is not in the price list is not made.
@@ -60,7 +72,11 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<Picked>, tariff: &Tariff) -
 }
 
 /// Decodes a picture that is here; one at a URL is looked at when it was fetched.
-fn look(fields: &mut Fields<'_, '_>, Picked { at, given }: Picked) -> Option<Looked> {
+fn look(
+    fields: &mut Fields<'_, '_>,
+    Picked { at, given }: Picked,
+    inspect: impl FnOnce(&[u8]) -> Result<Inspected, Invalid>,
+) -> Option<Looked> {
     match given {
         Given::Url(url) => Some(Looked::Remote(url)),
         Given::Bytes(bytes) => match inspect(&bytes) {

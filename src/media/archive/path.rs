@@ -1,5 +1,8 @@
 //! Names of entries: which of them stay inside the directory into which an archive is unpacked, on any system.
 
+use unicase::UniCase;
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Longest name in bytes: more than any system unpacks comfortably.
 const NAME_MAX: usize = 1024;
 
@@ -34,10 +37,17 @@ fn form_flaw(path: &str) -> Option<&'static str> {
     is_absolute(path).then_some("is an absolute path")
 }
 
-/// Two names with the same key are one file on some system: neither case nor needless parts count.
+/// Returns the key of a name. Two names with one key are one file on some system: macOS compares composed forms, Windows drops dots
+/// and spaces at the end of a part, both ignore case, and needless parts count nowhere.
 #[must_use]
 pub fn key(name: &str) -> String {
-    steps(name).collect::<Vec<_>>().join("/").to_lowercase()
+    let folded = |part: &str| {
+        // Folding may take a composed form apart, and what is folded must be composed.
+        let composed: String = part.nfc().collect();
+        let folded = UniCase::unicode(composed).to_folded_case();
+        folded.nfc().collect::<String>().trim_end_matches(['.', ' ']).to_owned()
+    };
+    steps(name).map(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 fn is_absolute(name: &str) -> bool {
@@ -125,5 +135,23 @@ mod tests {
             assert_eq!(key(same), "a/b");
         }
         assert_ne!(key("a/b"), key("ab"));
+        for (one, other) in [
+            // Composed and decomposed, in either case.
+            ("caf\u{e9}.py", "CAFE\u{301}.py"),
+            ("\u{c5}/x", "a\u{30a}/x"),
+            ("\u{212b}", "\u{e5}"),
+            // Case folding beyond lower case.
+            ("STRASSE", "stra\u{df}e"),
+            ("\u{3a3}\u{3c2}", "\u{3c3}\u{3c3}"),
+            // Dots and spaces at the end of any part.
+            ("a.", "A"),
+            ("a /b. .", "a/b"),
+            ("nul. ", "nul"),
+        ] {
+            assert_eq!(key(one), key(other), "{one} and {other}");
+        }
+        for (one, other) in [("a.b", "ab"), (" a", "a"), (".a", "a"), ("\u{e9}", "e")] {
+            assert_ne!(key(one), key(other), "{one} and {other}");
+        }
     }
 }

@@ -65,7 +65,7 @@ fn again(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change
 }
 
 fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
-    deliveries.due(at(now), |_, _, _| true).iter().map(|due| due.id).collect()
+    deliveries.due(at(now), &Turns::default(), 16, |_, _, _| true).iter().map(|due| due.id).collect()
 }
 
 #[test]
@@ -111,13 +111,34 @@ fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
     }
     let [wanted, _] = ended(&mut deliveries, task(1000), "alive.example");
     let mut offered = 0;
-    let taken = deliveries.due(at(9), |_, _, lane| {
+    let taken = deliveries.due(at(9), &Turns::default(), 16, |_, _, lane| {
         offered += 1;
-        lane == "http://alive.example"
+        lane == "alive.example:80"
     });
     assert_eq!(taken.iter().map(|due| due.id).collect::<Vec<_>>(), [wanted]);
-    assert_eq!(offered, REFUSALS_MAX + 1);
+    assert_eq!(offered, 17);
     assert!(taken[0].content.is_some());
+}
+
+#[test]
+fn accounts_take_turns_at_a_receiver() {
+    // Given a backlog of one account, and then one delivery of anonymous callers
+    let mut deliveries = Deliveries::default();
+    for nth in 0..5 {
+        ended(&mut deliveries, task(nth), "a.example");
+    }
+    let mut waiting = deliveries.clone();
+    waiting.queues.values_mut().for_each(|queue| queue.owner = None);
+    let (lane, heads) = waiting.lanes.pop_first().unwrap();
+    let heads = heads.into_values().next().unwrap();
+    let (backlog, one) = (heads.iter().take(4).copied().collect(), heads.iter().skip(4).copied().collect());
+    waiting.lanes.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
+
+    // When one after the other is taken, then the other account waits for one
+    let mut turns = Turns::default();
+    turns.serve((lane, Some(owner())));
+    let order: Vec<_> = waiting.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
+    assert_eq!(order, [4, 0, 1, 2, 3].map(task));
 }
 
 #[test]
@@ -127,6 +148,7 @@ fn what_is_told_is_kept_of_a_bounded_number() {
         ended(&mut deliveries, task(nth), "a.example");
     }
     assert_eq!((deliveries.contents, deliveries.pending()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
-    let without = deliveries.due(at(9), |_, _, _| true).iter().filter(|due| due.content.is_none()).count();
+    let without =
+        deliveries.due(at(9), &Turns::default(), 16, |_, _, _| true).iter().filter(|due| due.content.is_none()).count();
     assert_eq!(without, CONTENTS_MAX / 2);
 }

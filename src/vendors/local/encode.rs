@@ -58,7 +58,7 @@ fn write(
 mod tests {
     use super::super::sample;
     use super::*;
-    use crate::media::input::decode;
+    use crate::media::decoders::{Decoders, measure};
 
     #[test]
     fn jpeg_stays_jpeg_and_the_rest_becomes_png() {
@@ -67,7 +67,7 @@ mod tests {
             let (bytes, becomes) = encode(&picture, *format).unwrap();
             let expected = if *format == ImageFormat::Jpeg { ImageFormat::Jpeg } else { ImageFormat::Png };
             assert_eq!(becomes, expected);
-            assert_eq!(crate::media::input::measure(&bytes).unwrap().format, expected);
+            assert_eq!(measure(&bytes).unwrap().format, expected);
         }
     }
 
@@ -78,6 +78,6 @@ mod tests {
         let pixels = image::RgbaImage::from_pixel(3, 3, image::Rgba([9, 8, 7, 6]));
         let picture = Decoded { pixels: Pixels::Transparent(pixels), profile: Some(profile) };
         let (bytes, _) = encode(&picture, ImageFormat::Jpeg).unwrap();
-        assert_eq!(decode(&bytes).unwrap(), picture);
+        assert_eq!(Decoders::default().decode(&bytes).unwrap(), picture);
     }
 }

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use super::encode;
 use super::job::Ready;
 use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use crate::domain::ids::UserId;
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
-use crate::media::input::{self, Decoded};
+use crate::fairness::FairSemaphore;
+use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
@@ -51,7 +53,7 @@ pub struct LocalImage {
 struct Engine {
     store: Store,
     options: Options,
-    budget: Semaphore,
+    budget: FairSemaphore<Option<UserId>>,
     jobs: Jobs<Picture>,
 }
 
@@ -61,7 +63,7 @@ impl LocalImage {
     /// An engine that reads inputs from `store` and puts results there. What is not `wanted` any more is not begun.
     #[must_use]
     pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
-        let budget = Semaphore::new(options.kilopixels_max as usize);
+        let budget = FairSemaphore::new(options.kilopixels_max.into());
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
         let engine = Engine { store, options, budget, jobs };
         Self { engine: Arc::new(engine) }
@@ -80,10 +82,10 @@ impl Vendor for LocalImage {
     /// Must be called within a tokio runtime, which then carries the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let key = job.key.clone();
+            let (key, account) = (job.key.clone(), job.account);
             let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
-            if self.engine.jobs.admit(&key, "image")? {
-                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), work));
+            if self.engine.jobs.admit(&key, account, "image")? {
+                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
             }
             Ok(key)
         }
@@ -107,23 +109,16 @@ impl Vendor for LocalImage {
 
 impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, work: Ready) {
-        let share = tokio::select! {
+    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: Ready) {
+        let _share = tokio::select! {
             biased;
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
-            share = self.budget.acquire_many(self.share(&work)) => share,
+            share = self.budget.acquire(account, self.share(&work).into()) => share,
         };
-        let outcome = match share {
-            Ok(_share) => {
-                let (engine, own) = (Arc::clone(&self), key.clone());
-                let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
-                made.unwrap_or_else(|_| {
-                    Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"))
-                })
-            }
-            Err(_closed) => Err(Failure::new("engine_stopped", "the engine was stopped before the job began")),
-        };
-        self.jobs.end(key, outcome);
+        let (engine, own) = (Arc::clone(&self), key.clone());
+        let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
+        let stopped = |_| Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"));
+        self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
     /// How much of the budget a job takes, never more than there is: the pixels of its pictures and of the result, and the
@@ -164,7 +159,8 @@ impl Engine {
             .jobs
             .patiently(key, || self.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
+        let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
+        decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
     }
 }
 
@@ -209,7 +205,7 @@ mod tests {
 
     fn job(key: &str, input: Picture) -> Job {
         let (task, key) = (TaskId(uuid::Uuid::nil()), Text::recorded(key.to_owned()));
-        Job { task, key, work: Work::Image(work(input)) }
+        Job { task, account: None, key, work: Work::Image(work(input)) }
     }
 
     async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> Progress {
@@ -229,7 +225,7 @@ mod tests {
         let Progress::Done(Results::Pictures(pictures)) = &done else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
-        assert_eq!(input::inspect(&bytes).unwrap().format, ImageFormat::Png);
+        assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
         // Asked again, it says the same.
         assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
     }

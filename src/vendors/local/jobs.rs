@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::domain::ids::UserId;
 use crate::domain::task::{Failure, VendorKey};
+use crate::media::decoders::{DecodeError, Decoders};
+use crate::media::input::Decoded;
 use crate::space::lacking;
 use crate::vendors::{ErrorKind, VendorError};
 
@@ -56,8 +59,10 @@ pub(super) struct Jobs<T> {
 
 struct Known<T> {
     jobs: HashMap<VendorKey, Entry<T>>,
-    /// The numbers of the jobs that wait, in order: where a number stands among them is found at once.
-    waiting: VecDeque<u64>,
+    /// Numbers of the jobs that wait, of each account in order; accounts without any are absent.
+    waiting: HashMap<Option<UserId>, VecDeque<u64>>,
+    /// Jobs of each account that wait or run; accounts without any are absent.
+    open: HashMap<Option<UserId>, usize>,
     /// Ended jobs, the oldest first.
     ended: VecDeque<VendorKey>,
     /// How many jobs came so far.
@@ -65,6 +70,7 @@ struct Known<T> {
 }
 
 struct Entry<T> {
+    account: Option<UserId>,
     standing: Standing<T>,
     /// When somebody asked after it last.
     asked: Instant,
@@ -75,38 +81,60 @@ struct Entry<T> {
 impl<T> Known<T> {
     /// The job does not wait any more, if it did.
     fn leave_queue(&mut self, key: &VendorKey) {
-        let place = self.jobs.get(key).map(|entry| self.waiting.binary_search(&entry.came));
-        if let Some(Ok(place)) = place {
-            self.waiting.remove(place);
+        let Some(Entry { account, came, .. }) = self.jobs.get(key) else { return };
+        let Some(waiting) = self.waiting.get_mut(account) else { return };
+        if let Ok(place) = waiting.binary_search(came) {
+            waiting.remove(place);
+        }
+        if waiting.is_empty() {
+            self.waiting.remove(account);
+        }
+    }
+
+    /// The job does not wait or run any more.
+    fn close(&mut self, account: Option<UserId>) {
+        let left = self.open.remove(&account).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            self.open.insert(account, left);
         }
     }
 }
 
 impl<T: Clone> Jobs<T> {
     pub fn new(open_max: usize, ended_max: usize, wanted: Wanted) -> Self {
-        let known = Known { jobs: HashMap::new(), waiting: VecDeque::new(), ended: VecDeque::new(), came: 0 };
+        let known = Known {
+            jobs: HashMap::new(),
+            waiting: HashMap::new(),
+            open: HashMap::new(),
+            ended: VecDeque::new(),
+            came: 0,
+        };
         Self { open_max, ended_max, wanted, known: Mutex::new(known), moved: Arc::default() }
     }
 
     /// Takes the key in; false when its job is known already.
     ///
     /// # Errors
-    /// When there are too many jobs that wait or run; `engine` is named.
-    pub fn admit(&self, key: &VendorKey, engine: &str) -> Result<bool, VendorError> {
+    /// When too many jobs wait or run, of all accounts or of this one; `engine` is named.
+    pub fn admit(&self, key: &VendorKey, account: Option<UserId>, engine: &str) -> Result<bool, VendorError> {
         let mut known = self.known.lock();
         if let Some(entry) = known.jobs.get_mut(key) {
             entry.asked = Instant::now();
             return Ok(false);
         }
-        if known.jobs.len() - known.ended.len() >= self.open_max {
+        // One account leaves half of the places to the others.
+        let own_max = self.open_max.div_ceil(2).max(2);
+        let own = known.open.get(&account).copied().unwrap_or(0);
+        if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
             let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
         known.came += 1;
         let came = known.came;
-        known.waiting.push_back(came);
-        let entry = Entry { standing: Standing::Waiting, asked: Instant::now(), came };
+        known.waiting.entry(account).or_default().push_back(came);
+        *known.open.entry(account).or_default() += 1;
+        let entry = Entry { account, standing: Standing::Waiting, asked: Instant::now(), came };
         known.jobs.insert(key.clone(), entry);
         Ok(true)
     }
@@ -129,11 +157,16 @@ impl<T: Clone> Jobs<T> {
         }
     }
 
-    /// Which of the jobs that wait this one is, from 1; they are begun in the order in which they came. `None` for one that does not.
+    /// Returns the place of a job among those that wait, from 1; accounts take turns. `None` for a job that does not wait.
     pub fn place(&self, key: &VendorKey) -> Option<u32> {
         let known = self.known.lock();
-        let before = known.waiting.binary_search(&known.jobs.get(key)?.came).ok()?;
-        u32::try_from(before + 1).ok()
+        let Entry { account, came, .. } = known.jobs.get(key)?;
+        let own = known.waiting.get(account)?;
+        let before = own.binary_search(came).ok()?;
+        let others = known.waiting.iter().filter(|(other, _)| *other != account);
+        // In each round those come first whose first job came first.
+        let ahead = others.map(|(_, queue)| queue.len().min(before + usize::from(queue.front() < own.front())));
+        u32::try_from(before + ahead.sum::<usize>() + 1).ok()
     }
 
     /// The job has ended.
@@ -142,6 +175,8 @@ impl<T: Clone> Jobs<T> {
         known.leave_queue(&key);
         if let Some(entry) = known.jobs.get_mut(&key) {
             entry.standing = Standing::Ended(outcome);
+            let account = entry.account;
+            known.close(account);
             known.ended.push_back(key);
         }
         while known.ended.len() > self.ended_max {
@@ -157,7 +192,11 @@ impl<T: Clone> Jobs<T> {
     pub fn forget(&self, key: &VendorKey) {
         let mut known = self.known.lock();
         known.leave_queue(key);
-        known.jobs.remove(key);
+        if let Some(Entry { account, standing: Standing::Waiting | Standing::Running { .. }, .. }) =
+            known.jobs.remove(key)
+        {
+            known.close(account);
+        }
         drop(known);
         self.moved.notify_one();
     }
@@ -223,6 +262,19 @@ impl<T: Clone> Jobs<T> {
         }
     }
 
+    /// Decodes a picture of a job, and waits for the memory that it takes while the job is wanted. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Decoders::decode`].
+    pub fn decode(&self, key: &VendorKey, decoders: &Decoders, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+        loop {
+            match decoders.decode(bytes) {
+                Err(DecodeError::Busy) if !self.is_forsaken(key) => {}
+                decoded => return decoded,
+            }
+        }
+    }
+
     /// Woken whenever a job has moved.
     pub fn moved(&self) -> Arc<Notify> {
         Arc::clone(&self.moved)
@@ -265,9 +317,9 @@ mod tests {
     #[test]
     fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
         let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
-        assert!(jobs.admit(&key("a"), "video").unwrap() && !jobs.admit(&key("a"), "video").unwrap());
-        assert!(jobs.admit(&key("b"), "video").unwrap());
-        assert_eq!(jobs.admit(&key("c"), "video").unwrap_err().kind, ErrorKind::Busy);
+        assert!(jobs.admit(&key("a"), None, "video").unwrap() && !jobs.admit(&key("a"), None, "video").unwrap());
+        assert!(jobs.admit(&key("b"), None, "video").unwrap());
+        assert_eq!(jobs.admit(&key("c"), None, "video").unwrap_err().kind, ErrorKind::Busy);
         assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting));
         jobs.begin(&key("a"));
         assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: 0 }));
@@ -279,7 +331,7 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
         let jobs: Jobs<u32> = Jobs::new(1, 1, all_wanted());
-        jobs.admit(&key("a"), "image").unwrap();
+        jobs.admit(&key("a"), None, "image").unwrap();
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         // Given no room, and then some
         let (mut rests, mut left) = (0, 2);
@@ -305,7 +357,7 @@ mod tests {
     fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
         let jobs: Jobs<u32> = Jobs::new(9, 1, all_wanted());
         for name in ["a", "b", "c"] {
-            assert!(jobs.admit(&key(name), "video").unwrap());
+            assert!(jobs.admit(&key(name), None, "video").unwrap());
         }
         assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [Some(1), Some(2), Some(3), None]);
         jobs.advance(&key("a"), 9);
@@ -319,16 +371,34 @@ mod tests {
     }
 
     #[test]
+    fn accounts_take_turns_and_one_leaves_half_of_the_places() {
+        let bob = Some(UserId(uuid::Uuid::from_u128(2)));
+        let jobs: Jobs<u32> = Jobs::new(6, 1, all_wanted());
+        for name in ["a", "b", "c"] {
+            assert!(jobs.admit(&key(name), None, "video").unwrap());
+        }
+        assert_eq!(jobs.admit(&key("d"), None, "video").unwrap_err().kind, ErrorKind::Busy);
+        assert!(jobs.admit(&key("e"), bob, "video").unwrap());
+        assert_eq!(["a", "e", "b", "c"].map(|name| jobs.place(&key(name))), [1, 2, 3, 4].map(Some));
+        // What has ended or is forgotten makes room.
+        jobs.end(key("a"), Ok(1));
+        jobs.forget(&key("b"));
+        jobs.forget(&key("a"));
+        assert!(["d", "f"].into_iter().all(|name| jobs.admit(&key(name), None, "video").unwrap()));
+        assert_eq!(jobs.admit(&key("g"), None, "video").unwrap_err().kind, ErrorKind::Busy);
+    }
+
+    #[test]
     fn whoever_leaves_the_queue_makes_room_for_those_behind() {
         let jobs: Jobs<u32> = Jobs::new(9, 9, all_wanted());
         for name in ["a", "b", "c", "d"] {
-            assert!(jobs.admit(&key(name), "video").unwrap());
+            assert!(jobs.admit(&key(name), None, "video").unwrap());
         }
         jobs.forget(&key("a"));
         jobs.end(key("c"), Ok(1));
         assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [None, Some(1), None, Some(2)]);
         // What comes again is the last, and what was forgotten before is not known any more
-        assert!(jobs.admit(&key("a"), "video").unwrap());
+        assert!(jobs.admit(&key("a"), None, "video").unwrap());
         jobs.forget(&key("unknown"));
         assert_eq!(["a", "b", "d"].map(|name| jobs.place(&key(name))), [Some(3), Some(1), Some(2)]);
     }
@@ -336,12 +406,12 @@ mod tests {
     #[test]
     fn what_nobody_asks_after_is_forsaken() {
         let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
-        jobs.admit(&key("a"), "video").unwrap();
+        jobs.admit(&key("a"), None, "video").unwrap();
         assert!(!jobs.is_forsaken(&key("a")));
         assert!(jobs.is_forsaken(&key("other")));
         let jobs: Jobs<u32> = Jobs::new(2, 1, Arc::new(|job| *job != key("cancelled")));
         for name in ["a", "cancelled"] {
-            jobs.admit(&key(name), "video").unwrap();
+            jobs.admit(&key(name), None, "video").unwrap();
         }
         assert_eq!(["a", "cancelled"].map(|name| jobs.is_forsaken(&key(name))), [false, true]);
     }

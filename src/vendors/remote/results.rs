@@ -9,14 +9,15 @@ use tokio::sync::Semaphore;
 use crate::clock::{Mishaps, Place, VendorStep};
 use crate::domain::image::Picture;
 use crate::domain::task::Failure;
-use crate::domain::value::{CallbackUrl, Invalid};
+use crate::domain::value::CallbackUrl;
 use crate::domain::video::{Clip, VideoFormat};
-use crate::media::input::{self, Inspected};
+use crate::media::decoders::DecodeError;
+use crate::media::input::Inspected;
 use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetched, Fetcher};
 use crate::vendors::Unfetched;
 
-/// Pictures that are looked at at once: each may take 16 bytes a pixel.
+/// Pictures that are looked at at once, within the memory of all decoders.
 const LOOKED_AT_ONCE: usize = 2;
 
 /// Brings results home. Cheap to clone.
@@ -71,7 +72,8 @@ impl Results {
 
 /// Blocks.
 fn keep(store: &Store, file: &Fetched) -> Result<Picture, Unfetched> {
-    let Inspected { format, width, height } = input::inspect(&file.bytes).map_err(|reason| no_picture(&reason))?;
+    let Inspected { format, width, height } =
+        store.decoders().inspect(&file.bytes).map_err(|error| no_picture(&error))?;
     store.put(Area::Result, &file.bytes, format, width, height).map_err(|error| unkept(&error))
 }
 
@@ -91,8 +93,13 @@ fn unavailable(failure: FetchFailure) -> Unfetched {
     }
 }
 
-fn no_picture(reason: &Invalid) -> Unfetched {
-    Unfetched::Odd(Failure::new("result_invalid", &format!("a result of the vendor {reason}")))
+fn no_picture(error: &DecodeError) -> Unfetched {
+    match error {
+        DecodeError::Invalid(reason) => {
+            Unfetched::Odd(Failure::new("result_invalid", &format!("a result of the vendor {reason}")))
+        }
+        DecodeError::Busy => Unfetched::Passing(told(&error.to_string())),
+    }
 }
 
 /// The cause is for the operator's log.

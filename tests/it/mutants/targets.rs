@@ -10,8 +10,8 @@ use mediary::domain::video::{AudioType, MovementAmplitude};
 use mediary::events::codec;
 use mediary::http::read_music_form;
 use mediary::media::archive::check::{Refusal, check};
+use mediary::media::decoders::{Decoders, measure};
 use mediary::media::field::Given;
-use mediary::media::input::{decode, inspect, measure};
 use mediary::vendors::local::video::codec::Effort;
 use mediary::vendors::local::video::raster::Size;
 use mediary::vendors::local::video::sound::SoundPlan;
@@ -19,7 +19,8 @@ use mediary::vendors::local::video::{Fault, Material, Plan, Watch, render};
 
 /// The pixels of a picture: looked at with the submission, decoded by the worker.
 pub fn picture(bytes: &[u8]) -> bool {
-    let (measured, inspected, decoded) = (measure(bytes), inspect(bytes), decode(bytes));
+    let decoders = Decoders::default();
+    let (measured, inspected, decoded) = (measure(bytes), decoders.inspect(bytes), decoders.decode(bytes));
     assert_eq!(inspected.is_ok(), decoded.is_ok(), "what is accepted can be worked on later");
     if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
         assert_eq!(measured, Ok(inspected));
@@ -28,11 +29,9 @@ pub fn picture(bytes: &[u8]) -> bool {
     decoded.is_ok()
 }
 
-/// Bytes that a picture may take while it is looked at and decoded, as `media/input.rs` says: what the file has of it, at most
-/// 16 a pixel, 4 of a copy, and what decoders may use beside that.
+/// Bytes that a picture may take while it is checked and decoded: as many as the budget of the decoders counts for it.
 pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
-    let pixels = measure(bytes).map_or(0, |found| u64::from(found.width) * u64::from(found.height));
-    pixels * (16 + 4) + (64 << 20)
+    Decoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
 /// A film that goes on, a picture or two beyond its end.

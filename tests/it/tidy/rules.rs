@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
 
 /// The rooms, lowest first: a room may name those above it in this list, not its neighbours.
 const LAYERS: &[&[&str]] = &[
-    &["domain", "clock", "data_dir", "priority", "space", "telemetry", "words"],
+    &["domain", "clock", "data_dir", "fairness", "priority", "space", "telemetry", "words"],
     &["personal", "quota"],
     &["events", "media", "outbound"],
     &["oidc", "vendors", "projections"],

@@ -1,5 +1,7 @@
 //! A picture in motion: pixels side by side, made for looking between them.
 
+use std::fmt;
+
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
@@ -20,6 +22,12 @@ pub type Place = [f32; 2];
 pub struct Size {
     pub width: usize,
     pub height: usize,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
+    }
 }
 
 impl Size {

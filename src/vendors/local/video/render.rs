@@ -25,6 +25,8 @@ use crate::vendors::local::{encode, style};
 
 /// Frames of a group; fewer in short films, so that there is work for two cores at least.
 const GROUP: usize = 24;
+/// The most pixels that are drawn and encoded for one film: 100 seconds of 1080p.
+pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
 /// Groups of a decoded film that are encoded at once: their frames wait in memory.
 const HEAD_GROUPS: usize = 4;
 
@@ -263,6 +265,16 @@ impl Dresser {
     }
 }
 
+/// The length of a given film decides how many frames are drawn, whatever its own size and that of its file.
+fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
+    let pixels = (frames as u64).saturating_mul(size.area() as u64);
+    if pixels <= DRAWN_PIXELS_MAX {
+        return Ok(());
+    }
+    let told = format!("the film would have {frames} frames of {size}");
+    Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&told, pixels, DRAWN_PIXELS_MAX) })
+}
+
 /// Prepares the shots of a film, and the film that goes before them.
 fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
     let Plan { size, amplitude, seed, anime, enhance, .. } = plan;
@@ -312,6 +324,7 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
         }
         Material::Footage { file, seconds, end } => {
             let film = Head::open(file)?;
+            check_drawn(film.frames() + (seconds * FPS) as usize, size)?;
             let shot = extend::shot(&film, codec, size, (wishes, amplitude), seconds, (end.as_ref(), seed))?;
             parts.add(seconds, wishes, shot);
             head = Some(film);

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::{Rgb, RgbImage};
 
-use super::codec::{Effort, FPS};
-use super::mp4::Reel;
-use super::raster::Size;
+use super::codec::{Codec as _, Effort, FPS, H264, Yuv};
+use super::mp4::{Reel, Strip};
+use super::raster::{Raster, Size};
 use super::sound::SoundPlan;
 use super::*;
 use crate::domain::video::{AudioType, MovementAmplitude, WatermarkPosition};
@@ -179,4 +179,25 @@ fn what_is_no_film_is_refused_by_name() {
     assert_eq!(code_of(film[..film.len() / 2].to_vec()), "video_unreadable");
     assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
     assert!(code_of(film.clone()) == "made");
+}
+
+#[test]
+fn the_frames_of_a_long_film_are_bounded_by_their_size() {
+    // Given a film of 300 seconds in a few kilobytes
+    let size = Size { width: 16, height: 16 };
+    let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
+    let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
+    let frames = 300 * FPS as usize;
+    let units = std::iter::once(key).chain(std::iter::repeat_n(next, frames - 1)).collect();
+    let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();
+    assert!(file.len() < 1 << 20, "{} bytes", file.len());
+
+    // When it goes on at a size of its own
+    let footage = Material::Footage { file, seconds: 1, end: None };
+    let refused = render(Plan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
+
+    // Then nothing of it is drawn, and the figures are told
+    let reason =
+        "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
+    assert_eq!(refused.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
 }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::{AcquireError, Notify, Semaphore, SemaphorePermit};
+use tokio::sync::Notify;
 
 use super::super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::job::{Inputs, pictures, plan, size};
 use super::sound::{Bed, Stereo};
 use super::{Fault, Film, Watch, extend, render};
+use crate::domain::ids::UserId;
 use crate::domain::image::{ImageFormat, Source};
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
-use crate::media::input::{self, Pixels};
+use crate::fairness::{FairPermit, FairSemaphore};
+use crate::media::input::Pixels;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
@@ -57,7 +59,7 @@ struct Engine {
     store: Store,
     options: Options,
     music: Option<Music>,
-    budget: Semaphore,
+    budget: FairSemaphore<Option<UserId>>,
     jobs: Jobs<Creation>,
 }
 
@@ -66,7 +68,7 @@ impl LocalVideo {
     /// is not begun, and given up at its next frame.
     #[must_use]
     pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
-        let budget = Semaphore::new(options.kilopixels_max as usize);
+        let budget = FairSemaphore::new(options.kilopixels_max.into());
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
         Self { engine: Arc::new(Engine { store, options, music, budget, jobs }) }
     }
@@ -84,13 +86,13 @@ impl Vendor for LocalVideo {
     /// Must be called within a tokio runtime, which then carries the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let key = job.key.clone();
+            let (key, account) = (job.key.clone(), job.account);
             let work = job.video()?;
             if work.lacks_inputs() {
                 return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
             }
-            if self.engine.jobs.admit(&key, "video")? {
-                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), work));
+            if self.engine.jobs.admit(&key, account, "video")? {
+                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
             }
             Ok(key)
         }
@@ -115,17 +117,12 @@ impl Vendor for LocalVideo {
 
 impl Engine {
     /// Waits for its share of the budget, works, and remembers the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, work: VideoWork) {
+    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
         let work = Arc::new(work);
-        let share = tokio::select! {
+        let _share = tokio::select! {
             biased;
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
-            share = self.granted(&work) => share,
-        };
-        let Ok(_share) = share else {
-            return self
-                .jobs
-                .end(key, Err(Failure::new("engine_stopped", "the engine was stopped before the job began")));
+            share = self.granted(account, &work) => share,
         };
         if self.jobs.is_forsaken(&key) {
             return self.jobs.forget(&key);
@@ -145,15 +142,15 @@ impl Engine {
     }
 
     /// What the film may use, once there is so much.
-    async fn granted(self: &Arc<Self>, work: &Arc<VideoWork>) -> Result<SemaphorePermit<'_>, AcquireError> {
-        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(work).await } else { 0 };
-        self.budget.acquire_many(self.share(work, decoding)).await
+    async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> FairPermit<Option<UserId>> {
+        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(account, work).await } else { 0 };
+        self.budget.acquire(account, self.share(work, decoding).into()).await
     }
 
     /// Bytes that decoding the film takes that is to go on: it must be read to know, and what that takes is given back before more
     /// is asked for, so that no two wait for each other.
-    async fn decoding(self: &Arc<Self>, work: &Arc<VideoWork>) -> u64 {
-        let Ok(_share) = self.budget.acquire_many(self.share(work, 0)).await else { return 0 };
+    async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
+        let _share = self.budget.acquire(account, self.share(work, 0).into()).await;
         let (engine, work) = (Arc::clone(self), Arc::clone(work));
         let read = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
@@ -231,8 +228,8 @@ impl Inputs for Interest<'_> {
         let bytes = self
             .patiently(|| self.engine.store.read(Area::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
-        let decoded =
-            input::decode(&bytes).map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
+        let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
+        let decoded = decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
         Ok(decoded.pixels)
     }
 
@@ -282,7 +279,7 @@ mod tests {
         let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
         // Given a film that is being drawn
         let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
-        let job = Job { task: TaskId(uuid::Uuid::nil()), key: Text::recorded("a".to_owned()), work };
+        let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
         let film = vendor.submit(job).await.unwrap();
         while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
             vendor.moved().notified().await;
@@ -316,12 +313,12 @@ mod tests {
             ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
         };
         let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
-        let whole = engine.budget.available_permits();
+        let whole = engine.budget.available();
         // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
-        let bytes = engine.decoding(&Arc::new(work(Some(kept)))).await;
+        let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
-        assert_eq!(engine.decoding(&Arc::new(work(None))).await, 0);
-        assert_eq!(engine.budget.available_permits(), whole, "nothing is kept of it");
+        assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
+        assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
         // Rounded up to thousands, as the whole is.
         let large = 1 << 29;
         let more = engine.share(&work(None), large) - engine.share(&work(None), 0);

@@ -5,7 +5,8 @@ mod read;
 mod sps;
 mod write;
 
-pub use read::{BYTES_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};
+pub(super) use read::too_many_pixels;
+pub use read::{BYTES_MAX, DECODED_PIXELS_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};
 pub use write::{Strip, write};
 
 use std::num::NonZeroU32;

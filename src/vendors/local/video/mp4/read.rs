@@ -17,6 +17,11 @@ pub const BYTES_MAX: usize = 512 << 20;
 pub const SECONDS_MAX: u64 = 300;
 /// The most pictures of a film, and the most packets of its sound.
 pub const SAMPLES_MAX: usize = 36_000;
+/// The most pixels that are decoded of a film: pixels of a picture, as it is coded, times pictures. A picture that repeats the one
+/// before takes a few bytes, so the size of the file bounds nothing.
+pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
+/// The most slices of a picture.
+const SLICES_MAX: usize = 256;
 /// The most pixels of a picture: 4096 by 2304.
 const PIXELS_MAX: usize = 4096 * 2304;
 /// The longest side of a picture, in pixels.
@@ -38,6 +43,8 @@ pub struct Reel {
     pub head: Vec<u8>,
     /// Pixels that a decoder keeps at once: of a picture as it is coded, and of those that others are predicted from.
     pub kept_pixels: u64,
+    /// Pixels of a picture as it is coded.
+    coded_pixels: u64,
     length_bytes: usize,
 }
 
@@ -95,6 +102,7 @@ impl Reel {
     /// When its parts do not fit into it, or it brings parameters of other pictures than were promised.
     pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
         let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
+        let mut slices = Slices::default();
         let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
         whole.reserve(unit.bytes + 16);
         while !rest.is_empty() {
@@ -104,10 +112,14 @@ impl Reel {
             let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
             if nal.first().is_some_and(|first| first & 0x1f == 7) {
                 let promised = checked(nal)?;
-                if promised.size != self.size || promised.kept_pixels > self.kept_pixels {
+                if promised.size != self.size
+                    || promised.kept_pixels > self.kept_pixels
+                    || promised.coded_pixels > self.coded_pixels
+                {
                     return Err(unsupported("made of parts with different descriptions"));
                 }
             }
+            slices.count(nal)?;
             if !nal.is_empty() {
                 whole.extend([0, 0, 0, 1]);
                 whole.extend(nal);
@@ -128,6 +140,34 @@ impl Reel {
     #[must_use]
     pub fn begin(&self) -> u64 {
         self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
+    }
+}
+
+/// Says how many pixels there would be and how many there may be, in words that go after `told`.
+pub(in super::super) fn too_many_pixels(told: &str, pixels: u64, most: u64) -> String {
+    let millions = |pixels: u64| pixels.div_ceil(1_000_000);
+    format!("{told}, {} million pixels in all; at most {} million are allowed", millions(pixels), millions(most))
+}
+
+/// Slices of an access unit, each of which costs up to a whole picture.
+#[derive(Default)]
+struct Slices {
+    all: usize,
+    first: usize,
+}
+
+impl Slices {
+    fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
+        let [header, start, ..] = nal else { return Ok(()) };
+        if matches!(header & 0x1f, 1 | 2 | 5) {
+            self.all += 1;
+            // A first bit that is set says that the slice begins at the first block.
+            self.first += usize::from(start & 0x80 != 0);
+        }
+        if self.first > 1 || self.all > SLICES_MAX {
+            return Err(unsupported("made of samples with several pictures"));
+        }
+        Ok(())
     }
 }
 
@@ -279,8 +319,14 @@ impl Pictures {
         let nothing = || refused("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(nothing)?;
         let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
-        let Promised { size, kept_pixels } = promised;
-        let reel = Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, length_bytes };
+        let Promised { size, coded_pixels, kept_pixels } = promised;
+        let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
+        if pixels > DECODED_PIXELS_MAX {
+            let told = format!("the video has {} pictures of {size}", self.units.len());
+            return Err(refused("video_too_large", too_many_pixels(&told, pixels, DECODED_PIXELS_MAX)));
+        }
+        let reel =
+            Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
         if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
             return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
         }
@@ -292,6 +338,7 @@ impl Pictures {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Promised {
     size: Size,
+    coded_pixels: u64,
     kept_pixels: u64,
 }
 
@@ -317,7 +364,8 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     for sps in &avcc_box.sps_list {
         let next = checked(sps)?;
         let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
-        promised = Some(Promised { kept_pixels, ..next });
+        let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
+        promised = Some(Promised { coded_pixels, kept_pixels, ..next });
     }
     let mut head = Vec::new();
     for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
@@ -354,7 +402,7 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
-    Ok(Promised { size, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
+    Ok(Promised { size, coded_pixels: coded.pixels, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
 }
 
 #[cfg(test)]

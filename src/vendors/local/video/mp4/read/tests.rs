@@ -2,6 +2,9 @@
 
 use shiguredo_mp4::demux::TrackInfo;
 
+use super::super::super::codec::{Codec as _, Effort, H264, Yuv};
+use super::super::super::raster::Raster;
+use super::super::{Strip, write};
 use super::*;
 
 const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
@@ -54,4 +57,41 @@ fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
     }
     let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
     assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
+}
+
+/// A film of pictures that hardly differ, each of a few bytes.
+fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
+    let size = Size { width, height };
+    let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
+    let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
+    let units = std::iter::once(key).chain(std::iter::repeat_n(next, pictures - 1)).collect();
+    write(&Strip { groups: vec![units] }, None).unwrap()
+}
+
+#[test]
+fn pixels_times_pictures_are_bounded_whatever_the_size_of_the_file() {
+    // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
+    let fits = long_film(1280, 720, 5000);
+    assert!(Reel::of(&fits).is_ok());
+    let film = long_film(2560, 1440, 4000);
+    assert!(film.len() < 1 << 20, "{} bytes", film.len());
+
+    let Err(Fault::Input { code, reason }) = Reel::of(&film) else { panic!("it was read") };
+
+    assert_eq!(code, "video_too_large");
+    let told =
+        "the video has 4000 pictures of 2560x1440, 14746 million pixels in all; at most 10000 million are allowed";
+    assert_eq!(reason, told);
+}
+
+#[test]
+fn a_sample_of_several_pictures_is_refused() {
+    let slice = |first: bool| [0x41, if first { 0x9a } else { 0x5a }, 0];
+    let mut slices = Slices::default();
+    assert!([true, false, false].into_iter().all(|first| slices.count(&slice(first)).is_ok()));
+    assert!(slices.count(&[0x06, 0xFF]).is_ok(), "what is no slice does not count");
+    assert!(slices.count(&slice(true)).is_err());
+    let mut many = Slices::default();
+    let counted = (0..1000).take_while(|_| many.count(&slice(false)).is_ok()).count();
+    assert_eq!(counted, SLICES_MAX);
 }

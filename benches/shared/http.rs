@@ -1,22 +1,24 @@
-//! Load over HTTP/1.1: kept connections, one request at a time on each, as little work as possible for every answer.
+//! HTTP/1.1 client of the benchmarks: persistent connections, one request at a time on each, minimal work per answer.
 
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-/// Room for an answer; it grows when one is larger.
-const ROOM: usize = 256 * 1024;
+/// Initial size of a connection's buffer, large enough for any head; it grows to the largest answer.
+const BUFFER_BYTES: usize = 32 * 1024;
 
-/// One kept connection.
+/// Persistent connection.
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
     filled: usize,
 }
 
-/// An answer; its bytes are those of the connection until the next request.
+/// Answer to a request, borrowed from the connection's buffer.
 pub struct Answer<'c> {
     pub status: u16,
     pub head: &'c str,
@@ -24,8 +26,12 @@ pub struct Answer<'c> {
 }
 
 impl Answer<'_> {
+    /// Returns `true` if the service closes the connection after this answer.
+    pub fn closes(&self) -> bool {
+        header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
     /// Its status, and what its body says of an error.
-    #[allow(dead_code, reason = "for benches/gateway")]
     pub fn told(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
         format!("{} {}", self.status, body["detail"].as_str().unwrap_or_default())
@@ -33,51 +39,76 @@ impl Answer<'_> {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects; panics if the service refuses.
     pub async fn open(address: &str) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
-        stream.set_nodelay(true).expect("a socket option");
-        Self { stream, buffer: vec![0; ROOM], filled: 0 }
+        Self::connect(address, None).await.unwrap_or_else(|error| panic!("{address}: {error}"))
     }
 
-    /// Sends a request that is written out, and reads the whole answer.
+    /// Connects from `source`, an address of the loopback network, or from the default one.
+    pub async fn connect(address: &str, source: Option<Ipv4Addr>) -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(source) = source {
+            socket.bind((source, 0).into())?;
+        }
+        let address: SocketAddr = address.parse().map_err(io::Error::other)?;
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: vec![0; BUFFER_BYTES], filled: 0 })
+    }
+
+    /// Sends a complete request and reads the complete answer; panics if the connection fails.
     pub async fn exchange(&mut self, request: &[u8]) -> Answer<'_> {
-        self.stream.write_all(request).await.expect("the service reads");
-        self.filled = 0;
-        let head = self.read_head().await;
-        let text = std::str::from_utf8(&self.buffer[..head]).expect("a head is ASCII");
-        let status = text.get(9..12).and_then(|status| status.parse().ok()).expect("a status line");
-        let length = header(text, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
-        self.fill(head + length).await;
-        let head_text = std::str::from_utf8(&self.buffer[..head]).expect("a head is ASCII");
-        Answer { status, head: head_text, body: &self.buffer[head..head + length] }
+        self.try_exchange(request).await.expect("the service answers")
     }
 
-    async fn read_head(&mut self) -> usize {
+    /// Sends a complete request and reads the complete answer.
+    ///
+    /// # Errors
+    /// Returns the I/O error if the connection fails before the answer is complete. The connection is unusable then.
+    pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
+        self.stream.write_all(request).await?;
+        self.filled = 0;
+        let head = self.read_head().await?;
+
+        let text = std::str::from_utf8(&self.buffer[..head]).map_err(io::Error::other)?;
+        let status = text.get(9..12).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other("the answer has no status line"))?;
+        let length = header(text, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+        self.fill(head + length).await?;
+
+        let head_text = std::str::from_utf8(&self.buffer[..head]).map_err(io::Error::other)?;
+        Ok(Answer { status, head: head_text, body: &self.buffer[head..head + length] })
+    }
+
+    async fn read_head(&mut self) -> io::Result<usize> {
         let mut searched = 0;
         loop {
-            self.read().await;
+            self.read().await?;
             let found = self.buffer[searched..self.filled].windows(4).position(|window| window == b"\r\n\r\n");
             if let Some(at) = found {
-                return searched + at + 4;
+                return Ok(searched + at + 4);
             }
             searched = self.filled.saturating_sub(3);
         }
     }
 
-    async fn fill(&mut self, length: usize) {
+    async fn fill(&mut self, length: usize) -> io::Result<()> {
         if self.buffer.len() < length {
             self.buffer.resize(length, 0);
         }
         while self.filled < length {
-            self.read().await;
+            self.read().await?;
         }
+        Ok(())
     }
 
-    async fn read(&mut self) {
-        let read = self.stream.read(&mut self.buffer[self.filled..]).await.expect("the service answers");
-        assert!(read > 0, "the service closed the connection");
+    async fn read(&mut self) -> io::Result<()> {
+        let read = self.stream.read(&mut self.buffer[self.filled..]).await?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the service closed the connection"));
+        }
         self.filled += read;
+        Ok(())
     }
 }
 
@@ -94,7 +125,7 @@ pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     } else {
         format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
     };
-    format!("{method} {path} HTTP/1.1\r\nHost: bench\r\n{authorization}{content}\r\n{body}").into_bytes()
+    format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}{content}\r\n{body}").into_bytes()
 }
 
 /// What a round of load measured.

@@ -80,6 +80,11 @@ impl Service {
         (value("VmRSS:"), value("VmHWM:"))
     }
 
+    /// Makes the peak of [`memory`](Self::memory) start again at the current value (`proc(5)`, `clear_refs`).
+    pub fn reset_memory_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("a process of the same user");
+    }
+
     /// Processor time in seconds that it has used, all threads together.
     pub fn processor_time(&self) -> f64 {
         processor_time_of(self.child.id())

@@ -1,0 +1,93 @@
+//! Accounts with a publisher and nodes each, created over HTTP before anything is measured.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::Options;
+use crate::http::{Connection, request};
+use crate::limits;
+use crate::service::{TOKEN, block_on};
+
+/// Nodes that an account can change.
+pub const NODES_EACH: usize = 128;
+
+/// A user with a token, who owns a publisher.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub token: String,
+    pub publisher: String,
+}
+
+impl Account {
+    /// Returns the path of one of its nodes.
+    #[must_use]
+    pub fn node(&self, number: usize) -> String {
+        format!("/publishers/{0}/nodes/{0}-{1}", self.publisher, number % NODES_EACH)
+    }
+}
+
+/// Returns the id of a node of the catalogue, which is what is read.
+#[must_use]
+pub fn catalogue_node(number: usize) -> String {
+    format!("node-{number:06}")
+}
+
+/// Fills a data directory: the catalogue and so many accounts. Limits are off until it is filled.
+#[must_use]
+pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
+    let service = options.start(data_dir, &limits::lifted());
+    let accounts = block_on(async {
+        let mut connection = Connection::open(&service.address).await;
+        create(&mut connection, "/publishers", &json!({"id": "catalogue", "name": "Catalogue"})).await;
+        for number in 0..options.nodes {
+            create(&mut connection, "/publishers/catalogue/nodes", &catalogue_body(number)).await;
+        }
+        let mut accounts = Vec::new();
+        for number in 0..count {
+            accounts.push(account(&mut connection, number).await);
+        }
+        accounts
+    });
+    service.stop();
+    accounts
+}
+
+/// About 1.3 KB in a list, as nodes of the benchmark of the registry have.
+fn catalogue_body(number: usize) -> Value {
+    json!({
+        "id": catalogue_node(number),
+        "name": format!("Node number {number}"),
+        "description": "Masks, crops and relights faces in batches, and keeps what it has found out. ".repeat(8),
+        "tags": ["faces", "masks"],
+        "supported_os": ["Linux", "Windows"],
+        "downloads": number * 7919 % 100_000,
+        "latest_version": {"version": "1.0.0", "changelog": "Fixed the mask. ".repeat(16), "dependencies": ["numpy>=1.26"]},
+    })
+}
+
+async fn account(connection: &mut Connection, number: usize) -> Account {
+    let name = format!("account-{number}");
+    let user = json!({"name": name, "email": format!("{name}@example.org")});
+    let user = create(connection, "/admin/users", &user).await;
+    let path = format!("/admin/users/{}/tokens", user["id"].as_str().expect("an id"));
+    let token = create(connection, &path, &json!({"name": "overload"})).await;
+    let token = token["token"].as_str().expect("a token").to_owned();
+
+    create_as(connection, &token, "/publishers", &json!({"id": name, "name": name})).await;
+    for node in 0..NODES_EACH {
+        let body = json!({"id": format!("{name}-{node}"), "latest_version": {"version": "1.0.0"}});
+        create_as(connection, &token, &format!("/publishers/{name}/nodes"), &body).await;
+    }
+    Account { token, publisher: name }
+}
+
+async fn create(connection: &mut Connection, path: &str, body: &Value) -> Value {
+    create_as(connection, TOKEN, path, body).await
+}
+
+async fn create_as(connection: &mut Connection, token: &str, path: &str, body: &Value) -> Value {
+    let answer = connection.exchange(&request("POST", path, token, &body.to_string())).await;
+    assert_eq!(answer.status, 201, "{path}: {}", String::from_utf8_lossy(answer.body));
+    serde_json::from_slice(answer.body).expect("JSON")
+}

@@ -1,0 +1,178 @@
+//! Sustainable load of each workload, and what is left of it at a multiple of that load.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::accounts::fill;
+use crate::http::{Connection, request};
+use crate::offered::{Outcome, offer};
+use crate::ramp::{Load, Step, highest};
+use crate::service::{Service, TOKEN, block_on, processor_time_of};
+use crate::workload::Workload;
+use crate::{Options, limits, median, quantile};
+
+/// Goodput at the multiple, as a share of the sustainable load.
+const GOODPUT_AIM: f64 = 0.9;
+/// The 99th percentile of refusals in milliseconds.
+const REFUSAL_AIM: f64 = 50.0;
+/// Longest time in which the tasks of a round end after it.
+const DRAIN: Duration = Duration::from_mins(10);
+
+/// One round of a workload.
+struct Round {
+    step: Step,
+    outcome: Outcome,
+    /// Successes a second at the multiple; of submissions completed jobs.
+    goodput: f64,
+    /// Cores used by the service and by the clients at the multiple.
+    cores: [f64; 2],
+    /// Resident memory in MiB: before the ramp, and the peak at the multiple.
+    memory: [f64; 2],
+}
+
+/// Measures every workload that was selected, each with a service of its own.
+pub fn run(options: &Options) {
+    print_conditions(options);
+    println!("where the clients use their core whole and the service does not, the clients are the limit\n");
+    println!(
+        "| request | sustainable, a second | at connections | p50 · p99, ms | offered, a second | goodput, a second | \
+         of sustainable | successes p50 · p99, ms | refused | refusals p99, ms | failed | \
+         cores of service · clients | memory before · peak, MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let mut missed = Vec::new();
+    for workload in Workload::CAPACITY.into_iter().filter(|workload| options.selects(workload.name())) {
+        let rounds = measure(options, workload);
+        print(workload, &rounds, &mut missed);
+    }
+    println!("\naims missed: {}\n", if missed.is_empty() { "none".to_owned() } else { missed.join("; ") });
+}
+
+fn print_conditions(options: &Options) {
+    println!(
+        "{} rounds of {} s, {}x the sustainable load on {} connections of {} accounts and {} addresses, {} nodes; \
+         settings of the service:",
+        options.rounds,
+        options.time.as_secs_f64(),
+        options.factor,
+        options.connections,
+        options.accounts,
+        options.addresses,
+        options.nodes
+    );
+    for (name, value) in limits::lifted().iter().chain(&options.settings) {
+        println!("  {name}={value}");
+    }
+    println!();
+}
+
+fn measure(options: &Options, workload: Workload) -> Vec<Round> {
+    let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
+    let data_dir = directory.path().join("data");
+    let accounts = fill(options, &data_dir, options.accounts);
+    let service = options.start(&data_dir, &limits::lifted());
+    let load = Load { address: service.address.clone(), accounts, nodes: options.nodes, sources: options.addresses };
+    let mut number = 0;
+    let rounds = (0..options.rounds).map(|_| round(options, workload, &service, &load, &mut number)).collect();
+    service.stop();
+    rounds
+}
+
+fn round(options: &Options, workload: Workload, service: &Service, load: &Load, number: &mut usize) -> Round {
+    let before = service.memory().0;
+    let step = highest(load, workload.completed(), &options.steps, options.time, number);
+    drain(service);
+
+    service.reset_memory_peak();
+    let rate = step.goodput * options.factor;
+    let mut completed = Vec::new();
+    let counts_jobs = workload == Workload::Submission;
+    let look = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
+    let used = || [service.processor_time(), processor_time_of(std::process::id())];
+    let (begun, earlier) = (Instant::now(), used());
+    let outcome = offer(load, workload, rate, options.connections, options.time, number, look);
+    let (seconds, later) = (begun.elapsed().as_secs_f64(), used());
+    let cores = std::array::from_fn(|at| (later[at] - earlier[at]) / seconds);
+    let peak = service.memory().1;
+
+    let goodput = if counts_jobs {
+        let samples: Vec<_> = completed.into_iter().map(|sample| sample.join().expect("the service answers")).collect();
+        let [(from, first), (to, last)] = samples[..] else { panic!("two samples are taken") };
+        (last - first) / to.duration_since(from).as_secs_f64()
+    } else {
+        outcome.good as f64 / outcome.seconds
+    };
+    drain(service);
+    Round { step, outcome, goodput, cores, memory: [before, peak] }
+}
+
+/// Reads how many tasks have completed since the service started, and when that was. On a thread, because the load goes on.
+fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
+    let address = service.address.clone();
+    std::thread::spawn(move || {
+        let text = block_on(async {
+            let mut connection = Connection::open(&address).await;
+            let answer = connection.exchange(&request("GET", "/metrics", TOKEN, "")).await;
+            assert_eq!(answer.status, 200, "/metrics: {}", answer.told());
+            String::from_utf8_lossy(answer.body).into_owned()
+        });
+        let line = text.lines().find_map(|line| line.strip_prefix(r#"mediary_events_total{event="TaskCompleted"}"#));
+        (Instant::now(), line.map_or(0.0, |value| value.trim().parse().expect("a number")))
+    })
+}
+
+/// Waits until no task is unfinished.
+fn drain(service: &Service) {
+    let started = Instant::now();
+    while unfinished(service) > 0 {
+        assert!(started.elapsed() < DRAIN, "the tasks of a round do not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn unfinished(service: &Service) -> u64 {
+    block_on(async {
+        let mut connection = Connection::open(&service.address).await;
+        let answer = connection.exchange(&request("GET", "/admin/state", TOKEN, "")).await;
+        let state: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
+        state["queues"]["tasks"].as_u64().unwrap_or_else(|| panic!("{state}"))
+    })
+}
+
+fn print(workload: Workload, rounds: &[Round], missed: &mut Vec<String>) {
+    let middle = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
+    let all =
+        |values: &dyn Fn(&Round) -> &[f64]| rounds.iter().flat_map(|round| values(round).to_vec()).collect::<Vec<_>>();
+    let latencies = all(&|round| &round.outcome.latencies);
+    let refusals = all(&|round| &round.outcome.refusals);
+    let share = middle(&|round| round.goodput / round.step.goodput);
+    let refusal = quantile(&refusals, 0.99);
+    let failed: usize = rounds.iter().flat_map(|round| round.outcome.failures.values()).sum();
+    println!(
+        "| {} | {:.0} | {:.0} | {:.2} · {:.2} | {:.0} | {:.0} | {share:.2} | {:.1} · {:.1} | {} | {} | {failed} | {:.2} · {:.2} | {:.0} · {:.0} |",
+        workload.name(),
+        middle(&|round| round.step.goodput),
+        middle(&|round| round.step.connections as f64),
+        middle(&|round| round.step.p50),
+        middle(&|round| round.step.p99),
+        middle(&|round| round.outcome.offered as f64 / round.outcome.seconds),
+        middle(&|round| round.goodput),
+        quantile(&latencies, 0.5),
+        quantile(&latencies, 0.99),
+        refusals.len(),
+        if refusals.is_empty() { "none".to_owned() } else { format!("{refusal:.1}") },
+        middle(&|round| round.cores[0]),
+        middle(&|round| round.cores[1]),
+        middle(&|round| round.memory[0]),
+        middle(&|round| round.memory[1]),
+    );
+    for round in rounds.iter().filter(|round| !round.outcome.failures.is_empty()) {
+        eprintln!("{}: failed: {:?}", workload.name(), round.outcome.failures);
+    }
+    if share < GOODPUT_AIM {
+        missed.push(format!("goodput of {} is {share:.2} of the sustainable load, not {GOODPUT_AIM}", workload.name()));
+    }
+    if refusal > REFUSAL_AIM {
+        missed.push(format!("refusals of {} take {refusal:.1} ms, not {REFUSAL_AIM}", workload.name()));
+    }
+}

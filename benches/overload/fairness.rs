@@ -1,0 +1,274 @@
+//! Latencies of well-behaved callers, without and with one hostile caller.
+//!
+//! Every attack gets a service of its own, with the default limits, on a copy of the same data directory: what an attack
+//! leaves behind cannot disturb the next one. The callers without a hostile one are measured on the same service just before.
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::accounts::{Account, fill};
+use crate::hostile::{Attack, HostileProcess};
+use crate::http::Connection;
+use crate::limits::per_minute;
+use crate::service::block_on;
+use crate::workload::Workload;
+use crate::{Options, milliseconds, quantile};
+
+/// Requests of well-behaved callers, in the order of the columns.
+const KINDS: [Workload; 4] = [Workload::Page, Workload::Write, Workload::Submission, Workload::Job];
+/// Requests a second of one caller where no default limit is lower: reads, writes, submissions.
+const RATES: [f64; 3] = [40.0, 10.0, 2.0];
+/// Share of a default limit that a well-behaved caller uses.
+const SHARE_OF_LIMIT: f64 = 0.5;
+/// An answer that takes longer counts as this long, and as failed.
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// Duration of the attack before it is measured.
+const HEAD_START: Duration = Duration::from_secs(2);
+/// A connection that was idle for longer is not used again: the service may be about to close it.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+/// The 99th percentile beside a hostile caller, as a multiple of the one without.
+const SLOWDOWN_AIM: f64 = 2.0;
+
+/// Latencies of the callers by kind of request.
+#[derive(Debug, Clone, Default)]
+struct Measured {
+    /// Milliseconds from sending to the complete answer, with the connection where a new one was opened.
+    latencies: [Vec<f64>; 4],
+    /// Answers other than successes, and requests without an answer.
+    failed: usize,
+}
+
+/// Result of an attack, all rounds together.
+#[derive(Debug, Default)]
+struct Beside {
+    alone: Measured,
+    attacked: Measured,
+    /// Resident memory in MiB before the attacks, and the highest during one.
+    memory: [f64; 2],
+    /// Answers to the hostile caller in the last round.
+    report: String,
+}
+
+/// Requests a second of one caller: reads, writes, submissions.
+type Rates = [f64; 3];
+
+/// Measures every attack that was selected.
+pub fn run(options: &Options) {
+    let rates = rates(options);
+    println!(
+        "{} rounds of {} s, {} well-behaved callers with {} reads, {} writes and twice {} submissions a second each, \
+         default limits of the service",
+        options.rounds,
+        options.time.as_secs_f64(),
+        options.accounts,
+        rates[0],
+        rates[1],
+        rates[2],
+    );
+    for (name, value) in &options.settings {
+        println!("  {name}={value}");
+    }
+    println!();
+    println!(
+        "| one hostile caller | reads: p99 alone → beside it, ms | writes | submissions | jobs | failed alone · beside it | \
+         memory before · peak, MiB | answers to the hostile caller |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+
+    let template = tempfile::tempdir_in(&options.dir).expect("a directory");
+    let template = template.path().join("data");
+    // The last account is the hostile caller's.
+    let mut accounts = fill(options, &template, options.accounts + 1);
+    let hostile = accounts.pop().expect("an account");
+    let mut missed = Vec::new();
+    for attack in Attack::ALL.into_iter().filter(|attack| options.selects(attack.name())) {
+        let mut beside = Beside::default();
+        for _ in 0..options.rounds {
+            round(options, attack, &template, &accounts, &hostile, rates, &mut beside);
+        }
+        print(attack, &beside, &mut missed);
+    }
+    println!("\naims missed: {}\n", if missed.is_empty() { "none".to_owned() } else { missed.join("; ") });
+}
+
+/// The rates of the command line, or those that the default limits leave room for.
+fn rates(options: &Options) -> Rates {
+    let share = |kind: &str, rate: f64| per_minute(kind).map_or(rate, |limit| rate.min(limit / 60.0 * SHARE_OF_LIMIT));
+    let defaults = [share("reads", RATES[0]), share("changes", RATES[1]), share("submissions", RATES[2]) / 2.0];
+    std::array::from_fn(|kind| options.rates[kind].unwrap_or(defaults[kind]))
+}
+
+fn round(
+    options: &Options,
+    attack: Attack,
+    template: &Path,
+    accounts: &[Account],
+    hostile: &Account,
+    rates: Rates,
+    beside: &mut Beside,
+) {
+    let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
+    let data_dir = directory.path().join("data");
+    copy(template, &data_dir);
+    let service = options.start(&data_dir, &[]);
+    let measure = |time: Duration, first: usize| measure(&service.address, accounts, options.nodes, rates, time, first);
+
+    // The first seconds of a service are not measured: caches and threads are new.
+    let _ = measure(HEAD_START, 0);
+    beside.alone.add(measure(options.time, 1_000_000));
+
+    let before = service.memory().0;
+    service.reset_memory_peak();
+    let process = HostileProcess::start(attack, &service.address, hostile);
+    std::thread::sleep(HEAD_START);
+    beside.attacked.add(measure(options.time, 2_000_000));
+    let peak = service.memory().1;
+    beside.report = process.stop();
+    beside.memory = [beside.memory[0].max(before), beside.memory[1].max(peak)];
+    // Killed: jobs of the attack may take minutes, and nothing of this directory is looked at again.
+    drop(service);
+}
+
+/// Copies a directory of the service that is stopped.
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").args(["-a", "--sparse=always"]).args([from, to]).status();
+    assert!(copied.expect("cp starts").success(), "the data directory cannot be copied");
+}
+
+/// Lets all callers ask at their rates for a time. `first` is the number of the first request of each.
+fn measure(address: &str, accounts: &[Account], nodes: usize, rates: Rates, time: Duration, first: usize) -> Measured {
+    let measured = Rc::<RefCell<Measured>>::default();
+    block_on(async {
+        let mut pacers = Vec::new();
+        for (number, account) in accounts.iter().enumerate() {
+            let source = Ipv4Addr::new(127, 0, 0, 10 + u8::try_from(number).expect("few accounts"));
+            let caller = Caller { address: address.to_owned(), source, account: account.clone(), nodes };
+            for (kind, workload) in KINDS.into_iter().enumerate() {
+                let (caller, measured) = (Rc::new(caller.clone()), measured.clone());
+                // Accounts and kinds take turns instead of asking all in the same millisecond.
+                let offset = (number * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
+                // Pictures of different accounts differ.
+                let first = first + number * 100_000;
+                let schedule = Schedule { rate: rates[kind.min(2)], offset, time, first };
+                pacers.push(tokio::task::spawn_local(pace(caller, workload, kind, schedule, measured)));
+            }
+        }
+        for pacer in pacers {
+            pacer.await.expect("a caller does not panic");
+        }
+    });
+    measured.take()
+}
+
+/// When a caller sends the requests of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Schedule {
+    /// Requests a second.
+    rate: f64,
+    /// Share of the interval that passes before the first one.
+    offset: f64,
+    time: Duration,
+    /// Number of the first request.
+    first: usize,
+}
+
+/// A well-behaved caller.
+#[derive(Clone)]
+struct Caller {
+    address: String,
+    source: Ipv4Addr,
+    account: Account,
+    nodes: usize,
+}
+
+/// Connections that are not in use, the last used at the end.
+type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
+
+/// Sends the requests of one kind at their times, whether earlier ones were answered or not, and waits for the answers.
+async fn pace(
+    caller: Rc<Caller>,
+    workload: Workload,
+    kind: usize,
+    schedule: Schedule,
+    measured: Rc<RefCell<Measured>>,
+) {
+    let (started, idle) = (tokio::time::Instant::now(), Idle::default());
+    let mut requests = Vec::new();
+    for turn in 0_u32.. {
+        let at = Duration::from_secs_f64((f64::from(turn) + schedule.offset) / schedule.rate);
+        if at >= schedule.time {
+            break;
+        }
+        let request = workload.request(&caller.account, caller.nodes, schedule.first + turn as usize);
+        tokio::time::sleep_until(started + at).await;
+        let (caller, idle, measured) = (caller.clone(), idle.clone(), measured.clone());
+        requests.push(tokio::task::spawn_local(async move {
+            let sent = Instant::now();
+            let status = tokio::time::timeout(TIMEOUT, caller.send(&request, &idle)).await;
+            let succeeded = matches!(status, Ok(Ok(200..300)));
+            let mut measured = measured.borrow_mut();
+            measured.latencies[kind].push(milliseconds(sent.elapsed()));
+            measured.failed += usize::from(!succeeded);
+        }));
+    }
+    for request in requests {
+        request.await.expect("a request does not panic");
+    }
+}
+
+impl Caller {
+    /// Sends a request on an idle connection or a new one.
+    async fn send(&self, request: &[u8], idle: &Idle) -> std::io::Result<u16> {
+        let last = idle.borrow_mut().pop();
+        let mut connection = match last {
+            Some((connection, used)) if used.elapsed() < IDLE_MAX => connection,
+            _ => Connection::connect(&self.address, Some(self.source)).await?,
+        };
+        let answer = connection.try_exchange(request).await?;
+        let (status, closes) = (answer.status, answer.closes());
+        if !closes {
+            idle.borrow_mut().push((connection, Instant::now()));
+        }
+        Ok(status)
+    }
+}
+
+impl Measured {
+    fn add(&mut self, other: Self) {
+        for (all, more) in self.latencies.iter_mut().zip(other.latencies) {
+            all.extend(more);
+        }
+        self.failed += other.failed;
+    }
+}
+
+fn print(attack: Attack, beside: &Beside, missed: &mut Vec<String>) {
+    let Beside { alone, attacked, memory, report } = beside;
+    let cells: Vec<String> = KINDS
+        .into_iter()
+        .enumerate()
+        .map(|(kind, workload)| {
+            let [alone, attacked] = [alone, attacked].map(|measured| quantile(&measured.latencies[kind], 0.99));
+            let ratio = attacked / alone;
+            if ratio > SLOWDOWN_AIM && attack.is_judged() {
+                missed.push(format!("{} beside {}: {ratio:.1} times", workload.name(), attack.name()));
+            }
+            format!("{alone:.1} → {attacked:.1} ({ratio:.2})")
+        })
+        .collect();
+    if attacked.failed > 0 && attack.is_judged() {
+        missed.push(format!("{} failed beside {}", attacked.failed, attack.name()));
+    }
+    println!(
+        "| {} | {} | {} · {} | {:.0} · {:.0} | {report} |",
+        attack.name(),
+        cells.join(" | "),
+        alone.failed,
+        attacked.failed,
+        memory[0],
+        memory[1],
+    );
+}

@@ -1,0 +1,262 @@
+//! The hostile caller: one account, one address, a process of its own, and one way to keep the service busy at a time.
+//!
+//! The process works until its standard input is closed. Then it prints how often it was answered with which status.
+
+mod bombs;
+mod connections;
+mod films;
+mod floods;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::accounts::Account;
+use crate::http::{Answer, Connection};
+use crate::service::block_on;
+
+/// The hostile caller's address.
+const SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
+/// Longer than any `Prefer: wait`.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// Pause before a connection that failed is opened again: the attack is the request, not the reconnecting.
+const RECONNECT: Duration = Duration::from_millis(10);
+/// Nice value of the process: only what the measured clients leave over.
+const NICE: i32 = 19;
+
+/// Kind of attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attack {
+    /// Nothing to the service: a busy loop beside the measured clients, which shows what the measurement itself costs.
+    BusyNeighbour,
+    /// Bodies of 196 KB with 98,000 unknown elements and `Prefer: wait=60`.
+    JunkBodies,
+    /// PNG files of 777 KB with 10,000 x 10,000 pixels of 16 bits.
+    PixelBombs,
+    /// PNG files of 8 x 8 pixels with a colour profile that unpacks to 512 MiB.
+    ProfileBombs,
+    /// Films of a few hundred KB with 7,200 frames of 1920 x 1088 pixels, to be extended.
+    LongFilms,
+    /// Connections that send half of a head.
+    HalfHeads,
+    /// Connections that read large answers byte by byte.
+    SlowReaders,
+    /// Reads at full speed.
+    ReadFlood,
+    /// Writes at full speed.
+    WriteFlood,
+    /// Submissions at full speed.
+    SubmissionFlood,
+    /// Uploads of archives, half of them at full speed and half as slowly as is accepted.
+    Archives,
+    /// Streams of events.
+    EventStreams,
+}
+
+impl Attack {
+    pub const ALL: [Self; 12] = [
+        Self::BusyNeighbour,
+        Self::JunkBodies,
+        Self::PixelBombs,
+        Self::ProfileBombs,
+        Self::LongFilms,
+        Self::HalfHeads,
+        Self::SlowReaders,
+        Self::ReadFlood,
+        Self::WriteFlood,
+        Self::SubmissionFlood,
+        Self::Archives,
+        Self::EventStreams,
+    ];
+
+    /// The name in the table, with the number of connections.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BusyNeighbour => "none, a busy loop beside the clients",
+            Self::JunkBodies => "26 junk bodies with `Prefer: wait=60`",
+            Self::PixelBombs => "8 PNGs of 10,000 x 10,000 x 16 bit",
+            Self::ProfileBombs => "8 PNGs with a bomb as colour profile",
+            Self::LongFilms => "4 films of 7,200 frames to extend",
+            Self::HalfHeads => "300 half heads",
+            Self::SlowReaders => "128 slow readers",
+            Self::ReadFlood => "flood of reads, 64 connections",
+            Self::WriteFlood => "flood of writes, 64 connections",
+            Self::SubmissionFlood => "flood of submissions, 64 connections",
+            Self::Archives => "32 uploads of archives",
+            Self::EventStreams => "500 event streams",
+        }
+    }
+
+    /// Returns `true` if the aims hold for it. The busy loop is only for comparison.
+    #[must_use]
+    pub const fn is_judged(self) -> bool {
+        !matches!(self, Self::BusyNeighbour)
+    }
+
+    /// The name on the command line.
+    fn argument(self) -> String {
+        format!("{self:?}")
+    }
+
+    async fn run(self, target: &Rc<Target>) {
+        match self {
+            Self::BusyNeighbour => {
+                drop(std::thread::spawn(|| {
+                    loop {
+                        std::hint::spin_loop();
+                    }
+                }));
+            }
+            Self::JunkBodies => floods::junk_bodies(target),
+            Self::PixelBombs => bombs::pixels(target),
+            Self::ProfileBombs => bombs::profiles(target),
+            Self::LongFilms => films::extend(target).await,
+            Self::HalfHeads => connections::half_heads(target),
+            Self::SlowReaders => connections::slow_readers(target),
+            Self::ReadFlood => floods::reads(target),
+            Self::WriteFlood => floods::writes(target),
+            Self::SubmissionFlood => floods::submissions(target),
+            Self::Archives => connections::archives(target),
+            Self::EventStreams => connections::event_streams(target).await,
+        }
+    }
+}
+
+/// Target of the attack, the account that attacks, and the answers so far.
+struct Target {
+    address: String,
+    account: Account,
+    /// Number of answers by status, and of failures by error.
+    answers: RefCell<BTreeMap<String, usize>>,
+}
+
+impl Target {
+    fn count(&self, answer: impl Into<String>) {
+        *self.answers.borrow_mut().entry(answer.into()).or_default() += 1;
+    }
+
+    async fn connect(&self) -> Option<Connection> {
+        match Connection::connect(&self.address, Some(SOURCE)).await {
+            Ok(connection) => Some(connection),
+            Err(error) => {
+                self.count(format!("connect: {}", error.kind()));
+                tokio::time::sleep(RECONNECT).await;
+                None
+            }
+        }
+    }
+}
+
+/// The status of an answer. A refusal that is not about load has its error code too: it shows what the service thinks of the request.
+fn outcome(answer: &Answer<'_>) -> String {
+    if !(400..500).contains(&answer.status) || answer.status == 429 {
+        return answer.status.to_string();
+    }
+    let body: serde_json::Value = serde_json::from_slice(answer.body).unwrap_or_default();
+    format!("{} {}", answer.status, body["error"].as_str().unwrap_or_default())
+}
+
+/// Sends requests on so many connections, the next one as soon as the last one was answered. `Retry-After` is ignored.
+fn flood(target: &Rc<Target>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
+    for number in 0..connections {
+        let (target, request) = (target.clone(), request.clone());
+        tokio::task::spawn_local(async move {
+            let (mut connection, mut turn) = (None, number);
+            loop {
+                let Some(open) = &mut connection else {
+                    connection = target.connect().await;
+                    continue;
+                };
+                let bytes = request(turn);
+                turn += connections;
+                match tokio::time::timeout(TIMEOUT, open.try_exchange(&bytes)).await {
+                    Ok(Ok(answer)) => {
+                        target.count(outcome(&answer));
+                        if answer.closes() {
+                            connection = None;
+                        }
+                    }
+                    Ok(Err(error)) => {
+                        target.count(error.kind().to_string());
+                        connection = None;
+                        tokio::time::sleep(RECONNECT).await;
+                    }
+                    Err(_) => {
+                        target.count("no answer");
+                        connection = None;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// The hostile caller as this process: `ATTACK ADDRESS TOKEN PUBLISHER`.
+pub fn run(arguments: &[String]) {
+    let [attack, address, token, publisher] = arguments else { panic!("ATTACK ADDRESS TOKEN PUBLISHER") };
+    let attack = Attack::ALL.into_iter().find(|known| known.argument() == *attack).expect("an attack");
+    let account = Account { token: token.clone(), publisher: publisher.clone() };
+    let _ = rustix::process::nice(NICE);
+    let target = Target { address: address.clone(), account, answers: RefCell::default() };
+    block_on(async {
+        let target = Rc::new(target);
+        let (closed, mut until_closed) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            let lines = std::io::stdin().lines().map_while(Result::ok);
+            lines.for_each(drop);
+            let _: Result<(), _> = closed.send(());
+        });
+        attack.run(&target).await;
+        println!("at work");
+        until_closed.recv().await;
+        let answers = target.answers.borrow();
+        let answers: Vec<_> = answers.iter().map(|(answer, count)| format!("{count} x {answer}")).collect();
+        println!("{}", if answers.is_empty() { "none".to_owned() } else { answers.join(", ") });
+    });
+    // Requests may still be waited for.
+    std::process::exit(0);
+}
+
+/// The hostile caller as the measuring process has it.
+pub struct HostileProcess {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl HostileProcess {
+    /// Starts it and waits until it is at work.
+    #[must_use]
+    pub fn start(attack: Attack, address: &str, account: &Account) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
+        command.args(["hostile", &attack.argument(), address, &account.token, &account.publisher]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut process = Self { child, output };
+        assert_eq!(process.line(), "at work", "the hostile caller did not start");
+        process
+    }
+
+    /// Ends it and returns what it was answered.
+    pub fn stop(mut self) -> String {
+        drop(self.child.stdin.take());
+        self.line()
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a pipe");
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for HostileProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

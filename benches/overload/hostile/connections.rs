@@ -1,0 +1,180 @@
+//! Connections that are held: half heads, slow readers, uploads, streams of events.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use super::{RECONNECT, SOURCE, Target};
+use crate::http::request;
+use crate::workload::UPSCALER;
+use crate::zip::{Entry, zip};
+
+const HALF_HEADS: usize = 300;
+const SLOW_READERS: usize = 128;
+const UPLOADS: usize = 32;
+const EVENT_STREAMS: usize = 500;
+/// Bytes that the kernel takes in for a reader who does not read.
+const WINDOW: u32 = 4096;
+/// Bytes that a slow reader takes, and how often.
+const SIP: usize = 64;
+const SIP_INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes of an archive.
+const ARCHIVE: usize = 16 << 20;
+/// Bytes that a slow upload sends at a time, and how often: hardly more than the 1 KiB/s that a body needs.
+const TRICKLE: usize = 2048;
+const TRICKLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Sends half of a head on each connection, and opens it again when the service closes it.
+pub fn half_heads(target: &Rc<Target>) {
+    hold(
+        target,
+        HALF_HEADS,
+        None,
+        |_| b"GET /nodes HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Unfinished: ".to_vec(),
+        Duration::ZERO,
+    );
+}
+
+/// Asks for several large answers on each connection and reads them byte by byte.
+pub fn slow_readers(target: &Rc<Target>) {
+    let list = request("GET", "/nodes?limit=1000", &target.account.token, "").repeat(8);
+    hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), SIP_INTERVAL);
+}
+
+/// Opens streams of the events of a task that does not end, and reads them.
+pub async fn event_streams(target: &Rc<Target>) {
+    let Some(task) = endless_task(target).await else { return };
+    let path = format!("/tasks/{task}/events");
+    let stream = request("GET", &path, &target.account.token, "");
+    hold(target, EVENT_STREAMS, None, move |_| stream.clone(), Duration::ZERO);
+}
+
+/// Opens connections, sends something on each, and reads until the service closes it.
+fn hold(
+    target: &Rc<Target>,
+    connections: usize,
+    window: Option<u32>,
+    bytes: impl Fn(usize) -> Vec<u8> + Clone + 'static,
+    pause: Duration,
+) {
+    for number in 0..connections {
+        let (target, bytes) = (target.clone(), bytes.clone());
+        tokio::task::spawn_local(async move {
+            loop {
+                if let Err(error) = hold_once(&target, window, &bytes(number), pause).await {
+                    target.count(error.kind().to_string());
+                }
+                tokio::time::sleep(RECONNECT).await;
+            }
+        });
+    }
+}
+
+/// Counts the status of the first answer when it begins, or that the connection was closed without one.
+async fn hold_once(target: &Target, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
+    let mut stream = connect(target, window).await?;
+    stream.write_all(bytes).await?;
+    let mut buffer = [0; SIP];
+    let mut is_answered = false;
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if !is_answered {
+            let status = String::from_utf8_lossy(buffer.get(9..12).filter(|_| read >= 12).unwrap_or_default());
+            target.count(if read == 0 { "closed without an answer" } else { &status });
+            is_answered = true;
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+async fn connect(target: &Target, window: Option<u32>) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((SOURCE, 0).into())?;
+    if let Some(window) = window {
+        socket.set_recv_buffer_size(window)?;
+    }
+    socket.connect(target.address.parse().map_err(std::io::Error::other)?).await
+}
+
+/// Submits a task whose picture is at a server that accepts connections and never answers. `None` if it was refused.
+async fn endless_task(target: &Rc<Target>) -> Option<String> {
+    let silent = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
+    let url = format!("http://{}/picture.png", silent.local_addr().expect("an address"));
+    tokio::task::spawn_local(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = silent.accept().await {
+            held.push(stream);
+        }
+    });
+    let answer = post(target, UPSCALER, &json!({"image": url})).await?;
+    answer["data"]["task_id"].as_str().map(str::to_owned)
+}
+
+/// Publishes versions and uploads an archive for each: the first half at full speed, the second half as slowly as is accepted.
+pub fn archives(target: &Rc<Target>) {
+    let archive: Rc<[u8]> = archive().into();
+    for number in 0..UPLOADS {
+        let (target, archive) = (target.clone(), archive.clone());
+        tokio::task::spawn_local(async move {
+            for turn in 0_u32.. {
+                let version = format!("{}.{turn}.0", number + 2);
+                let path = format!("{}/versions", target.account.node(number));
+                let answer = post(&target, &path, &json!({"node_version": {"version": version}})).await;
+                let link = answer.as_ref().and_then(|answer| answer["signedUrl"].as_str());
+                if let Some((_, ticket)) = link.and_then(|link| link.split_once("/uploads/")) {
+                    let sent = upload(&target, &format!("/uploads/{ticket}"), &archive, number * 2 < UPLOADS).await;
+                    target
+                        .count(sent.map_or_else(|error| error.kind().to_string(), |status| format!("upload {status}")));
+                }
+                tokio::time::sleep(RECONNECT).await;
+            }
+        });
+    }
+}
+
+/// An archive of one entry that is not compressed.
+fn archive() -> Vec<u8> {
+    let content: Vec<u8> = (0..ARCHIVE).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
+    zip(&[Entry::stored("tool/__init__.py", &content)])
+}
+
+async fn upload(target: &Target, path: &str, archive: &[u8], fast: bool) -> std::io::Result<String> {
+    let mut stream = connect(target, None).await?;
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {}\r\n\r\n", archive.len());
+    stream.write_all(head.as_bytes()).await?;
+    if fast {
+        stream.write_all(archive).await?;
+    } else {
+        for part in archive.chunks(TRICKLE) {
+            stream.write_all(part).await?;
+            tokio::time::sleep(TRICKLE_INTERVAL).await;
+        }
+    }
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer[9..]).into_owned())
+}
+
+/// Sends a request on a connection of its own. `None` if it is not answered with a success.
+pub async fn post(target: &Target, path: &str, body: &Value) -> Option<Value> {
+    let mut connection = target.connect().await?;
+    let bytes = request("POST", path, &target.account.token, &body.to_string());
+    match connection.try_exchange(&bytes).await {
+        Ok(answer) => {
+            target.count(answer.status.to_string());
+            (200..300).contains(&answer.status).then(|| serde_json::from_slice(answer.body).unwrap_or_default())
+        }
+        Err(error) => {
+            target.count(error.kind().to_string());
+            None
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Films that are small as files and large as pictures.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use mediary::vendors::local::video::codec::{Codec, Effort, H264, Yuv};
+use mediary::vendors::local::video::mp4::{Strip, write};
+use mediary::vendors::local::video::raster::Size;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::connections::post;
+use super::{SOURCE, Target, flood};
+use crate::http::request;
+
+const CONNECTIONS: usize = 4;
+/// Longest time for the short video that the hostile caller needs.
+const OWN_VIDEO: Duration = Duration::from_mins(5);
+const SIZE: Size = Size { width: 1920, height: 1088 };
+/// Frames of a group, which begins with a key frame. All groups are the same, so that the film is encoded in no time.
+const GROUP: usize = 24;
+/// Groups: five minutes, which is the longest film that is accepted.
+const GROUPS: usize = 300;
+
+/// Submits a film to be extended again and again. It is fetched from this process, like a film of any other server.
+pub async fn extend(target: &Rc<Target>) {
+    let Some(own) = own_video(target).await else { return };
+    let url = serve(film()).await;
+    let token = target.account.token.clone();
+    flood(target, CONNECTIONS, move |turn| {
+        let body = json!({
+            "model": "vq2-turbo",
+            "video_creation_id": own,
+            // Another name each time: nothing of the file can be known already.
+            "video_url": format!("{url}/{turn}.mp4"),
+            "duration": 1,
+            "resolution": "540p",
+        });
+        request("POST", "/proxy/videovendor/extend", &token, &body.to_string()).into()
+    });
+}
+
+/// Has a short video made, because only who has one may extend it, and returns its id. `None` if that was refused.
+async fn own_video(target: &Target) -> Option<String> {
+    let body = json!({"prompt": "hills", "model": "vq2-turbo", "duration": 1, "resolution": "540p"});
+    let task = post(target, "/proxy/videovendor/start-end2video", &body).await?;
+    let path = format!("/proxy/videovendor/tasks/{}/creations", task["task_id"].as_str()?);
+    let started = Instant::now();
+    while started.elapsed() < OWN_VIDEO {
+        let mut connection = target.connect().await?;
+        let answer = connection.try_exchange(&request("GET", &path, &target.account.token, "")).await.ok()?;
+        let creations: Value = serde_json::from_slice(answer.body).ok()?;
+        if let Some(id) = creations["creations"][0]["id"].as_str() {
+            return Some(id.to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    target.count("no video of its own");
+    None
+}
+
+/// A grey film.
+fn film() -> Vec<u8> {
+    let pixels = SIZE.width * SIZE.height;
+    let grey = Yuv { size: SIZE, luma: vec![128; pixels], blue: vec![128; pixels / 4], red: vec![128; pixels / 4] };
+    let mut encoder = H264.encoder(SIZE, Effort::Thrifty).expect("a size that is encoded");
+    let group: Vec<Vec<u8>> = (0..GROUP).map(|_| encoder.encode(&grey).expect("a frame")).collect();
+    write(&Strip { groups: vec![group; GROUPS] }, None).expect("a film")
+}
+
+/// Serves a file under every path and returns the base URL.
+async fn serve(file: Vec<u8>) -> String {
+    let listener = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: video/mp4\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        file.len()
+    );
+    let answer: Rc<[u8]> = [head.as_bytes(), &file].concat().into();
+    tokio::task::spawn_local(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::task::spawn_local(async move {
+                let mut head = [0; 4096];
+                let _ = stream.read(&mut head).await;
+                let _ = stream.write_all(&answer).await;
+            });
+        }
+    });
+    url
+}

@@ -1,0 +1,45 @@
+//! Requests at full speed.
+
+use std::rc::Rc;
+
+use super::{Target, flood};
+use crate::http::request;
+use crate::workload::Workload;
+
+/// Connections of a flood.
+const CONNECTIONS: usize = 64;
+/// Requests at a time that are held for a minute.
+const JUNK_BODIES: usize = 26;
+/// Unknown elements of a body, of two bytes each.
+const JUNK_ELEMENTS: usize = 98_000;
+
+pub fn reads(target: &Rc<Target>) {
+    let token = target.account.token.clone();
+    flood(target, CONNECTIONS, move |turn| {
+        request("GET", &format!("/nodes?limit=100&page={}&sort=name", 1 + turn % 20), &token, "").into()
+    });
+}
+
+pub fn writes(target: &Rc<Target>) {
+    let account = target.account.clone();
+    flood(target, CONNECTIONS, move |turn| Workload::Write.request(&account, 1, turn).into());
+}
+
+pub fn submissions(target: &Rc<Target>) {
+    let account = target.account.clone();
+    flood(target, CONNECTIONS, move |turn| Workload::Submission.request(&account, 1, turn).into());
+}
+
+/// Without an account: videos are made for callers without one by default. The films wait for each other, and so do the requests.
+pub fn junk_bodies(target: &Rc<Target>) {
+    let junk = vec!["1"; JUNK_ELEMENTS].join(",");
+    let body = format!(r#"{{"prompt": "hills", "duration": 1, "resolution": "360p", "junk": [{junk}]}}"#);
+    let bytes: Rc<[u8]> = format!(
+        "POST /proxy/videovendor/start-end2video HTTP/1.1\r\nHost: 127.0.0.1\r\nPrefer: wait=60\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+    .into();
+    flood(target, JUNK_BODIES, move |_| bytes.clone());
+}

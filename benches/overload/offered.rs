@@ -1,0 +1,202 @@
+//! Open-loop load: requests become due at a constant rate, whatever the answers do.
+//!
+//! A request that is due takes an idle connection. While there is none it waits at the client, and is given up after
+//! [`PATIENCE`]: real callers do not wait longer either. So the service sees as many requests at a time as there are
+//! connections, and the next one as soon as it has answered.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::http::{Answer, Connection};
+use crate::milliseconds;
+use crate::ramp::Load;
+use crate::service::block_on;
+use crate::workload::Workload;
+
+/// Longest time that a request waits for a connection, and in which its answer counts as goodput.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// An answer that takes longer is a failure, and the connection is replaced.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for the last answers after the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// Pause before a connection is opened again.
+const RECONNECT: Duration = Duration::from_millis(10);
+/// Load before the measurement, in which queues fill.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Requests of one measurement by outcome.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Seconds of the measurement.
+    pub seconds: f64,
+    /// Requests that became due.
+    pub offered: usize,
+    /// Requests that were sent.
+    pub sent: usize,
+    /// Successes within [`PATIENCE`].
+    pub good: usize,
+    /// Latencies of the successes in milliseconds.
+    pub latencies: Vec<f64>,
+    /// Latencies of answers 429 and 503 in milliseconds.
+    pub refusals: Vec<f64>,
+    /// Other answers and failures, by status or error.
+    pub failures: BTreeMap<String, usize>,
+}
+
+/// State that pacer and connections share.
+struct Shared {
+    load: Load,
+    workload: Workload,
+    /// When the requests that wait for a connection became due.
+    due: RefCell<VecDeque<Instant>>,
+    more: Notify,
+    next: RefCell<usize>,
+    outcome: RefCell<Outcome>,
+    /// Requests that are sent earlier do not count.
+    counts_from: Instant,
+    end: Instant,
+}
+
+/// Offers `rate` requests a second for the warm-up and `time`. `first` is the number of the first request.
+///
+/// `sample` is called at the beginning and at the end of the measurement.
+pub fn offer(
+    load: &Load,
+    workload: Workload,
+    rate: f64,
+    connections: usize,
+    time: Duration,
+    first: &mut usize,
+    mut sample: impl FnMut(),
+) -> Outcome {
+    let started = Instant::now();
+    let shared = Rc::new(Shared {
+        load: load.clone(),
+        workload,
+        due: RefCell::default(),
+        more: Notify::new(),
+        next: RefCell::new(*first),
+        outcome: RefCell::default(),
+        counts_from: started + WARM_UP,
+        end: started + WARM_UP + time,
+    });
+
+    block_on(async {
+        let callers: Vec<_> =
+            (0..connections).map(|number| tokio::task::spawn_local(call(shared.clone(), number))).collect();
+
+        pace(&shared, rate, &mut sample).await;
+        shared.more.notify_waiters();
+
+        // Latencies of the last requests count too; what is not answered by then has failed.
+        let until = tokio::time::Instant::now() + LAST_ANSWERS;
+        for mut caller in callers {
+            if tokio::time::timeout_at(until, &mut caller).await.is_err() {
+                caller.abort();
+                shared.fail("no answer at the end".to_owned());
+            }
+        }
+    });
+
+    *first = *shared.next.borrow();
+    let mut outcome = shared.outcome.take();
+    outcome.seconds = time.as_secs_f64();
+    outcome
+}
+
+/// Makes requests due until the end, every millisecond those of that millisecond.
+async fn pace(shared: &Shared, rate: f64, sample: &mut impl FnMut()) {
+    let started = Instant::now();
+    let (mut made, mut measuring) = (0, false);
+    loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let now = Instant::now();
+        if now >= shared.end {
+            sample();
+            return;
+        }
+        if !measuring && now >= shared.counts_from {
+            measuring = true;
+            sample();
+        }
+
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
+        let should = (rate * started.elapsed().as_secs_f64()) as usize;
+        let mut due = shared.due.borrow_mut();
+        due.extend(std::iter::repeat_n(now, should - made));
+        if measuring {
+            shared.outcome.borrow_mut().offered += should - made;
+        }
+        made = should;
+        while due.front().is_some_and(|due| *due + PATIENCE < now) {
+            due.pop_front();
+        }
+        drop(due);
+        shared.more.notify_waiters();
+    }
+}
+
+/// One connection: sends what is due, and is replaced when it fails.
+async fn call(shared: Rc<Shared>, number: usize) {
+    let (load, mut connection) = (&shared.load, None);
+    while Instant::now() < shared.end {
+        let Some(open) = &mut connection else {
+            match Connection::connect(&load.address, Some(load.source(number))).await {
+                Ok(opened) => connection = Some(opened),
+                Err(error) => {
+                    shared.fail(format!("connect: {}", error.kind()));
+                    tokio::time::sleep(RECONNECT).await;
+                }
+            }
+            continue;
+        };
+        if shared.due.borrow_mut().pop_front().is_none() {
+            shared.more.notified().await;
+            continue;
+        }
+
+        let request_number = shared.next.replace_with(|next| *next + 1);
+        let request = shared.workload.request(load.account(number), load.nodes, request_number);
+        let sent = Instant::now();
+        let answer = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
+        let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        let (took, closes) = (sent.elapsed(), answer.as_ref().map_or(true, Answer::closes));
+        let status = answer.map(|answer| answer.status);
+        let failed = status.is_err();
+        if sent >= shared.counts_from {
+            shared.count(status, took);
+        }
+        if closes {
+            connection = None;
+        }
+        if failed {
+            tokio::time::sleep(RECONNECT).await;
+        }
+    }
+}
+
+impl Shared {
+    fn count(&self, status: std::io::Result<u16>, took: Duration) {
+        let mut outcome = self.outcome.borrow_mut();
+        outcome.sent += 1;
+        match status {
+            Ok(200..300) => {
+                outcome.good += usize::from(took <= PATIENCE && Instant::now() <= self.end);
+                outcome.latencies.push(milliseconds(took));
+            }
+            Ok(429 | 503) => outcome.refusals.push(milliseconds(took)),
+            Ok(status) => *outcome.failures.entry(status.to_string()).or_default() += 1,
+            Err(error) => *outcome.failures.entry(error.kind().to_string()).or_default() += 1,
+        }
+    }
+
+    fn fail(&self, what: String) {
+        if Instant::now() >= self.counts_from {
+            *self.outcome.borrow_mut().failures.entry(what).or_default() += 1;
+        }
+    }
+}

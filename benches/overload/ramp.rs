@@ -1,0 +1,116 @@
+//! Closed-loop ramp: more and more connections, each sending its next request when the answer has come.
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::accounts::Account;
+use crate::http::{Answer, Connection};
+use crate::service::block_on;
+use crate::workload::Workload;
+use crate::{milliseconds, quantile};
+
+/// An answer has to come within this time. Longer than `Prefer: wait` of a job.
+const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Service and callers of a load.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// `127.0.0.1:port`.
+    pub address: String,
+    pub accounts: Vec<Account>,
+    /// Nodes of the catalogue.
+    pub nodes: usize,
+    /// Source addresses over which connections are spread.
+    pub sources: usize,
+}
+
+impl Load {
+    /// Returns the account of a connection.
+    #[must_use]
+    pub fn account(&self, connection: usize) -> &Account {
+        &self.accounts[connection % self.accounts.len()]
+    }
+
+    /// Returns the source address of a connection.
+    #[must_use]
+    pub fn source(&self, connection: usize) -> Ipv4Addr {
+        let number = u8::try_from(connection % self.sources.clamp(1, 200)).expect("at most 200");
+        Ipv4Addr::new(127, 0, 1, 1 + number)
+    }
+}
+
+/// Result of one step of the ramp.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Step {
+    pub connections: usize,
+    /// Successes a second.
+    pub goodput: f64,
+    /// Latencies of the successes in milliseconds.
+    pub p50: f64,
+    pub p99: f64,
+}
+
+/// Runs all steps and returns the one with the highest goodput.
+pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration, first: &mut usize) -> Step {
+    let run = |connections: &usize| step(load, workload, *connections, time, first);
+    let steps = steps.iter().map(run);
+    steps.max_by(|a, b| a.goodput.total_cmp(&b.goodput)).expect("a ramp has steps")
+}
+
+/// Runs one step. `first` is the number of its first request, and then of the first request that was not sent.
+fn step(load: &Load, workload: Workload, connections: usize, time: Duration, first: &mut usize) -> Step {
+    let latencies = Rc::<RefCell<Vec<f64>>>::default();
+    let begin = *first;
+
+    let (elapsed, turns) = block_on(async {
+        let started = Instant::now();
+        let end = started + time;
+        let mut clients = Vec::new();
+        for number in 0..connections {
+            let (latencies, load) = (latencies.clone(), load.clone());
+            clients.push(tokio::task::spawn_local(async move {
+                let mut connection = Connection::connect(&load.address, Some(load.source(number))).await;
+                let mut turns = 0;
+                while Instant::now() < end {
+                    let Ok(open) = &mut connection else {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        connection = Connection::connect(&load.address, Some(load.source(number))).await;
+                        continue;
+                    };
+                    let request =
+                        workload.request(load.account(number), load.nodes, begin + turns * connections + number);
+                    turns += 1;
+
+                    let sent = Instant::now();
+                    let answer = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
+                    let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+                    let closes = answer.as_ref().map_or(true, Answer::closes);
+                    if answer.is_ok_and(|answer| (200..300).contains(&answer.status)) {
+                        latencies.borrow_mut().push(milliseconds(sent.elapsed()));
+                    }
+                    if closes {
+                        connection = Connection::connect(&load.address, Some(load.source(number))).await;
+                    }
+                }
+                turns
+            }));
+        }
+
+        let mut turns = 0;
+        for client in clients {
+            turns = client.await.expect("a client does not panic").max(turns);
+        }
+        (started.elapsed(), turns)
+    });
+
+    *first += (turns + 1) * connections;
+    let latencies = latencies.borrow();
+    Step {
+        connections,
+        goodput: latencies.len() as f64 / elapsed.as_secs_f64(),
+        p50: quantile(&latencies, 0.5),
+        p99: quantile(&latencies, 0.99),
+    }
+}

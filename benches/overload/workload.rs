@@ -1,0 +1,80 @@
+//! Kinds of requests, as well-behaved callers send them.
+
+use serde_json::json;
+
+use crate::accounts::{Account, catalogue_node};
+use crate::http::request;
+use crate::picture;
+
+/// Path of the submissions.
+pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+/// Nodes on a page.
+const PAGE: usize = 30;
+/// Characters that a write changes, so that its event has about 400 bytes.
+const DESCRIPTION: usize = 300;
+
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// A page of the list of nodes, sorted by downloads.
+    Page,
+    /// A single node.
+    Node,
+    /// A durable change of a node.
+    Write,
+    /// A small upscaling job by the built-in engine.
+    Submission,
+    /// The same; the answer waits for the end of the job.
+    Job,
+}
+
+impl Workload {
+    pub const CAPACITY: [Self; 4] = [Self::Page, Self::Node, Self::Write, Self::Submission];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Page => "list pages",
+            Self::Node => "single nodes",
+            Self::Write => "writes",
+            Self::Submission => "submissions",
+            Self::Job => "jobs",
+        }
+    }
+
+    /// The kind whose answers count as goodput: a submission is worth something once its job is done.
+    #[must_use]
+    pub const fn completed(self) -> Self {
+        if matches!(self, Self::Submission) { Self::Job } else { self }
+    }
+
+    /// Returns a request of an account. Requests with different numbers differ.
+    #[must_use]
+    pub fn request(self, account: &Account, nodes: usize, number: usize) -> Vec<u8> {
+        // A multiplicative sequence visits the catalogue in no order that a cache could use.
+        let scattered = number.wrapping_mul(7919);
+        match self {
+            Self::Page => {
+                let page = 1 + scattered % nodes.div_ceil(PAGE).max(1);
+                request("GET", &format!("/nodes?sort=downloads;desc&limit={PAGE}&page={page}"), &account.token, "")
+            }
+            Self::Node => {
+                request("GET", &format!("/nodes/{}", catalogue_node(scattered % nodes.max(1))), &account.token, "")
+            }
+            Self::Write => {
+                let text = format!("{number:012}{}", "x".repeat(DESCRIPTION));
+                request("PUT", &account.node(number), &account.token, &json!({"description": text}).to_string())
+            }
+            Self::Submission => submission(account, number, ""),
+            Self::Job => submission(account, number, "Prefer: wait=60\r\n"),
+        }
+    }
+}
+
+/// A submission with a header line of choice.
+fn submission(account: &Account, number: usize, header: &str) -> Vec<u8> {
+    let body = json!({"image": picture::base64_png(number)}).to_string();
+    let plain = request("POST", UPSCALER, &account.token, &body);
+    let text = String::from_utf8(plain).expect("a request is ASCII");
+    text.replacen("\r\n", &format!("\r\n{header}"), 1).into_bytes()
+}

@@ -1,0 +1,302 @@
+//! Weighted semaphore that grants permits round robin by key, so that one caller's backlog delays another by one job at most.
+//!
+//! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of the next.
+//! No published crate combines weights with turns by key, so this one does.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::TurnKey;
+
+/// Weighted semaphore with turns by key. Cheap to clone.
+///
+/// A waiter whose weight does not fit yet is not overtaken, so heavy work is not starved by light work.
+pub struct FairSemaphore<K: TurnKey> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K: TurnKey> {
+    capacity: u64,
+    state: Mutex<State<K>>,
+}
+
+struct State<K: TurnKey> {
+    available: u64,
+    /// Keys that have waiters, in the order of their turns.
+    turns: VecDeque<K>,
+    /// Waiters of each key in the order of arrival; keys without waiters are absent.
+    waiting: HashMap<K, VecDeque<Waiter<K>>>,
+    next_id: u64,
+}
+
+struct Waiter<K: TurnKey> {
+    id: u64,
+    weight: u64,
+    grant: Grant<K>,
+}
+
+/// The channel to a waiter. Either is closed once its waiter has gone away.
+enum Grant<K: TurnKey> {
+    Async(oneshot::Sender<FairPermit<K>>),
+    Blocking(mpsc::SyncSender<FairPermit<K>>),
+}
+
+/// A share of the semaphore, returned when dropped.
+pub struct FairPermit<K: TurnKey> {
+    inner: Arc<Inner<K>>,
+    weight: u64,
+}
+
+/// Removes a waiter that goes away before its permit is granted.
+struct WaiterGuard<'a, K: TurnKey> {
+    inner: &'a Arc<Inner<K>>,
+    key: K,
+    id: u64,
+}
+
+impl<K: TurnKey> Clone for FairSemaphore<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<K: TurnKey> FairSemaphore<K> {
+    /// Creates a semaphore that hands out `capacity` in total.
+    #[must_use]
+    pub fn new(capacity: u64) -> Self {
+        let state = State { available: capacity, turns: VecDeque::new(), waiting: HashMap::new(), next_id: 0 };
+        Self { inner: Arc::new(Inner { capacity, state: Mutex::new(state) }) }
+    }
+
+    /// Returns the total that is handed out.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.inner.capacity
+    }
+
+    /// Returns what is not handed out.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        self.inner.state.lock().available
+    }
+
+    /// Waits for the turn of `key`. A weight above the capacity counts as the capacity: such work runs alone.
+    ///
+    /// The wait is cancelled by dropping the future.
+    pub async fn acquire(&self, key: K, weight: u64) -> FairPermit<K> {
+        let weight = weight.min(self.inner.capacity);
+        let (sender, receiver) = oneshot::channel();
+        let _guard = match self.inner.enqueue(key, weight, Grant::Async(sender)) {
+            Ok(permit) => return permit,
+            Err(guard) => guard,
+        };
+
+        receiver.await.expect("a waiter leaves the queue only with its permit, or when this future is dropped")
+    }
+
+    /// Blocks for at most `timeout` until it is the turn of `key`; as [`FairSemaphore::acquire`] otherwise.
+    #[must_use]
+    pub fn acquire_blocking(&self, key: K, weight: u64, timeout: Duration) -> Option<FairPermit<K>> {
+        let weight = weight.min(self.inner.capacity);
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let _guard = match self.inner.enqueue(key, weight, Grant::Blocking(sender)) {
+            Ok(permit) => return Some(permit),
+            Err(guard) => guard,
+        };
+
+        receiver.recv_timeout(timeout).ok()
+    }
+}
+
+impl<K: TurnKey> Inner<K> {
+    /// Grants at once if nobody waits and the weight fits, else queues the waiter.
+    fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> Result<FairPermit<K>, WaiterGuard<'_, K>> {
+        let mut state = self.state.lock();
+        if state.turns.is_empty() && weight <= state.available {
+            state.available -= weight;
+            return Ok(FairPermit { inner: Arc::clone(self), weight });
+        }
+
+        let id = state.next_id;
+        state.next_id += 1;
+        if !state.waiting.contains_key(&key) {
+            state.turns.push_back(key.clone());
+        }
+        state.waiting.entry(key.clone()).or_default().push_back(Waiter { id, weight, grant });
+        Err(WaiterGuard { inner: self, key, id })
+    }
+
+    /// Grants permits in turn while the next one fits.
+    fn grant(self: &Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = self.state.lock();
+                let Some(waiter) = state.pop_fitting() else { return };
+                state.available -= waiter.weight;
+                waiter
+            };
+
+            // Sent without the lock: a permit whose waiter has gone away is dropped here, which takes the lock again.
+            let permit = FairPermit { inner: Arc::clone(self), weight: next.weight };
+            match next.grant {
+                Grant::Async(sender) => drop(sender.send(permit)),
+                Grant::Blocking(sender) => drop(sender.try_send(permit)),
+            }
+        }
+    }
+}
+
+impl<K: TurnKey> State<K> {
+    /// Removes the waiter whose turn it is, if its weight fits, and moves its key to the end of the turns.
+    fn pop_fitting(&mut self) -> Option<Waiter<K>> {
+        let key = self.turns.front()?;
+        let waiters = self.waiting.get_mut(key)?;
+        if waiters.front()?.weight > self.available {
+            return None;
+        }
+
+        let waiter = waiters.pop_front()?;
+        let is_last = waiters.is_empty();
+        let key = self.turns.pop_front()?;
+        if is_last {
+            self.waiting.remove(&key);
+        } else {
+            self.turns.push_back(key);
+        }
+        Some(waiter)
+    }
+
+    fn remove(&mut self, key: &K, id: u64) {
+        let Some(waiters) = self.waiting.get_mut(key) else { return };
+        waiters.retain(|waiter| waiter.id != id);
+        if waiters.is_empty() {
+            self.waiting.remove(key);
+            self.turns.retain(|other| other != key);
+        }
+    }
+}
+
+impl<K: TurnKey> Drop for WaiterGuard<'_, K> {
+    fn drop(&mut self) {
+        self.inner.state.lock().remove(&self.key, self.id);
+        self.inner.grant();
+    }
+}
+
+impl<K: TurnKey> Drop for FairPermit<K> {
+    fn drop(&mut self) {
+        self.inner.state.lock().available += self.weight;
+        self.inner.grant();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+
+    type Waiting = BoxFuture<'static, FairPermit<&'static str>>;
+
+    /// A future that has asked for its permit and does not have it.
+    fn waiting(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> Waiting {
+        let semaphore = semaphore.clone();
+        let mut future = async move { semaphore.acquire(key, weight).await }.boxed();
+        assert!((&mut future).now_or_never().is_none(), "{key} must wait");
+        future
+    }
+
+    fn held(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> FairPermit<&'static str> {
+        semaphore.acquire(key, weight).now_or_never().expect("nobody waits and it fits")
+    }
+
+    #[test]
+    fn a_backlog_delays_another_caller_by_one_job() {
+        // Given one place that is taken, three waiters of one caller, and then one of another
+        let semaphore = FairSemaphore::new(1);
+        let mut running = held(&semaphore, "ada", 1);
+        let mut queue: Vec<(&str, Waiting)> =
+            ["ada", "ada", "ada", "bob"].map(|key| (key, waiting(&semaphore, key, 1))).into();
+
+        // When the place is freed again and again
+        let mut order = Vec::new();
+        while !queue.is_empty() {
+            drop(running);
+            let ready =
+                queue.iter_mut().enumerate().find_map(|(at, (key, future))| Some((at, *key, future.now_or_never()?)));
+            let (at, key, permit) = ready.expect("somebody has the place");
+            drop(queue.remove(at));
+            (running, order) = (permit, [order, vec![key]].concat());
+        }
+
+        // Then the other caller waited for one job
+        assert_eq!(order, ["ada", "bob", "ada", "ada"]);
+    }
+
+    #[test]
+    fn heavy_work_is_not_overtaken_by_light_work() {
+        let semaphore = FairSemaphore::new(4);
+        let [first, second] = [held(&semaphore, "ada", 2), held(&semaphore, "ada", 1)];
+        let mut heavy = waiting(&semaphore, "ada", 4);
+        let mut light = waiting(&semaphore, "bob", 1);
+
+        drop(first);
+        assert!((&mut light).now_or_never().is_none() && (&mut heavy).now_or_never().is_none());
+        drop(second);
+        let permit = heavy.now_or_never().expect("everything is free");
+        assert!((&mut light).now_or_never().is_none());
+        drop(permit);
+        assert!(light.now_or_never().is_some());
+        assert_eq!(semaphore.available(), 4);
+    }
+
+    #[test]
+    fn a_waiter_that_goes_away_holds_nothing_up() {
+        let semaphore = FairSemaphore::new(2);
+        let one = held(&semaphore, "ada", 1);
+        let heavy = waiting(&semaphore, "ada", 2);
+        let light = waiting(&semaphore, "bob", 1);
+
+        drop(heavy);
+        assert!(light.now_or_never().is_some());
+
+        // Nor does one that goes away with a permit that it has not seen.
+        let unseen = waiting(&semaphore, "ada", 2);
+        drop(one);
+        drop(unseen);
+        assert_eq!(semaphore.available(), 2);
+    }
+
+    #[test]
+    fn work_heavier_than_everything_runs_alone() {
+        let semaphore = FairSemaphore::new(3);
+        let alone = held(&semaphore, "ada", u64::MAX);
+        assert_eq!(semaphore.available(), 0);
+        let next = waiting(&semaphore, "bob", 1);
+        drop(alone);
+        assert!(next.now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_blocking_waiter_gives_up_at_its_deadline_and_is_granted_before() {
+        let semaphore = FairSemaphore::new(1);
+        let running = held(&semaphore, "ada", 1);
+        assert!(semaphore.acquire_blocking("bob", 1, Duration::from_millis(1)).is_none());
+
+        let waiter = {
+            let semaphore = semaphore.clone();
+            std::thread::spawn(move || semaphore.acquire_blocking("bob", 1, Duration::from_mins(1)).is_some())
+        };
+        while semaphore.inner.state.lock().turns.is_empty() {
+            std::thread::yield_now();
+        }
+        drop(running);
+        assert!(waiter.join().unwrap());
+        assert_eq!(semaphore.available(), 1);
+    }
+}

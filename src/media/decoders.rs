@@ -1,0 +1,115 @@
+//! Memory budget of all picture decoders of the process: submissions, fetched inputs, results and the built-in engines.
+//!
+//! A picture of a few hundred kilobytes may announce gigabytes. What decoding takes is read from the header before a decoder
+//! exists, and that many bytes are held while the decoder runs. A picture that needs more than the whole budget is refused.
+
+use std::time::Duration;
+
+use crate::domain::value::Invalid;
+use crate::fairness::{FairPermit, FairSemaphore};
+
+use super::input::{Decoded, Inspected, Measured};
+
+/// The default budget: one picture of 100 megapixels with 8 bits in any format, CMYK and progressive JPEG apart.
+pub const DECODE_MEMORY: u64 = 1 << 30;
+
+/// Longest wait for the budget. Decoding the largest picture takes seconds.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Why a picture was not decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The picture cannot be decoded, or is not allowed.
+    #[error("{0}")]
+    Invalid(Invalid),
+    /// Other pictures held the budget for too long. The picture may be fine.
+    #[error("the memory for decoding pictures is in use; try again later")]
+    Busy,
+}
+
+/// Decoders that share one budget. Cheap to clone; each call blocks the thread.
+#[derive(Clone)]
+pub struct Decoders {
+    /// In bytes. Those who wait are few, because each of them holds a place of its own kind already.
+    budget: FairSemaphore<()>,
+}
+
+impl From<Invalid> for DecodeError {
+    fn from(reason: Invalid) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
+impl Default for Decoders {
+    fn default() -> Self {
+        Self::new(DECODE_MEMORY)
+    }
+}
+
+impl Decoders {
+    /// Creates decoders that take `memory` bytes at most together.
+    #[must_use]
+    pub fn new(memory: u64) -> Self {
+        Self { budget: FairSemaphore::new(memory) }
+    }
+
+    /// Checks a picture whole: header, size, and that every pixel can be decoded.
+    ///
+    /// # Errors
+    /// When the picture cannot be decoded or needs more than the budget, or the budget stays in use.
+    pub fn inspect(&self, bytes: &[u8]) -> Result<Inspected, DecodeError> {
+        let measured = Measured::read(bytes)?;
+        // What cannot be decoded later is refused now.
+        self.check(measured.memory_to_decode())?;
+        let _permit = self.admit(measured.memory_to_inspect())?;
+        measured.inspect(bytes)?;
+        Ok(measured.inspected())
+    }
+
+    /// Decodes a picture and sets it upright.
+    ///
+    /// # Errors
+    /// As [`Decoders::inspect`].
+    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+        let measured = Measured::read(bytes)?;
+        let _permit = self.admit(measured.memory_to_decode())?;
+        Ok(measured.decode(bytes)?)
+    }
+
+    /// Returns the bytes that decoding a picture takes of the budget.
+    ///
+    /// # Errors
+    /// When the header cannot be read, or the picture needs more than the budget.
+    pub fn memory_needed(&self, bytes: &[u8]) -> Result<u64, Invalid> {
+        let measured = Measured::read(bytes)?;
+        let needed = measured.memory_to_decode().max(measured.memory_to_inspect());
+        self.check(needed)?;
+        Ok(needed)
+    }
+
+    fn check(&self, needed: u64) -> Result<(), Invalid> {
+        let allowed = self.budget.capacity();
+        if needed <= allowed {
+            return Ok(());
+        }
+        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+        Err(Invalid::new(format!(
+            "needs {} MB of memory to be decoded; at most {} MB are allowed",
+            megabytes(needed),
+            megabytes(allowed)
+        )))
+    }
+
+    fn admit(&self, needed: u64) -> Result<FairPermit<()>, DecodeError> {
+        self.check(needed)?;
+        self.budget.acquire_blocking((), needed, WAIT).ok_or(DecodeError::Busy)
+    }
+}
+
+/// Reads the header of a picture: format and size, without decoding pixels.
+///
+/// # Errors
+/// When the bytes are too many or no known picture, or the picture has no pixels or too many.
+pub fn measure(bytes: &[u8]) -> Result<Inspected, Invalid> {
+    Measured::read(bytes).map(|measured| measured.inspected())
+}

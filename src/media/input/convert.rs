@@ -1,0 +1,78 @@
+//! Decoded pixels become 8-bit RGB or RGBA in the buffer that they were decoded into: a copy of a large picture is what memory
+//! runs out by.
+
+use image::{ColorType, RgbImage, RgbaImage};
+
+use super::Pixels;
+
+/// Converts pixels that lie at the end of `buffer`. `None` for a kind of pixels that no decoder returns.
+pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height): (u32, u32)) -> Option<Pixels> {
+    let count = width as usize * height as usize;
+    let narrow = |low: u8, high: u8| narrow(u16::from_ne_bytes([low, high]));
+    match color {
+        ColorType::L8 => convert(&mut buffer, count, |[l]: [u8; 1]| [l; 3]),
+        ColorType::La8 => convert(&mut buffer, count, |[l, a]: [u8; 2]| [l, l, l, a]),
+        ColorType::Rgb8 => convert(&mut buffer, count, |pixel: [u8; 3]| pixel),
+        ColorType::Rgba8 => convert(&mut buffer, count, |pixel: [u8; 4]| pixel),
+        ColorType::L16 => convert(&mut buffer, count, |[a, b]: [u8; 2]| [narrow(a, b); 3]),
+        ColorType::La16 => convert(&mut buffer, count, |[a, b, c, d]: [u8; 4]| {
+            let luma = narrow(a, b);
+            [luma, luma, luma, narrow(c, d)]
+        }),
+        ColorType::Rgb16 => convert(&mut buffer, count, |samples: [u8; 6]| narrowed::<3>(&samples)),
+        ColorType::Rgba16 => convert(&mut buffer, count, |samples: [u8; 8]| narrowed::<4>(&samples)),
+        ColorType::Rgb32F => convert(&mut buffer, count, |samples: [u8; 12]| quantized::<3>(&samples)),
+        ColorType::Rgba32F => convert(&mut buffer, count, |samples: [u8; 16]| quantized::<4>(&samples)),
+        _ => return None,
+    }
+    if !color.has_alpha() {
+        return RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque);
+    }
+    if buffer.as_chunks::<4>().0.iter().any(|pixel| pixel[3] != u8::MAX) {
+        return RgbaImage::from_raw(width, height, fitted(buffer)).map(Pixels::Transparent);
+    }
+    convert(&mut buffer, count, |[r, g, b, _]: [u8; 4]| [r, g, b]);
+    RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque)
+}
+
+/// Converts every pixel, from the end of the buffer to its beginning: one that is written never reaches one that is still to be
+/// read. What is left over at the end is cut off.
+fn convert<const FROM: usize, const TO: usize>(
+    buffer: &mut Vec<u8>,
+    count: usize,
+    pixel: impl Fn([u8; FROM]) -> [u8; TO],
+) {
+    let start = buffer.len() - count * FROM;
+    if FROM != TO || start != 0 {
+        for at in 0..count {
+            let from = start + at * FROM;
+            let mut source = [0; FROM];
+            source.copy_from_slice(&buffer[from..from + FROM]);
+            buffer[at * TO..(at + 1) * TO].copy_from_slice(&pixel(source));
+        }
+    }
+    buffer.truncate(count * TO);
+}
+
+/// The nearest of 256 steps.
+fn narrow(sample: u16) -> u8 {
+    u8::try_from((u32::from(sample) + 128) / 257).unwrap_or(u8::MAX)
+}
+
+fn narrowed<const N: usize>(samples: &[u8]) -> [u8; N] {
+    std::array::from_fn(|at| narrow(u16::from_ne_bytes([samples[2 * at], samples[2 * at + 1]])))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0 and 1 before")]
+fn quantized<const N: usize>(samples: &[u8]) -> [u8; N] {
+    let samples = samples.as_chunks::<4>().0;
+    std::array::from_fn(|at| (f32::from_ne_bytes(samples[at]).clamp(0.0, 1.0) * 255.0).round() as u8)
+}
+
+/// A buffer without much room to spare: it may be kept for long.
+fn fitted(mut buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() >= 2 * buffer.len() {
+        buffer.shrink_to_fit();
+    }
+    buffer
+}

@@ -1,0 +1,174 @@
+//! Headers of pictures, read without a decoder: size, orientation, and the memory that decoding takes.
+//!
+//! Decoders allocate by what a header announces, some of them before a limit can be set. So the header is walked here first,
+//! and what is read here is compared with what the decoder reads: a file on which the two differ is refused.
+
+use image::metadata::Orientation;
+
+use super::truncated;
+use crate::domain::image::{INPUT_PIXELS_MAX, ImageFormat};
+use crate::domain::value::Invalid;
+
+mod jpeg;
+mod png;
+mod tiff;
+mod webp;
+
+pub(super) use png::line_bytes;
+
+/// Bytes of metadata (colour profile, EXIF) of a PNG that are kept or inflated at most.
+pub(super) const PNG_METADATA_MAX: usize = 8 << 20;
+
+/// Allocations of every decoder that do not depend on the picture: tables, windows, small buffers.
+const FIXED: u64 = 2 << 20;
+
+/// Facts of a header that decide what decoding takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Header {
+    pub format: ImageFormat,
+    /// Size as it is stored, before the orientation is applied.
+    pub width: u32,
+    pub height: u32,
+    pub orientation: Orientation,
+    pub memory: Memory,
+}
+
+/// Memory that decoding takes beside the file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// Allocations of the decoder beside the pixels that it returns.
+    pub decoder: u64,
+    /// Bytes of a pixel as the decoder returns it.
+    pub source: u64,
+    /// Bytes of a pixel as it is handed on: RGB or RGBA.
+    pub output: u64,
+}
+
+impl Header {
+    /// Reads the header of a picture in a known format.
+    ///
+    /// # Errors
+    /// When the header is damaged, or announces no pixels or too many.
+    pub fn read(format: ImageFormat, bytes: &[u8]) -> Result<Self, Invalid> {
+        let header = match format {
+            ImageFormat::Png => png::read(bytes),
+            ImageFormat::Jpeg => jpeg::read(bytes),
+            ImageFormat::Webp => webp::read(bytes),
+            ImageFormat::Gif => gif(bytes),
+            ImageFormat::Bmp => bmp(bytes),
+            ImageFormat::Tiff => tiff::read(bytes),
+        };
+        let header = header.ok_or_else(|| truncated("its header cannot be read"))?;
+        check_pixels(header.width, header.height)?;
+        Ok(header)
+    }
+
+    pub fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
+    /// Returns `true` if width and height change places when the picture is set upright.
+    pub fn is_turned(&self) -> bool {
+        use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
+        matches!(self.orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
+    }
+
+    /// Bytes of the pixels as the decoder returns them.
+    pub fn source_bytes(&self) -> u64 {
+        self.pixels() * self.memory.source
+    }
+
+    /// Peak of a check that every pixel can be decoded. Those of a PNG are read row by row and not kept.
+    pub fn memory_to_inspect(&self) -> u64 {
+        let pixels = if self.format == ImageFormat::Png { 0 } else { self.source_bytes() };
+        FIXED + self.memory.decoder + pixels
+    }
+
+    /// Peak of decoding, conversion to 8 bits and turning.
+    pub fn memory_to_decode(&self) -> u64 {
+        let Memory { decoder, source, output } = self.memory;
+        let decoding = decoder + self.pixels() * source.max(output);
+        // Samples of more than 8 bits leave a buffer that is too large to be handed on.
+        let shrinking = if source >= 2 * output { self.pixels() * (source + output) } else { 0 };
+        let turning = if self.is_turned() { self.pixels() * 2 * output } else { 0 };
+        FIXED + decoding.max(shrinking).max(turning)
+    }
+}
+
+fn check_pixels(width: u32, height: u32) -> Result<(), Invalid> {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels == 0 {
+        return Err(Invalid::new("must have at least one pixel"));
+    }
+    if pixels > INPUT_PIXELS_MAX {
+        let most = INPUT_PIXELS_MAX / 1_000_000;
+        return Err(Invalid::new(format!("has {width}x{height} pixels; at most {most} million are allowed")));
+    }
+    Ok(())
+}
+
+fn u16_le(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+fn u32_le(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn u16_be(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+fn u32_be(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+}
+
+/// Bits of the byte that tells the length of a colour table, and whether there is one.
+const fn colour_table_bytes(packed: u8) -> usize {
+    if packed & 0x80 == 0 { 0 } else { 3 << ((packed & 7) + 1) }
+}
+
+/// The logical screen and the first frame, which may be larger than the screen.
+fn gif(bytes: &[u8]) -> Option<Header> {
+    let (width, height) = (u16_le(bytes, 6)?, u16_le(bytes, 8)?);
+    let mut at = 13 + colour_table_bytes(*bytes.get(10)?);
+    loop {
+        match bytes.get(at)? {
+            // An extension: a label, and then blocks up to an empty one.
+            0x21 => {
+                at += 2;
+                loop {
+                    let length = usize::from(*bytes.get(at)?);
+                    at += 1 + length;
+                    if length == 0 {
+                        break;
+                    }
+                }
+            }
+            0x2C => break,
+            _ => return None,
+        }
+    }
+    let (frame_width, frame_height) = (u64::from(u16_le(bytes, at + 5)?), u64::from(u16_le(bytes, at + 7)?));
+    let frame = frame_width * frame_height;
+    if frame > INPUT_PIXELS_MAX {
+        return None;
+    }
+    // The frame is decoded apart unless it fills the rows of the screen; extensions are copied.
+    let memory = Memory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
+    let (width, height) = (width.into(), height.into());
+    Some(Header { format: ImageFormat::Gif, width, height, orientation: Orientation::NoTransforms, memory })
+}
+
+fn bmp(bytes: &[u8]) -> Option<Header> {
+    let (width, height) = if u32_le(bytes, 14)? == 12 {
+        (u16_le(bytes, 18)?.into(), u16_le(bytes, 20)?.into())
+    } else {
+        // Rows that go down have a negative height.
+        (u32_le(bytes, 18)?, u32_le(bytes, 22)?.cast_signed().unsigned_abs())
+    };
+    // Rows as they are stored, and what is copied of a colour profile.
+    let decoder = u64::from(width) * 16 + bytes.len() as u64;
+    let memory = Memory { decoder, source: 4, output: 4 };
+    Some(Header { format: ImageFormat::Bmp, width, height, orientation: Orientation::NoTransforms, memory })
+}

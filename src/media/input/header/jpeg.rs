@@ -1,0 +1,90 @@
+//! Header of a JPEG: the segments up to the first scan.
+
+use image::metadata::Orientation;
+
+use super::{Header, Memory, u16_be};
+use crate::domain::image::ImageFormat;
+
+/// What begins EXIF in a segment.
+const EXIF: &[u8] = b"Exif\0\0";
+
+pub(super) fn read(bytes: &[u8]) -> Option<Header> {
+    let (mut frame, mut orientation) = (None, Orientation::NoTransforms);
+    let mut at = 2;
+    loop {
+        let offset = bytes.get(at..)?.windows(2).position(super::super::is_marker)?;
+        at += offset + 2;
+        let marker = bytes[at - 1];
+        match marker {
+            0x01 => continue,
+            // The first scan, or the end.
+            0xDA | 0xD9 => break,
+            _ => {}
+        }
+        let end = at + usize::from(u16_be(bytes, at)?);
+        let segment = bytes.get(at + 2..end).unwrap_or_default();
+        match marker {
+            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => frame = Frame::read(segment),
+            0xE1 => {
+                let exif = segment.strip_prefix(EXIF);
+                orientation = exif.and_then(Orientation::from_exif_chunk).unwrap_or(orientation);
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    let frame = frame?;
+
+    let coefficients = if is_buffered(bytes) { frame.coefficient_bytes() } else { 0 };
+    let rows = u64::from(frame.width) * 64 * frame.components;
+    // The file is copied, and so are its metadata, twice at most.
+    let decoder = 3 * bytes.len() as u64 + coefficients + rows;
+    let source = if frame.components == 1 { 1 } else { 3 };
+    let memory = Memory { decoder, source, output: 3 };
+    let (width, height) = (frame.width, frame.height);
+    Some(Header { format: ImageFormat::Jpeg, width, height, orientation, memory })
+}
+
+struct Frame {
+    width: u32,
+    height: u32,
+    components: u64,
+    /// Samples of the only component in a block, as a multiple: 1 where there are several.
+    sampling: u64,
+}
+
+impl Frame {
+    fn read(segment: &[u8]) -> Option<Self> {
+        let (height, width) = (u16_be(segment, 1)?.into(), u16_be(segment, 3)?.into());
+        let components = u64::from(*segment.get(5)?);
+        let factors = *segment.get(7)?;
+        let sampling = if components == 1 { u64::from(factors >> 4) * u64::from(factors & 0xF) } else { 1 };
+        Some(Self { width, height, components, sampling: sampling.max(1) })
+    }
+
+    /// Two bytes of each sample; sides are padded to whole blocks of 32 pixels at most.
+    fn coefficient_bytes(&self) -> u64 {
+        (u64::from(self.width) + 32) * (u64::from(self.height) + 32) * 2 * self.components * self.sampling
+    }
+}
+
+/// Memory to decode the largest JPEG stream inside another file, wherever in the file it is.
+pub(super) fn embedded_bytes(bytes: &[u8]) -> u64 {
+    let begins_frame = |pair: &[u8]| matches!(*pair, [0xFF, 0xC0..=0xC2]);
+    let frames = bytes.windows(2).enumerate().filter(|(_, pair)| begins_frame(pair)).filter_map(|(at, _)| {
+        let segment = bytes.get(at + 4..)?;
+        let frame = Frame::read(segment)?;
+        // Bytes that only look like a frame have another length or more than 8 bits.
+        let is_frame = u64::from(u16_be(bytes, at + 2)?) == 8 + 3 * frame.components && segment.first() == Some(&8);
+        is_frame.then(|| frame.coefficient_bytes() + frame.coefficient_bytes() / 2)
+    });
+    frames.max().unwrap_or(0) + 3 * bytes.len() as u64
+}
+
+/// Returns `true` if all coefficients may be kept until the last scan: of a progressive picture, and of one with several scans.
+///
+/// A thumbnail among the metadata counts too, so more may be weighed than is needed, never less.
+fn is_buffered(bytes: &[u8]) -> bool {
+    let is = |marker: u8| move |pair: &&[u8]| **pair == [0xFF, marker];
+    bytes.windows(2).any(|pair| is(0xC2)(&pair)) || bytes.windows(2).filter(is(0xDA)).nth(1).is_some()
+}

@@ -1,0 +1,71 @@
+//! Header of a PNG: the chunks before the pixels.
+
+use image::metadata::Orientation;
+
+use super::{Header, Memory, PNG_METADATA_MAX, u32_be};
+use crate::domain::image::ImageFormat;
+
+const SIGNATURE: usize = 8;
+/// Length, name and checksum around the bytes of a chunk.
+const AROUND: usize = 12;
+
+pub(super) fn read(bytes: &[u8]) -> Option<Header> {
+    let first = SIGNATURE + 8;
+    if bytes.get(SIGNATURE + 4..first)? != b"IHDR" {
+        return None;
+    }
+    let (width, height) = (u32_be(bytes, first)?, u32_be(bytes, first + 4)?);
+    let (depth, colour) = (u64::from(*bytes.get(first + 8)?), *bytes.get(first + 9)?);
+    let has_palette = colour == 3;
+    let stored = match colour {
+        0 | 3 => 1,
+        2 => 3,
+        4 => 2,
+        6 => 4,
+        _ => return None,
+    };
+
+    let chunks = Chunks::walk(bytes);
+    let channels = if has_palette { 3 } else { stored } + u64::from(chunks.has_transparency);
+    let source = channels.min(4);
+    let output = if matches!(source, 2 | 4) { 4 } else { 3 };
+
+    let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
+    // Some rows wait to be unfiltered, in a buffer that grows by doubling, and a row is converted.
+    let waiting = (12 * row).min(3 * row * u64::from(height)) + (1 << 19);
+    let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
+    let memory = Memory { decoder, source, output };
+    Some(Header { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
+}
+
+/// The most bytes of a converted row.
+pub(in crate::media::input) fn line_bytes(width: u32) -> u64 {
+    8 * u64::from(width)
+}
+
+/// What the chunks before the pixels tell.
+struct Chunks {
+    has_transparency: bool,
+    orientation: Orientation,
+}
+
+impl Chunks {
+    fn walk(bytes: &[u8]) -> Self {
+        let mut chunks = Self { has_transparency: false, orientation: Orientation::NoTransforms };
+        let mut at = SIGNATURE;
+        while let Some((length, name)) = u32_be(bytes, at).zip(bytes.get(at + 4..at + 8)) {
+            let end = (at + AROUND).saturating_add(length as usize);
+            match name {
+                b"tRNS" => chunks.has_transparency = true,
+                b"eXIf" => {
+                    let exif = bytes.get(at + 8..end - 4).unwrap_or_default();
+                    chunks.orientation = Orientation::from_exif_chunk(exif).unwrap_or(Orientation::NoTransforms);
+                }
+                b"IDAT" => break,
+                _ => {}
+            }
+            at = end;
+        }
+        chunks
+    }
+}

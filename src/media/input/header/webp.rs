@@ -1,0 +1,148 @@
+//! Header of a WebP: the canvas, and the first frame, which may be of another size.
+
+use image::metadata::Orientation;
+
+use super::{Header, Memory, u16_le, u32_le};
+use crate::domain::image::{INPUT_PIXELS_MAX, ImageFormat};
+
+/// What is known of the bitstream of a frame.
+#[derive(Clone, Copy)]
+struct Bitstream {
+    width: u64,
+    height: u64,
+    /// Memory to decode it, without the pixels that it becomes.
+    decoder: u64,
+    has_alpha: bool,
+    is_lossless: bool,
+}
+
+/// A chunk: its name, its bytes, and where the next one begins.
+type Chunk<'a> = (&'a [u8], &'a [u8], usize);
+
+fn chunk(bytes: &[u8], at: usize) -> Option<Chunk<'_>> {
+    let (name, length) = (bytes.get(at..at + 4)?, u32_le(bytes, at + 4)? as usize);
+    let end = (at + 8).checked_add(length)?;
+    let content = bytes.get(at + 8..end.min(bytes.len()))?;
+    Some((name, content, end.checked_add(length % 2)?))
+}
+
+fn u24(bytes: &[u8], at: usize) -> Option<u64> {
+    let [a, b, c] = *bytes.get(at..)?.first_chunk()?;
+    Some(u64::from(u32::from_le_bytes([a, b, c, 0])))
+}
+
+pub(super) fn read(bytes: &[u8]) -> Option<Header> {
+    let (name, content, next) = chunk(bytes, 12)?;
+    if name == b"VP8X" {
+        return extended(bytes, content, next);
+    }
+    let frame = bitstream(name, content)?;
+    header(bytes, (frame.width, frame.height), frame.has_alpha, frame.pixels_apart() + frame.decoder)
+}
+
+impl Bitstream {
+    /// Lossless pixels are decoded as RGBA; those without alpha into a buffer of their own.
+    fn pixels_apart(&self) -> u64 {
+        if self.is_lossless && !self.has_alpha { 4 * self.width * self.height } else { 0 }
+    }
+}
+
+fn header(bytes: &[u8], (width, height): (u64, u64), has_alpha: bool, decoder: u64) -> Option<Header> {
+    let channels = if has_alpha { 4 } else { 3 };
+    let memory = Memory { decoder: decoder + bytes.len() as u64, source: channels, output: channels };
+    let orientation = exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
+    let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    Some(Header { format: ImageFormat::Webp, width, height, orientation, memory })
+}
+
+fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
+    let length = content.len() as u64;
+    match name {
+        b"VP8 " => {
+            let [width, height] = [u16_le(content, 6)?, u16_le(content, 8)?].map(|side| u64::from(side & 0x3FFF));
+            // Whole blocks of brightness and colour, what is kept of a row of blocks, and copies of the compressed data.
+            let decoder = (width + 16) * (height + 16) * 3 / 2 + 64 * width + 3 * length;
+            Some(Bitstream { width, height, decoder, has_alpha: false, is_lossless: false })
+        }
+        b"VP8L" => {
+            let packed = u32_le(content, 1)?;
+            let [width, height] = [packed, packed >> 14].map(|side| u64::from(side & 0x3FFF) + 1);
+            let has_alpha = packed & (1 << 28) != 0;
+            let decoder = lossless(width * height, length);
+            Some(Bitstream { width, height, decoder, has_alpha, is_lossless: true })
+        }
+        _ => None,
+    }
+}
+
+/// Transforms and the choice of codes, of a block of 4 by 4 pixels at least; code tables.
+const fn lossless(pixels: u64, length: u64) -> u64 {
+    pixels + 8 * length
+}
+
+/// A compressed alpha channel is decoded as RGBA, and its green is alpha.
+const fn alpha(pixels: u64, length: u64) -> u64 {
+    5 * pixels + lossless(pixels, length)
+}
+
+/// A picture with a canvas; its chunks are looked for as the decoder does: the first of each kind counts.
+fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
+    let (flags, canvas) = (*info.first()?, (u24(info, 4)? + 1, u24(info, 7)? + 1));
+    let (is_animated, has_alpha) = (flags & 0x02 != 0, flags & 0x10 != 0);
+    let find = |wanted: &[u8]| {
+        let mut at = first;
+        while let Some((name, content, next)) = chunk(bytes, at) {
+            if name == wanted {
+                return Some(content);
+            }
+            at = next;
+        }
+        None
+    };
+    if canvas.0 * canvas.1 > INPUT_PIXELS_MAX {
+        return header(bytes, canvas, has_alpha, 0);
+    }
+
+    let decoder = if is_animated {
+        let frame = find(b"ANMF")?;
+        let size = (u24(frame, 6)? + 1, u24(frame, 9)? + 1);
+        4 * canvas.0 * canvas.1 + part(frame, 16, size, true)?
+    } else if let Some(content) = find(b"VP8L") {
+        let frame = bitstream(b"VP8L", content)?;
+        (canvas == (frame.width, frame.height)).then_some(())?;
+        frame.decoder + if has_alpha { 0 } else { 4 * canvas.0 * canvas.1 }
+    } else {
+        let frame = bitstream(b"VP8 ", find(b"VP8 ")?)?;
+        (canvas == (frame.width, frame.height)).then_some(())?;
+        let alpha = find(b"ALPH").filter(|_| has_alpha);
+        frame.decoder + alpha.map_or(0, |content| self::alpha(canvas.0 * canvas.1, content.len() as u64))
+    };
+    header(bytes, canvas, has_alpha, decoder)
+}
+
+/// Memory of a frame of an animation, with its pixels.
+fn part(frame: &[u8], at: usize, size: (u64, u64), may_have_alpha: bool) -> Option<u64> {
+    let (name, content, next) = chunk(frame, at)?;
+    let pixels = size.0 * size.1;
+    if name == b"ALPH" && may_have_alpha {
+        return Some(alpha(pixels, content.len() as u64) + part(frame, next, size, false)?);
+    }
+    let inner = bitstream(name, content)?;
+    (size == (inner.width, inner.height)).then_some(())?;
+    Some(inner.decoder + 4 * pixels)
+}
+
+/// The first EXIF chunk.
+fn exif(bytes: &[u8]) -> Option<&[u8]> {
+    let (name, _, mut at) = chunk(bytes, 12)?;
+    if name != b"VP8X" {
+        return None;
+    }
+    while let Some((name, content, next)) = chunk(bytes, at) {
+        if name == b"EXIF" {
+            return Some(content);
+        }
+        at = next;
+    }
+    None
+}

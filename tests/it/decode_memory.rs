@@ -1,0 +1,230 @@
+//! Memory of picture decoders: it is weighed before a decoder exists, and what is weighed is enough.
+//!
+//! Pictures are decoded by this test program started once more, so that the peak of each is seen alone.
+
+use std::io::{Cursor, Write as _};
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use image::{DynamicImage, ImageFormat};
+use mediary::media::decoders::Decoders;
+use serde_json::json;
+
+use crate::support::client;
+use crate::support::process::{self, Process};
+
+/// The file that the process decodes.
+const FILE: &str = "DECODE_MEMORY_FILE";
+/// Memory beside the picture: the code of the decoder, and what the allocator keeps.
+const SLACK: u64 = 16 << 20;
+
+const MEGABYTE: u64 = 1_000_000;
+
+/// A line of the state of a process, in bytes.
+fn memory(process: &str, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+/// The process that decodes one picture; without a file there is nothing to do.
+#[test]
+fn a_process_that_decodes_one_picture() {
+    let Ok(file) = std::env::var(FILE) else { return };
+    let bytes = std::fs::read(file).unwrap();
+    let decoders = Decoders::new(1 << 40);
+    let peak = |work: &dyn Fn() -> bool| {
+        std::fs::write("/proc/self/clear_refs", "5").expect("the kernel measures a peak anew");
+        let before = memory("self", "VmRSS:");
+        let is_good = work();
+        (is_good, memory("self", "VmHWM:").saturating_sub(before))
+    };
+    let (inspected, decoded) = (peak(&|| decoders.inspect(&bytes).is_ok()), peak(&|| decoders.decode(&bytes).is_ok()));
+    let weighed = decoders.memory_needed(&bytes).unwrap_or(0);
+    println!("figures {} {} {weighed} {}", inspected.1, decoded.1, u8::from(inspected.0 && decoded.0));
+}
+
+struct Figures {
+    inspecting: u64,
+    decoding: u64,
+    weighed: u64,
+    is_good: bool,
+}
+
+fn figures(name: &str, bytes: &[u8]) -> Figures {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("picture");
+    std::fs::write(&file, bytes).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "decode_memory::a_process_that_decodes_one_picture", "--nocapture"]);
+    let output = command.env(FILE, file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = said.lines().find_map(|line| line.split_once("figures ").map(|(_, figures)| figures.to_owned()));
+    let line = line.unwrap_or_else(|| panic!("{name}: {said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("{name}: {} bytes: inspecting, decoding, weighed, good: {line}", bytes.len());
+    Figures { inspecting: numbers[0], decoding: numbers[1], weighed: numbers[2], is_good: numbers[3] == 1 }
+}
+
+fn deflated(zeros: u64) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), zeros), &mut encoder).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn chunk(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(name);
+    crc.update(content);
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    [&length[..], name, content, &crc.sum().to_be_bytes()].concat()
+}
+
+/// A black RGBA picture of 16 bits a channel.
+fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> {
+    // Passes of Adam7: where they begin and how far apart their pixels are.
+    let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
+    let row = |width: u32| 1 + 8 * u64::from(width);
+    let bytes = if interlaced {
+        let of_pass = |(x, y, right, down): (u32, u32, u32, u32)| {
+            row((width - x).div_ceil(right)) * u64::from((height - y).div_ceil(down))
+        };
+        passes.into_iter().map(of_pass).sum()
+    } else {
+        row(width) * u64::from(height)
+    };
+    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    header.extend([16, 6, 0, 0, u8::from(interlaced)]);
+    let signature = b"\x89PNG\r\n\x1a\n".to_vec();
+    [signature, chunk(b"IHDR", &header), extra.to_vec(), chunk(b"IDAT", &deflated(bytes)), chunk(b"IEND", b"")].concat()
+}
+
+/// A progressive JPEG whose coefficients are missing.
+fn progressive_jpeg(width: u16, height: u16, components: u8) -> Vec<u8> {
+    let mut jpeg = vec![0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0];
+    jpeg.extend([1; 64]);
+    jpeg.extend([0xFF, 0xC2, 0, 8 + 3 * components, 8]);
+    jpeg.extend([height.to_be_bytes(), width.to_be_bytes()].concat());
+    jpeg.push(components);
+    for component in 1..=components {
+        jpeg.extend([component, 0x11, 0]);
+    }
+    // One code of one bit, which says that nothing follows.
+    jpeg.extend([0xFF, 0xC4, 0, 20, 0, 1]);
+    jpeg.extend([0; 16]);
+    jpeg.extend([0xFF, 0xDA, 0, 6 + 2 * components, components]);
+    for component in 1..=components {
+        jpeg.extend([component, 0]);
+    }
+    jpeg.extend([0, 0, 0]);
+    let blocks = u64::from(width.div_ceil(8)) * u64::from(height.div_ceil(8)) * u64::from(components);
+    jpeg.write_all(&vec![0; usize::try_from(blocks / 8 + 8).unwrap()]).unwrap();
+    jpeg.extend([0xFF, 0xD9]);
+    jpeg
+}
+
+fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+#[test]
+fn what_is_weighed_is_enough_for_every_format() {
+    const SIDES: (u32, u32) = (4000, 2500);
+    let (width, height) = SIDES;
+    let rgb = DynamicImage::new_rgb8(width, height);
+    let pictures = [
+        ("png of 16 bits", deep_png(width, height, false, b"")),
+        ("interlaced png of 16 bits", deep_png(width, height, true, b"")),
+        ("png of one row", deep_png(width * 500, 1, false, b"")),
+        ("grey png", encoded(&DynamicImage::new_luma8(width, height), ImageFormat::Png)),
+        ("opaque png with alpha", encoded(&DynamicImage::new_rgba8(width, height), ImageFormat::Png)),
+        ("jpeg", encoded(&rgb, ImageFormat::Jpeg)),
+        ("progressive jpeg", progressive_jpeg(4000, 2500, 3)),
+        ("grey progressive jpeg", progressive_jpeg(4000, 2500, 1)),
+        ("webp", encoded(&rgb, ImageFormat::WebP)),
+        ("webp with alpha", encoded(&DynamicImage::new_rgba8(width, height), ImageFormat::WebP)),
+        ("gif", encoded(&DynamicImage::new_rgba8(width, height / 5), ImageFormat::Gif)),
+        ("bmp", encoded(&rgb, ImageFormat::Bmp)),
+        ("tiff", encoded(&rgb, ImageFormat::Tiff)),
+        ("tiff of 16 bits", encoded(&DynamicImage::new_rgba16(width / 2, height), ImageFormat::Tiff)),
+        ("tiff of floating point", encoded(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
+    ];
+    for (name, bytes) in pictures {
+        let Figures { inspecting, decoding, weighed, is_good } = figures(name, &bytes);
+
+        // The scan of the progressive ones is missing, which is seen when everything has been allocated.
+        assert!(is_good || name.contains("progressive"), "{name} is a picture");
+        let peak = inspecting.max(decoding);
+        assert!(peak <= weighed + SLACK, "{name} took {peak} bytes, and {weighed} were weighed");
+        assert!(weighed <= 3 * peak + 3 * SLACK, "{name} took {peak} bytes, and {weighed} were weighed: too many");
+    }
+}
+
+#[test]
+fn rows_of_a_png_are_checked_without_keeping_them() {
+    let deep = figures("deep", &deep_png(5000, 4000, false, b""));
+    assert!(deep.is_good && deep.inspecting <= SLACK, "{} bytes", deep.inspecting);
+}
+
+#[test]
+fn metadata_are_bounded_before_they_are_inflated() {
+    let bomb = chunk(b"iCCP", &[b"x\0\0".to_vec(), deflated(256 * MEGABYTE)].concat());
+    let figures = figures("profile", &deep_png(8, 8, false, &bomb));
+    assert!(figures.is_good, "the picture is good without its profile");
+    assert!(figures.inspecting.max(figures.decoding) <= 2 * SLACK, "{} bytes", figures.decoding);
+}
+
+#[test]
+fn a_frame_larger_than_its_canvas_is_refused_before_it_is_decoded() {
+    let riff = |chunks: &[u8]| {
+        let length = u32::try_from(4 + chunks.len()).unwrap().to_le_bytes();
+        [b"RIFF", &length[..], b"WEBP", chunks].concat()
+    };
+    // A canvas of one pixel, and a lossy frame of 16383 by 16383.
+    let frame = [&[0x10, 0, 0, 0x9d, 1, 0x2a, 0xFF, 0x3F, 0xFF, 0x3F][..], &[0; 90]].concat();
+    let chunks = [&b"VP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0VP8 \x64\0\0\0"[..], &frame].concat();
+    let webp = figures("webp", &riff(&chunks));
+    assert!(!webp.is_good && webp.decoding <= SLACK, "{} bytes", webp.decoding);
+
+    // A screen of one pixel, and a frame of 65535 by 65535.
+    let gif = figures("gif", b"GIF89a\x01\0\x01\0\0\0\0\x2C\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x01\0\0\x3B");
+    assert!(!gif.is_good && gif.decoding <= SLACK, "{} bytes", gif.decoding);
+}
+
+#[actix_web::test]
+async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decoders() {
+    // Given a service whose decoders have 512 MiB, which is enough for one picture of 100 megapixels
+    let dir = tempfile::tempdir().unwrap();
+    let service = Process::from_command(process::command(dir.path()).env("MEDIARY_MEDIA__DECODE_MEMORY", "512MiB"));
+    let pid = service.pid().as_raw_nonzero().to_string();
+    let before = memory(&pid, "VmHWM:");
+
+    // When eight are submitted at once, each of which is 800 MB when it is decoded as it is
+    let picture = STANDARD.encode(deep_png(10_000, 10_000, false, b""));
+    let body = json!({"model": "vq1", "prompt": "x", "duration": 1, "resolution": "360p", "images": [picture]});
+    let body = serde_json::to_vec(&body).unwrap();
+    let submit = || {
+        let request = client().post(service.url("/proxy/videovendor/start-end2video")).body(body.clone());
+        let request = request.header("content-type", "application/json").timeout(Duration::from_mins(5));
+        async move { request.send().await.expect("an answer").status().as_u16() }
+    };
+    let answers = futures_util::future::join_all((0..8).map(|_| submit())).await;
+
+    // Then all are taken, and the engine too decodes no more than that at a time
+    assert_eq!(answers, [200; 8]);
+    let peak = memory(&pid, "VmHWM:") - before;
+    assert!(peak < 1000 * MEGABYTE, "{peak} bytes");
+}
+
+#[test]
+fn a_picture_that_needs_more_than_all_of_the_memory_is_refused_with_the_figures() {
+    let decoders = Decoders::new(64 << 20);
+    let refusal = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
+    assert_eq!(refusal, "needs 181 MB of memory to be decoded; at most 68 MB are allowed");
+}

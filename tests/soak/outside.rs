@@ -1,0 +1,76 @@
+//! The remote side, which is never killed: vendors that fail half of the time, and a receiver of webhooks.
+
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::support::music_sim::{self, Act, MusicSim};
+use crate::support::picture;
+use crate::support::receiver::Receiver;
+use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, SimOptions, VendorSim};
+
+/// Time that the vendor needs for a job.
+const WORK: Duration = Duration::from_millis(300);
+/// One of so many webhooks is refused when it comes for the first time.
+const REFUSED_WEBHOOKS: u64 = 10;
+
+/// The vendors and the receiver.
+pub struct Outside {
+    /// Images and videos. It honours idempotency keys, and its ledger has a job once for each time it was paid.
+    pub vendor: VendorSim,
+    pub music: MusicSim,
+    pub receiver: Receiver,
+}
+
+impl Outside {
+    pub async fn start() -> Self {
+        let options = SimOptions { mode: Mode::HonoursKeys, work: WORK, result: picture::png(16, 16) };
+        let known = Mutex::<HashSet<String>>::default();
+        let receiver = Receiver::answering(move |_, received| {
+            let id = received.header("webhook-id").to_owned();
+            let refused = hash(&id).is_multiple_of(REFUSED_WEBHOOKS) && known.lock().insert(id);
+            if refused { "HTTP/1.1 500 Internal Server Error" } else { "HTTP/1.1 204 No Content" }.to_owned()
+        });
+        let turn = AtomicU64::new(0);
+        let music = MusicSim::behaving(move |_| music_conduct(turn.fetch_add(1, Ordering::Relaxed)));
+        Self { vendor: VendorSim::behaving(options, conduct).await, music: music.await, receiver: receiver.await }
+    }
+}
+
+/// Half of all requests go wrong, each attempt in a way of its own; the same request in the same way in every run.
+fn conduct(asked: &Asked) -> Conduct {
+    let draw = hash(&(format!("{:?}", asked.kind), &asked.prompt, asked.nth)) % 100;
+    let nothing = || r#"{"message": "not now"}"#.to_owned();
+    match draw {
+        0..50 => Conduct::Usual,
+        50..62 => Conduct::Refuse("503 Service Unavailable", nothing()),
+        62..70 => Conduct::Refuse("429 Too Many Requests\r\nretry-after: 1", nothing()),
+        70..80 => Conduct::Answer("500 Internal Server Error", nothing()),
+        80..88 => Conduct::HangUp,
+        88..95 => Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
+        // A file that is no result ends the task after some attempts, as it should.
+        _ if asked.kind == Kind::Result => Conduct::HangUp,
+        _ => Conduct::Answer("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
+    }
+}
+
+fn music_conduct(turn: u64) -> Vec<Act> {
+    let usual: Vec<Value> = music_sim::usual();
+    match hash(&turn) % 4 {
+        0 | 1 => music_sim::lines(&usual),
+        2 => music_sim::answer("503 Service Unavailable", "{}"),
+        // Sound, and then the connection is closed.
+        _ => music_sim::lines(&usual[..3]),
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

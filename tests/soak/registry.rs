@@ -1,0 +1,144 @@
+//! Clients of the registry: writers that read their own writes, readers, and access tokens under idempotency keys.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::{JoinHandle, spawn_local};
+
+use crate::support::process::TOKEN;
+use crate::traffic::Traffic;
+
+/// Writers, each with a publisher and nodes of its own. The registry does not grow, so that memory can be compared.
+const WRITERS: usize = 4;
+const NODES: usize = 50;
+const WRITE_INTERVAL: Duration = Duration::from_millis(20);
+/// One of so many writes is read back.
+const READ_BACK: u64 = 5;
+const READERS: usize = 4;
+const READ_INTERVAL: Duration = Duration::from_millis(10);
+const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
+/// One of so many requests with an idempotency key is sent twice though it was answered.
+pub const REPEAT: u64 = 4;
+
+fn node(writer: usize, number: usize) -> String {
+    format!("soak-{writer}-{number}")
+}
+
+fn publisher(writer: usize) -> String {
+    format!("soak-publisher-{writer}")
+}
+
+/// Creates publishers and nodes with a version each.
+pub async fn create(traffic: &Traffic) {
+    for writer in 0..WRITERS {
+        traffic.created("/publishers", &json!({"id": publisher(writer)})).await;
+        for number in 0..NODES {
+            let version = json!({"version": "1.0.0", "changelog": "0"});
+            let body = json!({"id": node(writer, number), "latest_version": version});
+            traffic.created(&format!("/publishers/{}/nodes", publisher(writer)), &body).await;
+            traffic.acknowledged.borrow_mut().changelogs.insert(node(writer, number), (0, 0));
+        }
+    }
+}
+
+/// Starts the clients.
+pub fn spawn(traffic: &Rc<Traffic>) -> Vec<JoinHandle<()>> {
+    let writers = (0..WRITERS).map(|writer| spawn_local(write(traffic.clone(), writer)));
+    let readers = (0..READERS).map(|reader| spawn_local(read(traffic.clone(), reader)));
+    let issuer = spawn_local(issue(traffic.clone()));
+    writers.chain(readers).chain([issuer]).collect()
+}
+
+/// Numbers its writes, and repeats each until it is acknowledged.
+async fn write(traffic: Rc<Traffic>, writer: usize) {
+    for turn in 1_u64.. {
+        if !traffic.goes_on() {
+            return;
+        }
+        let node = node(writer, usize::try_from(turn).expect("64 bits") % NODES);
+        traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(_, asked)| *asked = turn);
+        let path = format!("/publishers/{}/nodes/{node}/versions/1.0.0", publisher(writer));
+        let body = json!({"changelog": turn.to_string()});
+        let put =
+            traffic.answer(|client, base| client.put(format!("{base}{path}")).bearer_auth(TOKEN).json(&body)).await;
+        if put.status == 200 {
+            traffic.count("writes");
+            traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(done, _)| *done = turn);
+        } else {
+            traffic.violation(format!("PUT {path}: {}: {}", put.status, put.body));
+        }
+
+        if turn.is_multiple_of(READ_BACK) {
+            let path = format!("/nodes/{node}/versions/1.0.0");
+            let read = traffic.answer(|client, base| client.get(format!("{base}{path}"))).await;
+            let written = turn.to_string();
+            if read.body["changelog"] != written.as_str() {
+                traffic.violation(format!(
+                    "{node} has changelog {} after {turn} was acknowledged",
+                    read.body["changelog"]
+                ));
+            }
+        }
+        tokio::time::sleep(WRITE_INTERVAL).await;
+    }
+}
+
+/// Reads pages, nodes and searches in turns.
+async fn read(traffic: Rc<Traffic>, reader: usize) {
+    for turn in reader.. {
+        if !traffic.goes_on() {
+            return;
+        }
+        let path = match turn % 3 {
+            0 => format!("/nodes?limit=30&page={}&sort=updated_at;desc", 1 + turn % 7),
+            1 => format!("/nodes/{}", node(turn % WRITERS, turn % NODES)),
+            _ => "/nodes/search?search=soak&limit=10".to_owned(),
+        };
+        let reply = traffic.answer(|client, base| client.get(format!("{base}{path}"))).await;
+        if reply.status == 200 {
+            traffic.count("reads");
+        } else {
+            traffic.violation(format!("GET {path}: {}: {}", reply.status, reply.body));
+        }
+        tokio::time::sleep(READ_INTERVAL).await;
+    }
+}
+
+/// Issues access tokens. They are random, so that a second one under the same key would be seen.
+async fn issue(traffic: Rc<Traffic>) {
+    for turn in 0_u64.. {
+        if !traffic.goes_on() {
+            return;
+        }
+        let name = format!("keyed-{turn}");
+        let path = format!("/publishers/{}/tokens", publisher(0));
+        let body = json!({"name": name});
+        let mut first = None;
+        for _ in 0..if turn.is_multiple_of(REPEAT) { 2 } else { 1 } {
+            let reply = traffic
+                .answer(|client, base| {
+                    let request = client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
+                    request.header("idempotency-key", &name)
+                })
+                .await;
+            let token = reply.body["token"].as_str().map(str::to_owned);
+            if reply.status != 201 || token.is_none() {
+                traffic.violation(format!("{name}: {}, error {}", reply.status, reply.body["error"]));
+            } else if first.is_some() && first != token {
+                traffic.violation(format!("{name}: a second answer under its key has another token"));
+            }
+            first = token;
+        }
+        if first.is_some() {
+            traffic.count("keyed tokens");
+            traffic.acknowledged.borrow_mut().tokens.insert(name);
+        }
+        tokio::time::sleep(TOKEN_INTERVAL).await;
+    }
+}
+
+/// Returns the path that lists the tokens under idempotency keys.
+pub fn tokens_path() -> String {
+    format!("/publishers/{}/tokens", publisher(0))
+}

@@ -1,0 +1,194 @@
+//! State that the clients share: the address of the service over its restarts, and everything it has acknowledged.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::load::Answered;
+use crate::support::client;
+use crate::support::process::{Process, TOKEN};
+use crate::{media, registry};
+
+/// A request without an answer after this time is sent again.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause before a request is sent again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Accounts that submit tasks.
+const ACCOUNTS: usize = 2;
+
+/// A task that was acknowledged.
+#[derive(Debug, Clone)]
+pub struct Submitted {
+    /// Number of the run in which it was.
+    pub segment: u64,
+    pub id: String,
+    /// Unique: it finds the job in the vendor's ledger.
+    pub prompt: String,
+    pub is_video: bool,
+}
+
+/// Everything that the service has acknowledged.
+#[derive(Debug, Default)]
+pub struct Acknowledged {
+    /// By node: the number in its changelog that was acknowledged last, and the one that was asked for last.
+    pub changelogs: BTreeMap<String, (u64, u64)>,
+    pub tasks: Vec<Submitted>,
+    /// Names of the access tokens that were issued under idempotency keys.
+    pub tokens: BTreeSet<String>,
+    /// Tasks of music, and `true` if the last line was `complete`.
+    pub music: Vec<(String, bool)>,
+}
+
+/// The clients' shared state.
+pub struct Traffic {
+    /// Base URL of the service while it runs.
+    base: watch::Sender<Option<String>>,
+    segment: Cell<u64>,
+    stopping: Cell<bool>,
+    client: Client,
+    /// Tokens of the accounts that submit tasks.
+    pub accounts: Vec<String>,
+    pub webhook: String,
+    pub acknowledged: RefCell<Acknowledged>,
+    counts: RefCell<BTreeMap<&'static str, u64>>,
+    violations: RefCell<Vec<String>>,
+}
+
+/// An answer that was read whole.
+pub struct Reply {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Traffic {
+    /// Creates the accounts and the registry that is written to.
+    pub async fn new(service: &Process, webhook: String) -> Self {
+        let mut traffic = Self {
+            base: watch::Sender::new(Some(service.url(""))),
+            segment: Cell::default(),
+            stopping: Cell::default(),
+            client: client(),
+            accounts: Vec::new(),
+            webhook,
+            acknowledged: RefCell::default(),
+            counts: RefCell::default(),
+            violations: RefCell::default(),
+        };
+        for number in 0..ACCOUNTS {
+            let name = format!("soak-{number}");
+            let user = json!({"name": name, "email": format!("{name}@example.org")});
+            let user = traffic.created("/admin/users", &user).await;
+            let path = format!("/admin/users/{}/tokens", user["id"].as_str().expect("an id"));
+            let token = traffic.created(&path, &json!({"name": "soak"})).await;
+            traffic.accounts.push(token["token"].as_str().expect("a token").to_owned());
+        }
+        registry::create(&traffic).await;
+        traffic
+    }
+
+    /// Starts all clients.
+    pub fn spawn(self: &Rc<Self>) -> Vec<JoinHandle<()>> {
+        registry::spawn(self).into_iter().chain(media::spawn(self)).collect()
+    }
+
+    /// Tells the clients where the service is; `None` while it is not running.
+    pub fn serve(&self, base: Option<String>, segment: u64) {
+        self.segment.set(segment);
+        self.base.send_replace(base);
+    }
+
+    /// Lets every client end after its current request.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+    }
+
+    /// Returns `true` until the clients are told to stop.
+    pub fn goes_on(&self) -> bool {
+        !self.stopping.get()
+    }
+
+    pub fn segment(&self) -> u64 {
+        self.segment.get()
+    }
+
+    pub fn count(&self, what: &'static str) {
+        *self.counts.borrow_mut().entry(what).or_default() += 1;
+    }
+
+    pub fn violation(&self, what: String) {
+        self.violations.borrow_mut().push(what);
+    }
+
+    pub fn take_violations(&self) -> Vec<String> {
+        self.violations.take()
+    }
+
+    /// Returns the number of acknowledged tasks.
+    pub fn tasks(&self) -> usize {
+        self.acknowledged.borrow().tasks.len()
+    }
+
+    /// One line with all counters.
+    pub fn progress(&self) -> String {
+        let counts = self.counts.borrow();
+        let counts: Vec<_> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        format!("{}; {} violations", counts.join(", "), self.violations.borrow().len())
+    }
+
+    /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks of this run and later ones.
+    pub fn answered(&self, from_segment: u64) -> Answered {
+        let acknowledged = self.acknowledged.borrow();
+        let tasks = acknowledged.tasks.iter().filter(|task| !task.is_video && task.segment >= from_segment);
+        Answered {
+            changelogs: acknowledged.changelogs.iter().map(|(node, range)| ((0, node.clone()), *range)).collect(),
+            tasks: tasks.map(|task| (task.segment, task.id.clone())).collect(),
+        }
+    }
+
+    /// Sends a request until the service has carried it out or refused it for good, over all restarts.
+    pub async fn answer(&self, request: impl Fn(&Client, &str) -> RequestBuilder) -> Reply {
+        let mut bases = self.base.subscribe();
+        loop {
+            let base = bases.wait_for(Option::is_some).await.expect("a sender").clone().expect("waited for");
+            match read(request(&self.client, &base).timeout(TIMEOUT)).await {
+                Ok(Reply { status: 429 | 503, .. }) => self.count("refused for now"),
+                // The service still carries out a request that this client has given up.
+                Ok(Reply { status: 409, body, .. }) if body["error"] == "idempotency_key_in_use" => {
+                    self.count("refused for now");
+                }
+                Ok(reply) => return reply,
+                Err(_) => self.count("unanswered"),
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Returns the client and the base URL of a service that runs.
+    pub async fn target(&self) -> (Client, String) {
+        let mut bases = self.base.subscribe();
+        let base = bases.wait_for(Option::is_some).await.expect("a sender").clone().expect("waited for");
+        (self.client.clone(), base)
+    }
+
+    /// Creates something as the administrator, before anything is killed.
+    pub async fn created(&self, path: &str, body: &Value) -> Value {
+        let reply =
+            self.answer(|client, base| client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(body)).await;
+        assert_eq!(reply.status, 201, "{path}: {}", reply.body);
+        reply.body
+    }
+}
+
+/// Reads an answer whole. An answer that breaks off is an error.
+async fn read(request: RequestBuilder) -> reqwest::Result<Reply> {
+    let answer = request.send().await?;
+    let status = answer.status().as_u16();
+    let bytes = answer.bytes().await?;
+    Ok(Reply { status, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+}
