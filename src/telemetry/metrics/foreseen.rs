@@ -1,5 +1,5 @@
 //! Pre-registered counters: every series that is known in advance exists from the start with 0, because `rate` and
-//! `increase` miss the first increment of a series that it creates.
+//! `increase` miss an increment that creates its series.
 
 use super::Counted;
 
