@@ -91,6 +91,7 @@ fn prepared(mut planes: Planes, flavor: PrecisionFlavor) -> Planes {
             }
         }
     }
+
     planes
 }
 

@@ -42,10 +42,12 @@ pub fn take_paint([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make
         let amount = make_up * face;
         let to_blue = *blue - mean_blue;
         let to_red = *red - mean_red;
+
         let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
         let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
         let share = 0.7 * amount * strong * strange;
         let dark = amount * strange * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
+
         *luma += 0.25 * dark * (mean - *luma);
         *blue -= share * to_blue;
         *red -= share * to_red;

@@ -88,6 +88,7 @@ impl<'a> Work<'a> {
         let whole = self.overview.stretch(&self.skin.likeness, region);
         Plane::from_rows(region.width, region.height, |y, row| {
             whole.fill(y, row);
+
             let [lumas, blues, reds] =
                 [&planes.luma, &planes.blue, &planes.red].map(|plane| plane.row(y).chunks(BLOCK));
             for (values, ((lumas, blues), reds)) in row.chunks_mut(BLOCK).zip(lumas.zip(blues).zip(reds)) {

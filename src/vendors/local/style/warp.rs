@@ -92,6 +92,7 @@ fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] 
     let bottom = (top + 1).min(height - 1);
     let across = x - left as f32;
     let down = y - top as f32;
+
     [
         (left, top, (1.0 - across) * (1.0 - down)),
         (right, top, across * (1.0 - down)),

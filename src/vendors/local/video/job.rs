@@ -84,6 +84,7 @@ pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<
                     Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
                 }
             };
+
             generated(work, job, material, inputs, bed)
         }
         VideoJob::Reference(job) => {
@@ -94,6 +95,7 @@ pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<
             } else {
                 Material::References { pictures, seconds }
             };
+
             generated(work, job, material, inputs, bed)
         }
         VideoJob::Extend(job) => extended(work, job, inputs),

@@ -160,6 +160,7 @@ impl Hands<'_> {
     fn strummed(&self, pen: &mut Pen, velocity: f32) {
         let metre = self.score.clock().metre;
         let strokes: &[u32] = if metre.bar == 12 { &[0, 4, 6, 8, 10] } else { &[0, 4, 6, 10, 12, 14] };
+
         for bar in (0..self.span.steps).step_by(metre.bar.min(16) as usize) {
             for at in strokes.iter().map(|at| bar + at).filter(|at| *at < self.span.steps) {
                 let down = at % 4 == 0;

@@ -84,8 +84,10 @@ impl Limiter {
         for (recent, sample) in self.recent.iter_mut().zip(samples) {
             recent.copy_within(1.., 0);
             recent[TAPS - 1] = sample;
+
             let near = recent[TAPS / 2 - 1].abs().max(recent[TAPS / 2].abs());
             peak = peak.max(near);
+
             // Peaks between samples that are far below the ceiling cannot exceed it.
             if near > 0.4 * CEILING {
                 for taps in &self.between {

@@ -102,7 +102,8 @@ fn mixed(values: &mut [f32; LINES]) {
     while gap < LINES {
         for at in 0..LINES {
             if at & gap == 0 {
-                let (a, b) = (values[at], values[at | gap]);
+                let a = values[at];
+                let b = values[at | gap];
                 (values[at], values[at | gap]) = (a + b, a - b);
             }
         }

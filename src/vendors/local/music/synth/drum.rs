@@ -186,6 +186,7 @@ impl DrumHit {
     pub fn new(kit: Kit, drum: Drum, velocity: f32, seed: u64) -> Self {
         let patch = patch(kit, drum);
         let (from, _, seconds) = patch.tone;
+
         Self {
             patch,
             velocity,

@@ -92,6 +92,7 @@ impl Palette {
                 [[0.02, 0.03, 0.09], [0.10, 0.14, 0.28], [0.92, 0.94, 1.0], [0.34, 0.40, 0.55], [0.02, 0.03, 0.07]]
             }
         };
+
         Self { zenith, horizon, sun, lit, dark, night: hour == Hour::Night }
     }
 }
