@@ -1,8 +1,9 @@
 //! Colour planes of a picture: luma, two colour differences and alpha (BT.601 on sRGB values, as in JPEG).
 //!
 //! Enlarging works on sRGB values and not on linear light. In linear light the ringing of a sharp kernel would show as
-//! dark rims beside bright edges, because equal steps of light are larger steps of brightness in the dark. Vision, the
-//! parameters and the usual quality metrics are based on sRGB, too. Linear light is right for reducing pictures.
+//! dark rims beside bright edges, because equal steps of light are larger steps of brightness in the dark. sRGB values
+//! are close to perception, and the parameters and the usual quality metrics are based on them. Linear light is right
+//! for reducing pictures.
 //!
 //! Transparent pixels often hide a meaningless colour. Pixels far more transparent than their surroundings therefore
 //! take the colour of the surroundings, weighted by alpha, before filters run. After that, colour and alpha are

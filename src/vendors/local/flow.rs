@@ -100,7 +100,8 @@ impl Flow {
     }
 }
 
-/// Returns the positions within a length that leave room for the given number of steps along and one more to the side.
+/// Returns the positions within a length with a margin for the given number of steps along an edge and one more to the
+/// side.
 fn inner(length: usize, steps: usize) -> Range<usize> {
     let last = length.saturating_sub(steps + 2);
     (steps + 1).min(last)..last

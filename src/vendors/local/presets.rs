@@ -193,7 +193,7 @@ impl Look {
 
 /// Soft and painterly: even surfaces with intact edges.
 const ILLUSIO: Look = Look { smooth: 0.75, sharpen: -0.15, overshoot: -0.1, ..Look::NONE };
-/// Crisp: strong finest band with little room for halos.
+/// Crisp: strong finest band with tight limits on halos.
 const SHARPY: Look = Look { sharpen: 1.1, crisp: 1.0, overshoot: -0.05, own_detail: 0.6, ..Look::NONE };
 /// Moderate: local contrast, bright highlights and stronger weak colours.
 const SPARKLE: Look =
@@ -263,7 +263,7 @@ fn kind(kind: OptimizedFor) -> Look {
     }
 }
 
-/// Returns the look of a creativity: positive values synthesize detail, negative ones simplify.
+/// Returns the look of the creativity dial: positive values synthesize detail, negative ones simplify.
 fn creativity(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { texture: 2.4 * ratio, own_detail: 0.6 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
@@ -272,8 +272,8 @@ fn creativity(ratio: f32) -> Look {
     }
 }
 
-/// Returns the look of a fractality: positive values repeat the picture's detail at a smaller scale, negative ones
-/// soften small scales.
+/// Returns the look of the fractality dial: positive values repeat the picture's detail at a smaller scale, negative
+/// ones soften small scales.
 fn fractality(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { own_detail: 3.5 * ratio, sharpen: 0.35 * ratio, ..Look::NONE }
@@ -282,7 +282,7 @@ fn fractality(ratio: f32) -> Look {
     }
 }
 
-/// Returns the look of a definition: positive values raise local contrast, negative ones lower it.
+/// Returns the look of the HDR dial: positive values raise local contrast, negative ones lower it.
 fn definition(ratio: f32) -> Look {
     let contrast = if ratio >= 0.0 { 0.9 } else { 0.6 };
     Look { local_contrast: contrast * ratio, sharpen: 0.3 * ratio, ..Look::NONE }

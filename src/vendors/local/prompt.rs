@@ -1,8 +1,8 @@
 //! Interpretation of prompts by keywords.
 //!
-//! Some words name effects of classical image processing. They are hints and add to the other parameters. All other
-//! words only seed the synthesized texture, of which every prompt adds a little where the picture has texture: the same
-//! prompt gives the same texture on every picture.
+//! Some words name effects of classical image processing. They are hints and add to the other parameters. Other words
+//! have no meaning. All words together seed a synthesized texture, which every prompt adds where the picture has
+//! texture: the same prompt gives the same texture on every picture.
 //!
 //! A hint is negated by words such as "no", "not", "without", "remove" or "less" before it, with only fillers between
 //! ("not too dark"), and by "reduction", "removal" or "free" directly after it ("noise-free"). Two negations cancel out

@@ -1,6 +1,6 @@
 //! Resizing of planes.
 //!
-//! Enlargement by integer factors processes columns first; rows of the result are then computed on request, so
+//! Enlargement by integer factors resizes horizontally first. Rows of the result are then computed on request, so
 //! row-by-row readers need no full plane. Weights depend only on distance, and samples beyond the requested part are
 //! included, so a tile equals the corresponding part of the whole.
 //!

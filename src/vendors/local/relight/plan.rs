@@ -3,7 +3,7 @@
 use super::super::light::ramp;
 use crate::domain::image::{Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
 
-/// Amounts of work. Those of light apply before the transfer strength; zero has no effect.
+/// Amounts of work. `light` and `tint` are gains of the computed light; a zero in any other amount has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Strength of the transferred exposure.

@@ -40,7 +40,8 @@ pub const MARGIN: usize = 2 * DETAIL + 2;
 const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
 
 impl<'a> Work<'a> {
-    /// Prepares the work. `field` is the computed light; `face` and `subject` mark where it is stronger or limited to.
+    /// Prepares the work. `field` is the computed light, `face` marks where it may be stronger, and `subject` where it
+    /// applies if the background is to be kept.
     #[must_use]
     pub fn new(overview: &'a Overview, job: &Relight, plan: Plan, field: Field, face: &Plane, subject: &Plane) -> Self {
         let planes = overview.planes();

@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Photograph of the repository, with the fraction of skin expected in a part of it: left, top, right and bottom.
+    /// Returns the fraction of skin found in each part of a photograph of the repository: left, top, right and bottom.
     fn parts<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
         let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();

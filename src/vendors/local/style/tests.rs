@@ -112,7 +112,7 @@ fn the_more_structure_the_more_of_it_is_kept() {
     for engine in StyleEngine::ALL {
         let at = |share: u8| StyleTransfer { structure_strength: Percent::of(share), ..with_engine(*engine) };
         let [low, middle, high] = [0, 50, 100].map(|share| likeness(&made(&at(share)), &own));
-        // Without painting or lines, the structure strength has no detail to restore.
+        // Engines that remove no structure cannot keep more of it at a higher strength.
         let keeps = matches!(engine, StyleEngine::Definio | StyleEngine::Real | StyleEngine::SuperReal);
         assert!(low < middle && (middle < high || keeps && middle > 0.9), "{engine:?} {low} {middle} {high}");
     }

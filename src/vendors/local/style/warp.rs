@@ -13,7 +13,7 @@ pub struct Bend {
     pub centre: [f32; 2],
     /// Radius of the magnification.
     pub radius: f32,
-    /// Amount of magnification at the centre; 0.4 enlarges by two thirds before the vertical asymmetry.
+    /// Amount of magnification at the centre; 0.4 magnifies 1.67 times across and 1.47 times down.
     pub bulge: f32,
     /// Height of the waves.
     pub waves: f32,

@@ -55,8 +55,8 @@ impl Pose {
         }
     }
 
-    /// Returns the pose with the zoom increased until the frame shows nothing beyond the border of the picture, up to a
-    /// limit of 1.8.
+    /// Returns the pose with the zoom increased until the frame shows nothing beyond the border of the picture, at most
+    /// 1.8 times.
     #[must_use]
     pub fn within(&self, frame: f32, picture: f32, near: impl Fn(Place) -> f32) -> Self {
         let rim = (0..32).map(|at| {
@@ -162,7 +162,7 @@ impl Track {
         Self { to, seconds, pace: Pace::Slowing, ..Self::standing() }
     }
 
-    /// Returns the motion that arrives at the picture's own pose where this one starts there.
+    /// Returns a motion that continues this one and ends at the picture's own pose.
     #[must_use]
     pub fn arriving(&self) -> Self {
         // The direction continues: a camera that moved left keeps moving left.
@@ -297,7 +297,7 @@ mod tests {
         Track::of(&Wishes::of(prompt), amplitude, 4.0, 7)
     }
 
-    /// Magnification in the middle of the last frame relative to the first.
+    /// Source position in the middle of the last frame, relative to the first frame.
     fn way(prompt: &str, amplitude: MovementAmplitude) -> Place {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }

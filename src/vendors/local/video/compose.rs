@@ -31,7 +31,7 @@ pub struct Composed {
 /// Object: a picture whose alpha is its shape.
 struct Thing {
     picture: Raster,
-    /// `true` if the object stands on the ground; cards are centred instead.
+    /// `true` if the object rests on the ground; cards are centred instead.
     stands: bool,
 }
 
@@ -99,8 +99,8 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
 }
 
 impl Composed {
-    /// Returns the motion from object to object. With a single object or with moves in the prompt, it is the motion of
-    /// the prompt.
+    /// Returns the motion from object to object. With a single object or with camera wishes in the prompt, it is the
+    /// motion of the prompt.
     #[must_use]
     pub fn track(&self, wishes: &Wishes, amplitude: MovementAmplitude, seconds: f32, seed: u32) -> Track {
         let [Some(first), Some(last)] = [self.places.first(), self.places.last()] else { return Track::standing() };

@@ -60,7 +60,7 @@ fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) ->
 
     match life {
         Life::Water => {
-            // Waves grow with nearness, and there are none above the horizon.
+            // Waves grow with nearness. Areas above the horizon have no waves.
             let down = ((y - 0.05) / 0.95).clamp(0.0, 1.0);
             let far = 0.12 + down;
             let wave = |pace: f32, along: f32, across: f32| (pace * seconds + along * y / far + across * x / far).sin();

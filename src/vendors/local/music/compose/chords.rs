@@ -191,7 +191,7 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("arpeggio");
     let mut chance = score.chance.fork("arpeggio order");
     let order = chance.pick(ORDERS);
-    // Sixteenths if the tempo leaves time for them, otherwise eighths.
+    // Sixteenths if the tempo leaves time for them and the mood is not quiet, otherwise eighths.
     let gap = if score.clock().step_seconds() > 0.105 && score.plan.feeling.energy > -0.5 { 1 } else { 2 };
 
     for phrase in score.phrases_of(Role::Arpeggio) {

@@ -1,4 +1,4 @@
-//! Melody: two-bar motifs that return, follow the chords, vary and come to rest.
+//! Melody: one-bar motifs that return in sequence, follow the chords, vary and come to rest.
 
 use super::super::chance::Chance;
 use super::super::instrument::{Instrument, Role};

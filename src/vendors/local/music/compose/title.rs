@@ -13,7 +13,7 @@ pub const TITLE_MAX: usize = 60;
 /// Maximum number of tags.
 pub const TAGS_MAX: usize = 10;
 
-/// Words that introduce the subject of a prompt: "a song about dragons", "in the rain".
+/// Words that introduce the subject of a prompt: "a song about dragons", "under the stars".
 const BEFORE_SUBJECTS: &[&str] = &["about", "of", "for", "through", "under", "across", "beneath", "over", "near", "by"];
 /// Words that may stand between the introducing word and the subject.
 const ARTICLES: &[&str] = &["a", "an", "the", "my", "our", "some", "old", "great", "big", "little"];

@@ -8,7 +8,7 @@ use Drum::{
 /// Drum pattern of a genre.
 #[derive(Debug, Clone, Copy)]
 pub struct Groove {
-    /// Pattern for bars of sixteen steps, repeated in other lengths.
+    /// Pattern of sixteen steps, also used for bars of other lengths.
     pub four: &'static [(Drum, &'static str)],
     /// Pattern for bars of twelve steps.
     pub three: &'static [(Drum, &'static str)],

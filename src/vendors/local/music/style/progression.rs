@@ -7,7 +7,7 @@
 pub enum Palette {
     /// Four-chord progressions.
     Pop,
-    /// Seconds, fifths and turnarounds.
+    /// ii-V progressions and turnarounds.
     Jazz,
     /// Cadences between tonic and dominant.
     Classical,
