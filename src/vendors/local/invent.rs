@@ -40,8 +40,8 @@ impl Model {
         Self { strength: smooth(&strength, 2), band }
     }
 
-    /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's own,
-    /// with the given amounts.
+    /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's
+    /// own, with the given amounts.
     #[must_use]
     pub fn texture(&self, place: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
         let mut texture = Plane::new(place.width, place.height);
