@@ -19,6 +19,7 @@ mod bulk;
 mod checkpoint;
 mod chunks;
 mod conditional;
+mod connection;
 mod console;
 mod credits;
 mod delivery;

@@ -67,6 +67,7 @@ mod routes;
 mod samples;
 mod secrets;
 mod sled_log;
+mod slow_clients;
 mod snapshot;
 mod starting;
 mod support;
