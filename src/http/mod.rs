@@ -64,6 +64,7 @@ mod sign_in;
 mod sse;
 pub mod starting;
 pub mod state;
+mod stream_access;
 mod subject;
 mod submissions;
 mod task;

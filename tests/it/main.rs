@@ -70,6 +70,7 @@ mod sled_log;
 mod slow_clients;
 mod snapshot;
 mod starting;
+mod stream_access;
 mod support;
 mod sync;
 mod task;
