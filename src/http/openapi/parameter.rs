@@ -129,7 +129,7 @@ pub fn shared_headers() -> Value {
             &format!(
                 "A name for the request, of the caller's own choice: when the request comes again with it, within 24 hours, it is not \
                  carried out again, and its answer is sent once more with `Idempotent-Replayed: true`, be it a success or a 400, 404 or \
-                 409. Keys are the caller's own; those without a token share theirs, so that theirs should be random. 409 while the \
+                 409. Keys are the caller's own; those without a token have keys by address, which should be random. 409 while the \
                  first request is under way, 422 when the key was used for another one. An answer over {} MiB is made anew.",
                 ANSWER_MAX >> 20
             ),
